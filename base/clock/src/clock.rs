@@ -1,0 +1,72 @@
+//! Wall-clock time. Never sleeps, never formats for people.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// Tells the time. Cheap to clone; clones tell the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Real,
+    Simulated { epoch: Timestamp, started: Instant },
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn real() -> Self {
+        Self(Kind::Real)
+    }
+
+    /// Starts at `epoch` and advances with tokio's clock from this moment on: under a paused runtime it moves
+    /// only when the runtime does, so that a run can be repeated exactly.
+    pub fn simulated(epoch: Timestamp) -> Self {
+        Self(Kind::Simulated { epoch, started: Instant::now() })
+    }
+
+    /// The wall-clock time, in nanoseconds since 1970 UTC at best.
+    #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine for the time")]
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Kind::Real => Timestamp::now(),
+            Kind::Simulated { epoch, started } => {
+                epoch.checked_add(started.elapsed()).unwrap_or(Timestamp::MAX)
+            }
+        }
+    }
+
+    /// How long ago `then` was; zero when it lies in the future (clocks of two machines may disagree).
+    pub fn since(&self, then: Timestamp) -> Duration {
+        Duration::try_from(self.now().duration_since(then)).unwrap_or(Duration::ZERO)
+    }
+
+    /// How long until `then`; zero when it has passed.
+    pub fn until(&self, then: Timestamp) -> Duration {
+        Duration::try_from(then.duration_since(self.now())).unwrap_or(Duration::ZERO)
+    }
+
+    /// Whether this clock is simulated; for programs that must say so, not for decisions.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.0, Kind::Simulated { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn simulated_time_moves_with_tokio_and_with_nothing_else() {
+        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let clock = Clock::simulated(epoch);
+        assert_eq!(clock.now(), epoch);
+        assert_eq!(clock.clone().now(), epoch);
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(clock.now(), "2026-01-01T00:01:30Z".parse().unwrap());
+        assert_eq!(clock.since(epoch), Duration::from_secs(90));
+        assert_eq!(clock.until(epoch), Duration::ZERO);
+    }
+}
