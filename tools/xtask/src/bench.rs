@@ -1,0 +1,31 @@
+//! Starts the measurements, which are a program of their own (`tests/bench`): they need the product's client, this tool does not.
+
+use clap::ValueEnum;
+
+use crate::Outcome;
+use crate::process::{call, cargo};
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Bench {
+    /// From a cold store to the first Shoot `Succeeded`, and a second reconcile without change
+    FirstLight,
+}
+
+pub(crate) fn run(what: Bench, runs: u8) -> Outcome {
+    let name = what
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default();
+    call(cargo().args(["build", "--package", "programs-orangery"]))?;
+    call(cargo().args([
+        "run",
+        "--quiet",
+        "--package",
+        "tests-bench",
+        "--",
+        &name,
+        "--runs",
+        &runs.to_string(),
+    ]))
+}

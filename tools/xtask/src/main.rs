@@ -1,0 +1,76 @@
+//! The project's own commands, run as `cargo xtask COMMAND`. Never part of the product.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks on its standard streams"
+)]
+
+mod bench;
+mod cache;
+mod ci;
+mod generate;
+mod licences;
+mod process;
+mod real;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a command answers when it could not do its work: a sentence for the person at the terminal.
+pub(crate) type Outcome<T = ()> = Result<T, String>;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Checks, generates and prepares what the repository needs"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every check that a change must pass: format, clippy, tidy, licences, docs, tests
+    Ci,
+    /// Check layers, package names, file headers, sizes and banned words
+    Tidy {
+        /// Write today's sizes into the ratchet where they shrank
+        #[arg(long)]
+        update_ratchet: bool,
+    },
+    /// Write the committed generated files anew: custom resource definitions, reference pages
+    Generate,
+    /// Prepare real parts from the package registries in a cache outside the checkout
+    Real {
+        /// The part to prepare; all of them when absent
+        part: Option<real::Part>,
+    },
+    /// Measure: `bench first-light` starts the product cold and times the first Shoot
+    Bench {
+        /// What to measure
+        what: bench::Bench,
+        /// How many runs; the median is reported
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
+        runs: u8,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Ci => ci::run(),
+        Command::Tidy { update_ratchet } => tidy::run(update_ratchet),
+        Command::Generate => generate::run(),
+        Command::Real { part } => real::run(part),
+        Command::Bench { what, runs } => bench::run(what, runs),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

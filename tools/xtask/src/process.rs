@@ -1,0 +1,75 @@
+//! Runs other programs: says what runs, and turns a failure into a sentence.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+
+/// Runs a program with this terminal as its own.
+pub(crate) fn call(command: &mut Command) -> Outcome {
+    println!("> {}", describe(command));
+    let status = command.status().map_err(|error| missing(command, &error))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}` failed ({status})", describe(command)))
+    }
+}
+
+/// Runs a program and returns what it printed.
+pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+    let output = command
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| missing(command, &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "`{}` failed ({}): {}",
+            describe(command),
+            output.status,
+            said.trim()
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a program, shows each line of its standard output and hands it to `seen` as well.
+pub(crate) fn call_watching(command: &mut Command, mut seen: impl FnMut(&str)) -> Outcome {
+    println!("> {}", describe(command));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| missing(command, &error))?;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line =
+                line.map_err(|error| format!("cannot read from `{}`: {error}", describe(command)))?;
+            println!("{line}");
+            seen(&line);
+        }
+    }
+    let status = child.wait().map_err(|error| missing(command, &error))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}` failed ({status})", describe(command)))
+    }
+}
+
+/// The cargo that started this program, so that a chosen toolchain stays chosen.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn describe(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let program = program.rsplit('/').next().unwrap_or(&program).to_owned();
+    command.get_args().fold(program, |line, argument| {
+        line + " " + &argument.to_string_lossy()
+    })
+}
+
+fn missing(command: &Command, error: &std::io::Error) -> String {
+    format!("cannot run `{}`: {error}", describe(command))
+}

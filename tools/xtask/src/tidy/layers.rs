@@ -1,0 +1,165 @@
+//! Holds the import table of ARCHITECTURE.md: a package is named after its path and imports only what its layer may.
+
+use std::path::Path;
+
+use cargo_metadata::{DependencyKind, Metadata, Package};
+
+use super::Finding;
+
+/// Which packages a layer may import, as prefixes of package names. The order is the order of the layers.
+const LAYERS: [(&str, &[&str]); 9] = [
+    ("api", &["api-"]),
+    ("base", &["base-", "api-meta"]),
+    ("cluster", &["cluster-", "base-", "api-meta"]),
+    ("components", &["api-", "base-secrets"]),
+    ("control-plane", &["components-", "base-", "api-"]),
+    (
+        "extensions",
+        &["extensions-sdk", "extensions-machines", "base-", "api-"],
+    ),
+    (
+        "programs",
+        &[
+            "api-",
+            "base-",
+            "cluster-",
+            "components-",
+            "control-plane-",
+            "extensions-",
+            "programs-",
+        ],
+    ),
+    ("tests", &[""]),
+    ("tools", &[""]),
+];
+
+/// Imports beyond a layer's row: the named crate may, others of its layer may not.
+const EXCEPTIONS: [(&str, &str); 2] = [
+    ("control-plane-gardenlet", "control-plane-shoot-flow"),
+    ("control-plane-garden-api", "cluster-apiserver"),
+];
+
+/// What the test kit is built from can not use it, not even in tests.
+const BELOW_THE_KIT: [&str; 3] = ["api-", "base-", "cluster-"];
+
+pub(super) fn check(root: &Path, metadata: &Metadata) -> Vec<Finding> {
+    metadata
+        .workspace_packages()
+        .into_iter()
+        .flat_map(|package| check_package(root, package))
+        .collect()
+}
+
+fn check_package(root: &Path, package: &Package) -> Vec<Finding> {
+    let folder = package.manifest_path.parent().map(|path| {
+        path.as_std_path()
+            .strip_prefix(root)
+            .unwrap_or(path.as_std_path())
+    });
+    let path = folder
+        .map(|path| path.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let place = format!("{path}/Cargo.toml");
+    let name = package.name.as_str();
+    let mut findings = Vec::new();
+    if path.replace('/', "-") != name {
+        findings.push(Finding::new(
+            &place,
+            format!(
+                "package `{name}` must be named after its path: `{}`",
+                path.replace('/', "-")
+            ),
+        ));
+    }
+    for dependency in package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.path.is_some())
+    {
+        if let Some(text) = refuse(name, &dependency.name, dependency.kind) {
+            findings.push(Finding::new(&place, text));
+        }
+    }
+    findings
+}
+
+fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
+    let layer = LAYERS
+        .iter()
+        .find(|(layer, _)| package.starts_with(&format!("{layer}-")));
+    let Some((layer, allowed)) = layer else {
+        return Some(format!(
+            "package `{package}` is in no layer of ARCHITECTURE.md"
+        ));
+    };
+    if import == "tests-kit" {
+        let fine = kind == DependencyKind::Development
+            && !BELOW_THE_KIT
+                .iter()
+                .any(|prefix| package.starts_with(prefix))
+            || *layer == "tests";
+        return (!fine).then(|| format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates above cluster/apiserver"));
+    }
+    if import.starts_with("tests-") || import.starts_with("tools-") {
+        return Some(format!(
+            "`{import}` must not be imported: nothing imports tests and tools"
+        ));
+    }
+    // Tests of a crate may stand on a server that lies above it; what ships may not.
+    if kind == DependencyKind::Development {
+        return None;
+    }
+    let fine = allowed.iter().any(|prefix| import.starts_with(prefix))
+        || EXCEPTIONS.contains(&(package, import));
+    (!fine).then(|| {
+        format!(
+            "`{package}` may not import `{import}`: the layer `{layer}` imports {}",
+            allowed.join("*, ") + "*"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse;
+    use cargo_metadata::DependencyKind::{Development, Normal};
+
+    #[test]
+    fn a_layer_imports_only_what_its_row_names() {
+        assert!(refuse("base-flow", "api-meta", Normal).is_none());
+        assert!(refuse("base-flow", "api-core", Normal).is_some());
+        assert!(refuse("api-core", "base-flow", Normal).is_some());
+        assert!(refuse("control-plane-gardenlet", "extensions-sdk", Normal).is_some());
+        assert!(refuse("extensions-provider-local", "extensions-sdk", Normal).is_none());
+        assert!(refuse("extensions-sdk", "extensions-provider-local", Normal).is_some());
+        assert!(refuse("cluster-node", "cluster-store", Normal).is_none());
+    }
+
+    #[test]
+    fn exceptions_hold_for_the_named_crate_alone() {
+        assert!(
+            refuse(
+                "control-plane-gardenlet",
+                "control-plane-shoot-flow",
+                Normal
+            )
+            .is_none()
+        );
+        assert!(
+            refuse(
+                "control-plane-scheduler",
+                "control-plane-shoot-flow",
+                Normal
+            )
+            .is_some()
+        );
+    }
+
+    #[test]
+    fn the_test_kit_is_for_tests_above_what_it_is_built_from() {
+        assert!(refuse("control-plane-gardenlet", "tests-kit", Development).is_none());
+        assert!(refuse("control-plane-gardenlet", "tests-kit", Normal).is_some());
+        assert!(refuse("cluster-apiserver", "tests-kit", Development).is_some());
+        assert!(refuse("tests-scenarios", "tests-kit", Normal).is_none());
+    }
+}

@@ -1,0 +1,103 @@
+//! What the compiler does not check: layers, names, headers, sizes, banned words. Reads files, never changes code.
+
+mod bans;
+mod layers;
+mod sizes;
+
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{Metadata, MetadataCommand};
+
+use crate::Outcome;
+use crate::process::output;
+
+/// One thing to mend: where, and what.
+pub(crate) struct Finding {
+    place: String,
+    text: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            text: text.into(),
+        }
+    }
+}
+
+/// A source file below the root, read once for all checks.
+struct Source {
+    /// Relative to the root, with `/`.
+    path: String,
+    text: String,
+}
+
+pub(crate) fn run(update_ratchet: bool) -> Outcome {
+    let metadata = MetadataCommand::new()
+        .no_deps()
+        .exec()
+        .map_err(|error| format!("cargo metadata failed: {error}"))?;
+    let root = PathBuf::from(metadata.workspace_root.as_std_path());
+    let sources = sources(&root)?;
+    let mut findings = layers::check(&root, &metadata);
+    findings.extend(
+        sources
+            .iter()
+            .filter(|source| source.path.ends_with(".rs"))
+            .flat_map(header),
+    );
+    findings.extend(bans::check(&sources));
+    findings.extend(sizes::check(&root, &sources, update_ratchet)?);
+    if findings.is_empty() {
+        println!(
+            "tidy: {} crates, {} files, nothing to mend",
+            crates(&metadata),
+            sources.len()
+        );
+        return Ok(());
+    }
+    for finding in &findings {
+        println!("{}: {}", finding.place, finding.text);
+    }
+    Err(format!("tidy found {} thing(s) to mend", findings.len()))
+}
+
+fn crates(metadata: &Metadata) -> usize {
+    metadata.workspace_packages().len()
+}
+
+/// The files git tracks or would track.
+fn sources(root: &Path) -> Outcome<Vec<Source>> {
+    let listed = output(std::process::Command::new("git").current_dir(root).args([
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]))?;
+    Ok(listed
+        .lines()
+        .filter_map(|path| {
+            // Binary tables and files that a commit is about to remove are no text to check.
+            let text = std::fs::read_to_string(root.join(path)).ok()?;
+            Some(Source {
+                path: path.to_owned(),
+                text,
+            })
+        })
+        .collect())
+}
+
+fn header(source: &Source) -> Option<Finding> {
+    let first = source
+        .text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("");
+    (!first.starts_with("//!")).then(|| {
+        Finding::new(
+            &source.path,
+            "must open with `//!`: what the file is for and what it never does",
+        )
+    })
+}
