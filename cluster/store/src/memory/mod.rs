@@ -1,0 +1,212 @@
+//! The store's memory body: ordered maps, one revision, a bounded history per resource.
+//!
+//! A watcher is a cursor into the history of its resource, so a change is kept once however many watch it. All work
+//! happens under one short lock in the caller's poll; nothing blocks, nothing is spawned.
+
+mod table;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use tokio::sync::watch;
+
+use crate::{Change, Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
+use table::Table;
+
+/// Changes kept per resource for watches that resume and lists that go on. About what kube-apiserver's watch cache
+/// starts with for a busy resource; a reader who lags further is cheaper served by a new list.
+pub const HISTORY_CHANGES_MAX: usize = 1024;
+/// Bytes of superseded objects kept per resource, so that hundreds of stores with large objects fit one process.
+pub const HISTORY_BYTES_MAX: usize = 2 << 20;
+/// Changes kept however large they are: a burst within one scheduling round must not expire every watcher.
+pub const HISTORY_CHANGES_MIN: usize = 64;
+/// Changes a watcher takes per lock, so that a long replay does not hold up writers.
+const WATCH_BATCH_MAX: usize = 64;
+
+/// Objects in memory. Clones share one content; the content goes with the last clone and the last watch.
+#[derive(Clone)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    start: Revision,
+}
+
+struct State {
+    revision: Revision,
+    tables: BTreeMap<Arc<str>, Table>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        MemoryStore::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store at revision 1: Kubernetes gives 0 the meaning "any".
+    pub fn new() -> Self {
+        MemoryStore::starting_at(Revision(1))
+    }
+
+    /// An empty store whose first write gets the revision after `start`. Who replaces a lost store starts it beyond
+    /// the old one's last revision, so that old readers are told to list again.
+    pub fn starting_at(start: Revision) -> Self {
+        let state = State { revision: start, tables: BTreeMap::new() };
+        MemoryStore { shared: Arc::new(Shared { state: Mutex::new(state), start }) }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics: it only moves pointers")
+    }
+}
+
+impl State {
+    fn table(&mut self, resource: &Arc<str>, start: Revision) -> &mut Table {
+        if !self.tables.contains_key(resource) {
+            self.tables.insert(resource.clone(), Table::new(start));
+        }
+        self.tables.get_mut(resource).expect("it was inserted above")
+    }
+
+    fn next_revision(&mut self) -> Revision {
+        self.revision = Revision(self.revision.0 + 1);
+        self.revision
+    }
+
+    fn current(&self, key: &Key, expected: Revision) -> Result<(), StoreError> {
+        let Some(current) = self.tables.get(&key.resource).and_then(|table| table.get(key)) else {
+            return Err(StoreError::Missing { key: key.clone() });
+        };
+        if current.revision != expected {
+            return Err(StoreError::Conflict { expected, current: current.clone() });
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        let state = self.shared.lock();
+        Ok(state.tables.get(&key.resource).and_then(|table| table.get(key)).cloned())
+    }
+
+    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
+        let state = self.shared.lock();
+        let current = state.revision;
+        let at = page.at.unwrap_or(current);
+        if at > current {
+            return Err(StoreError::Ahead { asked: at, current });
+        }
+        match state.tables.get(&range.resource) {
+            Some(table) => table.list(range, &page, at),
+            None if at < self.shared.start => Err(StoreError::Expired { asked: at, oldest: self.shared.start }),
+            None => Ok(Listing { entries: Vec::new(), revision: at, remaining: 0 }),
+        }
+    }
+
+    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
+        // A caller that writes in a loop must let watchers run, or they fall off the history.
+        tokio::task::consume_budget().await;
+        let mut state = self.shared.lock();
+        if let Some(current) = state.tables.get(&key.resource).and_then(|table| table.get(&key)) {
+            return Err(StoreError::Exists { current: current.clone() });
+        }
+        let revision = state.next_revision();
+        let resource = key.resource.clone();
+        let entry = Entry { key, revision, object: Arc::new(object) };
+        state.table(&resource, self.shared.start).put(entry.clone());
+        Ok(entry)
+    }
+
+    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
+        tokio::task::consume_budget().await;
+        let mut state = self.shared.lock();
+        state.current(key, expected)?;
+        let revision = state.next_revision();
+        let entry = Entry { key: key.clone(), revision, object: Arc::new(object) };
+        state.table(&key.resource, self.shared.start).put(entry.clone());
+        Ok(entry)
+    }
+
+    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
+        tokio::task::consume_budget().await;
+        let mut state = self.shared.lock();
+        state.current(key, expected)?;
+        let revision = state.next_revision();
+        let removed = state.table(&key.resource, self.shared.start).delete(key, revision);
+        Ok(removed.expect("the key was found under this lock"))
+    }
+
+    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
+        let mut state = self.shared.lock();
+        let current = state.revision;
+        if from > current {
+            return Err(StoreError::Ahead { asked: from, current });
+        }
+        let table = state.table(&range.resource, self.shared.start);
+        table.reaches(from)?;
+        let watcher = Watcher {
+            shared: self.shared.clone(),
+            range: range.clone(),
+            cursor: from,
+            news: table.news(),
+            batch: VecDeque::new(),
+        };
+        Ok(stream::unfold(Some(watcher), next_change).boxed())
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        Ok(self.shared.lock().revision)
+    }
+}
+
+/// A cursor into the history of one resource.
+struct Watcher {
+    shared: Arc<Shared>,
+    range: Range,
+    /// Everything up to here has been handed out, put into the batch, or lies outside the range.
+    cursor: Revision,
+    news: watch::Receiver<Revision>,
+    batch: VecDeque<Arc<Change>>,
+}
+
+/// The next change, waiting for it; after an error there is nothing more.
+async fn next_change(watcher: Option<Watcher>) -> Option<(Result<Arc<Change>, StoreError>, Option<Watcher>)> {
+    let mut watcher = watcher?;
+    loop {
+        if let Some(change) = watcher.batch.pop_front() {
+            return Some((Ok(change), Some(watcher)));
+        }
+        // Mark the news as seen before reading the history: a write in between wakes us once too often, never too
+        // rarely.
+        let newest = *watcher.news.borrow_and_update();
+        if newest <= watcher.cursor {
+            // The sender lives in the state that this watcher keeps alive, so waiting cannot fail.
+            if watcher.news.changed().await.is_err() {
+                return None;
+            }
+            continue;
+        }
+        if let Err(expired) = watcher.take_batch() {
+            return Some((Err(expired), None));
+        }
+    }
+}
+
+impl Watcher {
+    fn take_batch(&mut self) -> Result<(), StoreError> {
+        let state = self.shared.lock();
+        let table = state.tables.get(&self.range.resource).expect("the watch created its table and tables stay");
+        table.reaches(self.cursor)?;
+        self.cursor = table.since(self.cursor, &self.range, WATCH_BATCH_MAX, &mut self.batch);
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! The objects of one resource and the history of their changes. Synchronous; the caller holds the lock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN};
+use crate::{Change, ChangeKind, Entry, Key, Listing, Page, Range, Revision, StoreError};
+
+/// One change and what is needed to undo it.
+struct Record {
+    change: Arc<Change>,
+    /// The revision of the previous object; meaningless when there was none.
+    previous_revision: Revision,
+}
+
+impl Record {
+    fn revision(&self) -> Revision {
+        self.change.entry.revision
+    }
+
+    /// What the history alone keeps alive.
+    fn superseded_bytes(&self) -> usize {
+        self.change.previous().map_or(0, |previous| previous.bytes().len())
+    }
+
+    /// The entry as it was before this change.
+    fn before(&self) -> Option<Entry> {
+        self.change.previous().map(|object| Entry {
+            key: self.change.entry.key.clone(),
+            revision: self.previous_revision,
+            object: object.clone(),
+        })
+    }
+}
+
+/// All objects of one resource.
+pub(super) struct Table {
+    entries: BTreeMap<Key, Entry>,
+    /// In revision order.
+    history: VecDeque<Record>,
+    history_bytes: usize,
+    /// Changes up to and including this revision have been forgotten.
+    forgotten: Revision,
+    news: watch::Sender<Revision>,
+}
+
+impl Table {
+    /// An empty table of a store that began at `start`.
+    pub(super) fn new(start: Revision) -> Self {
+        Table {
+            entries: BTreeMap::new(),
+            history: VecDeque::new(),
+            history_bytes: 0,
+            forgotten: start,
+            news: watch::Sender::new(start),
+        }
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Tells of the newest change's revision.
+    pub(super) fn news(&self) -> watch::Receiver<Revision> {
+        self.news.subscribe()
+    }
+
+    pub(super) fn put(&mut self, entry: Entry) {
+        let previous = self.entries.insert(entry.key.clone(), entry.clone());
+        let previous_revision = previous.as_ref().map_or(Revision(0), |previous| previous.revision);
+        let kind = ChangeKind::Put { previous: previous.map(|previous| previous.object) };
+        self.record(Record { change: Arc::new(Change { kind, entry }), previous_revision });
+    }
+
+    /// Removes an entry and gives it back at the deletion's revision; none when it was not there.
+    pub(super) fn delete(&mut self, key: &Key, revision: Revision) -> Option<Entry> {
+        let previous = self.entries.remove(key)?;
+        let entry = Entry { revision, ..previous.clone() };
+        let kind = ChangeKind::Delete { previous: previous.object };
+        self.record(Record {
+            change: Arc::new(Change { kind, entry: entry.clone() }),
+            previous_revision: previous.revision,
+        });
+        Some(entry)
+    }
+
+    fn record(&mut self, record: Record) {
+        let revision = record.revision();
+        self.history_bytes += record.superseded_bytes();
+        self.history.push_back(record);
+        while self.history.len() > HISTORY_CHANGES_MAX
+            || (self.history_bytes > HISTORY_BYTES_MAX && self.history.len() > HISTORY_CHANGES_MIN)
+        {
+            let Some(oldest) = self.history.pop_front() else { break };
+            self.history_bytes -= oldest.superseded_bytes();
+            self.forgotten = oldest.revision();
+        }
+        self.news.send_replace(revision);
+    }
+
+    /// Refuses a revision that the history does not reach back to.
+    pub(super) fn reaches(&self, asked: Revision) -> Result<(), StoreError> {
+        if asked < self.forgotten {
+            return Err(StoreError::Expired { asked, oldest: self.forgotten });
+        }
+        Ok(())
+    }
+
+    fn position_after(&self, revision: Revision) -> usize {
+        self.history.partition_point(|record| record.revision() <= revision)
+    }
+
+    /// Appends up to `limit` changes of the range after `cursor` and returns the new cursor.
+    pub(super) fn since(
+        &self,
+        mut cursor: Revision,
+        range: &Range,
+        limit: usize,
+        into: &mut VecDeque<Arc<Change>>,
+    ) -> Revision {
+        let mut taken = 0;
+        for record in self.history.range(self.position_after(cursor)..) {
+            if taken == limit {
+                break;
+            }
+            if range.contains(&record.change.entry.key) {
+                into.push_back(record.change.clone());
+                taken += 1;
+            }
+            cursor = record.revision();
+        }
+        cursor
+    }
+
+    /// One page as of `at`, which must not be ahead of the store.
+    pub(super) fn list(&self, range: &Range, page: &Page, at: Revision) -> Result<Listing, StoreError> {
+        self.reaches(at)?;
+        let lower = match &page.after {
+            Some(after) => Bound::Excluded(after.clone()),
+            None => Bound::Included(Key { resource: range.resource.clone(), namespace: range.namespace.clone(), name: "".into() }),
+        };
+        let in_page = |key: &Key| match &lower {
+            Bound::Excluded(after) => key > after,
+            Bound::Included(_) | Bound::Unbounded => true,
+        };
+        let mut undone = self.undone(range, at);
+        undone.retain(|key, _| in_page(key));
+        let current = self
+            .entries
+            .range((lower.clone(), Bound::Unbounded))
+            .map(|(_, entry)| entry)
+            .take_while(|entry| range.namespace.is_none() || entry.key.namespace <= range.namespace)
+            .filter(|entry| range.contains(&entry.key));
+        let limit = page.limit.map_or(usize::MAX, |limit| limit.get());
+        let mut listing = Listing { entries: Vec::new(), revision: at, remaining: 0 };
+        let mut add = |entry: Entry| {
+            if listing.entries.len() < limit {
+                listing.entries.push(entry);
+            } else {
+                listing.remaining += 1;
+            }
+        };
+        if undone.is_empty() {
+            current.cloned().for_each(&mut add);
+        } else {
+            let mut state: BTreeMap<&Key, &Entry> = current.map(|entry| (&entry.key, entry)).collect();
+            for (key, before) in &undone {
+                match before {
+                    Some(entry) => state.insert(key, entry),
+                    None => state.remove(*key),
+                };
+            }
+            state.into_values().cloned().for_each(&mut add);
+        }
+        Ok(listing)
+    }
+
+    /// What the range's keys that changed after `at` held at that time.
+    fn undone(&self, range: &Range, at: Revision) -> BTreeMap<&Key, Option<Entry>> {
+        let mut undone = BTreeMap::new();
+        for record in self.history.range(self.position_after(at)..) {
+            let key = &record.change.entry.key;
+            if range.contains(key) {
+                // The first change after `at` knows the state at `at`; later ones do not.
+                undone.entry(key).or_insert_with(|| record.before());
+            }
+        }
+        undone
+    }
+}

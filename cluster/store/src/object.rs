@@ -1,0 +1,271 @@
+//! One stored object: canonical JSON bytes with a gap for the resource version, and its parsed metadata.
+//!
+//! Bytes are written once per write and shared by every reader; an answer to a client is two copies around the gap.
+//! Canonical means sorted keys and no spaces, as kube-apiserver prints custom resources.
+
+use std::collections::BTreeMap;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Revision, StoreError};
+
+/// The longest resource version: a u64 has 20 digits.
+const REVISION_DIGITS_MAX: usize = 20;
+const RESOURCE_VERSION: &str = "resourceVersion";
+
+/// An owner reference.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Owner {
+    /// Group and version of the owner's kind.
+    pub api_version: String,
+    /// The owner's kind.
+    pub kind: String,
+    /// The owner's name, in the same namespace or cluster-scoped.
+    pub name: String,
+    /// The owner's uid; an owner of the same name and another uid is another owner.
+    pub uid: String,
+    /// Whether this owner is the managing controller.
+    pub controller: Option<bool>,
+    /// Whether foreground deletion of the owner waits for this object.
+    pub block_owner_deletion: Option<bool>,
+}
+
+/// The part of `metadata` that servers ask for without reading the whole object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// The name.
+    pub name: String,
+    /// The namespace; none of cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The uid.
+    pub uid: String,
+    /// The generation; 0 where the kind has none.
+    pub generation: i64,
+    /// The labels.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The owner references.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub owner_references: Vec<Owner>,
+    /// The finalizers.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub finalizers: Vec<String>,
+    /// RFC 3339, as written.
+    pub creation_timestamp: Option<String>,
+    /// RFC 3339, as written; set while the object waits for its finalizers.
+    pub deletion_timestamp: Option<String>,
+}
+
+fn null_as_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// An object as a store keeps it.
+#[derive(Clone, PartialEq)]
+pub struct Object {
+    meta: Meta,
+    bytes: Bytes,
+    /// Where `"resourceVersion":"N"` belongs.
+    gap: Gap,
+}
+
+/// The place in the bytes where the resource version is spliced in, in key order.
+#[derive(Clone, Copy, PartialEq)]
+struct Gap {
+    at: usize,
+    comma: Comma,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Comma {
+    Before,
+    After,
+    None,
+}
+
+impl std::fmt::Debug for Object {
+    /// Names the object without its content, which may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Meta { name, namespace, generation, .. } = &self.meta;
+        f.debug_struct("Object")
+            .field("namespace", namespace)
+            .field("name", name)
+            .field("generation", generation)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+impl Object {
+    /// The stored form of a JSON object; a resource version in it is dropped.
+    ///
+    /// Errors: [`StoreError::Malformed`] when it is not an object or its metadata has fields of other types than
+    /// Kubernetes gives them.
+    pub fn from_value(mut value: Value) -> Result<Self, StoreError> {
+        let Some(fields) = value.as_object_mut() else {
+            return Err(StoreError::Malformed("it is not a JSON object".to_owned()));
+        };
+        let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        let Some(metadata) = metadata.as_object_mut() else {
+            return Err(StoreError::Malformed("metadata is not a JSON object".to_owned()));
+        };
+        metadata.remove(RESOURCE_VERSION);
+        let meta = Meta::deserialize(&fields["metadata"])
+            .map_err(|error| StoreError::Malformed(format!("metadata: {error}")))?;
+        let (bytes, gap) = print(fields);
+        Ok(Object { meta, bytes, gap })
+    }
+
+    /// Reads back what [`Object::bytes`] gave, for bodies that keep bytes elsewhere. Errors as [`Object::from_value`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        let value = serde_json::from_slice(bytes).map_err(|error| StoreError::Malformed(error.to_string()))?;
+        Object::from_value(value)
+    }
+
+    /// The parsed metadata.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The canonical bytes, without a resource version.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The canonical bytes with `metadata.resourceVersion` set.
+    pub fn render(&self, revision: Revision) -> Bytes {
+        let mut out = BytesMut::with_capacity(self.rendered_len_max());
+        self.render_into(revision, &mut out);
+        out.freeze()
+    }
+
+    /// As [`Object::render`], appended to a buffer: for lists.
+    pub fn render_into(&self, revision: Revision, out: &mut BytesMut) {
+        out.reserve(self.rendered_len_max());
+        out.put_slice(&self.bytes[..self.gap.at]);
+        if self.gap.comma == Comma::Before {
+            out.put_u8(b',');
+        }
+        out.put_slice(b"\"resourceVersion\":\"");
+        out.put_slice(revision.0.to_string().as_bytes());
+        out.put_u8(b'"');
+        if self.gap.comma == Comma::After {
+            out.put_u8(b',');
+        }
+        out.put_slice(&self.bytes[self.gap.at..]);
+    }
+
+    /// The object as a value with `metadata.resourceVersion` set.
+    pub fn value(&self, revision: Revision) -> Value {
+        let mut value: Value = serde_json::from_slice(&self.bytes).expect("the bytes were printed from a JSON value");
+        value["metadata"][RESOURCE_VERSION] = Value::String(revision.to_string());
+        value
+    }
+
+    /// The object's content without resource version, parsed into a type.
+    pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, StoreError> {
+        serde_json::from_slice(&self.bytes).map_err(|error| StoreError::Malformed(error.to_string()))
+    }
+
+    fn rendered_len_max(&self) -> usize {
+        self.bytes.len() + RESOURCE_VERSION.len() + REVISION_DIGITS_MAX + r#""":"","#.len()
+    }
+}
+
+/// Prints sorted and compact, remembering where in `metadata` the resource version belongs.
+fn print(fields: &serde_json::Map<String, Value>) -> (Bytes, Gap) {
+    let mut out = Vec::new();
+    let mut gap = Gap { at: 0, comma: Comma::None };
+    out.push(b'{');
+    for (position, (key, value)) in fields.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        print_value(&mut out, key);
+        out.push(b':');
+        match value {
+            Value::Object(metadata) if key == "metadata" => gap = print_metadata(&mut out, metadata),
+            other => print_value(&mut out, other),
+        }
+    }
+    out.push(b'}');
+    (Bytes::from(out), gap)
+}
+
+fn print_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>) -> Gap {
+    let mut gap = None;
+    out.push(b'{');
+    for (position, (key, value)) in metadata.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        if gap.is_none() && key.as_str() > RESOURCE_VERSION {
+            gap = Some(Gap { at: out.len(), comma: Comma::After });
+        }
+        print_value(out, key);
+        out.push(b':');
+        print_value(out, value);
+    }
+    let comma = if metadata.is_empty() { Comma::None } else { Comma::Before };
+    let gap = gap.unwrap_or(Gap { at: out.len(), comma });
+    out.push(b'}');
+    gap
+}
+
+fn print_value<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    serde_json::to_writer(out, value).expect("a JSON value prints into memory");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn resource_version_is_spliced_in_key_order_wherever_it_belongs() {
+        for metadata in [
+            json!({}),
+            json!({"name": "a"}),
+            json!({"uid": "u"}),
+            json!({"name": "a", "uid": "u"}),
+            json!({"annotations": {"resourceVersion": "\"}"}, "name": "\",\"metadata\":{", "selfLink": "", "zzz": null}),
+            json!({"resourceVersion": "7", "resourceVersio": 1, "resourceVersionX": 2}),
+        ] {
+            let mut value = json!({"apiVersion": "v1", "data": {"metadata": {"name": 1}}, "metadata": metadata, "z": [1.5, 9007199254740993u64]});
+            if let Some(name) = value["metadata"].get("name").and_then(Value::as_str) {
+                assert!(!name.is_empty());
+            }
+            let object = Object::from_value(value.clone()).expect("sound");
+            value["metadata"]["resourceVersion"] = json!("18446744073709551615");
+            let rendered = object.render(Revision(u64::MAX));
+            assert_eq!(std::str::from_utf8(&rendered).unwrap(), value.to_string());
+            assert!(rendered.len() <= object.rendered_len_max());
+            assert_eq!(object.value(Revision(u64::MAX)), value);
+            assert_eq!(Object::from_bytes(&rendered).unwrap(), object, "reading back drops the resource version");
+        }
+    }
+
+    #[test]
+    fn metadata_of_wrong_types_is_refused_and_null_is_empty() {
+        assert!(Object::from_value(json!([])).is_err());
+        assert!(Object::from_value(json!({"metadata": []})).is_err());
+        assert!(Object::from_value(json!({"metadata": {"labels": {"a": 1}}})).is_err());
+        let object = Object::from_value(json!({"metadata": {"labels": null, "finalizers": null}})).unwrap();
+        assert_eq!(object.meta(), &Meta::default());
+    }
+
+    #[test]
+    fn debug_never_shows_content() {
+        let secret = json!({"metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}});
+        let shown = format!("{:?}", Object::from_value(secret).unwrap());
+        assert!(!shown.contains("aHVudGVyMg"), "{shown}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The memory body's limits: what it forgets, whom it tells, and that a cut link is noticed.
+
+use std::sync::Arc;
+
+use cluster_store::{
+    HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, Link, MemoryStore, Object, Page, Range, Revision, Store,
+    StoreError,
+};
+use futures::{FutureExt, StreamExt};
+use serde_json::json;
+
+use crate::suite::{object, pod};
+
+async fn rewrite(store: &MemoryStore, times: usize, size: usize) {
+    let key = pod("a", "x");
+    let padded = || Object::from_value(json!({"metadata": {"name": "x"}, "pad": "p".repeat(size)})).unwrap();
+    let mut entry = match store.get(&key).await.unwrap() {
+        Some(entry) => entry,
+        None => store.create(key.clone(), padded()).await.unwrap(),
+    };
+    for _ in 0..times {
+        entry = store.update(&key, entry.revision, padded()).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watcher_that_falls_off_the_history_is_told_and_ended() {
+    let store = MemoryStore::new();
+    let mut slow = store.watch(&Range::all("pods"), Revision(1)).await.unwrap();
+    let mut elsewhere = store.watch(&Range::all("nodes"), Revision(1)).await.unwrap();
+    rewrite(&store, HISTORY_CHANGES_MAX, 1).await;
+    let expired = slow.next().await.unwrap().unwrap_err();
+    assert_eq!(expired, StoreError::Expired { asked: Revision(1), oldest: Revision(2) });
+    assert!(slow.next().await.is_none());
+    let page = Page { at: Some(Revision(1)), ..Page::default() };
+    assert!(matches!(store.list(&Range::all("pods"), page).await, Err(StoreError::Expired { .. })));
+
+    // A quiet resource keeps its whole history, however busy others are.
+    let node = cluster_store::Key::new("nodes", None, "n");
+    let created = store.create(node, object("n", 0)).await.unwrap();
+    assert_eq!(elsewhere.next().await.unwrap().unwrap().entry, created);
+    assert!(store.watch(&Range::all("nodes"), Revision(1)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn exactly_the_window_can_be_resumed() {
+    let store = MemoryStore::new();
+    rewrite(&store, HISTORY_CHANGES_MAX, 1).await;
+    let resumed = store.watch(&Range::all("pods"), Revision(2)).await.unwrap();
+    assert_eq!(resumed.take(HISTORY_CHANGES_MAX).filter(|c| std::future::ready(c.is_ok())).count().await, HISTORY_CHANGES_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_objects_shorten_the_history_but_not_below_a_burst() {
+    let store = MemoryStore::new();
+    rewrite(&store, 2 * HISTORY_CHANGES_MIN, HISTORY_BYTES_MAX / 8).await;
+    let newest = store.revision().await.unwrap();
+    let floor = Revision(newest.0 - HISTORY_CHANGES_MIN as u64);
+    assert!(store.watch(&Range::all("pods"), floor).await.is_ok());
+    let beyond = store.watch(&Range::all("pods"), Revision(floor.0 - 1)).await.err();
+    assert!(matches!(beyond, Some(StoreError::Expired { .. })), "{beyond:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads() {
+    let store = MemoryStore::new();
+    let mut watch = store.watch(&Range::all("pods"), Revision(1)).await.unwrap();
+    let writes = 4 * HISTORY_CHANGES_MAX;
+    let reader = tokio::spawn(async move {
+        for _ in 0..writes {
+            watch.next().await.unwrap().unwrap();
+        }
+    });
+    rewrite(&store, writes, 1).await;
+    reader.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_of_a_replaced_store_must_list_again() {
+    let old = MemoryStore::new();
+    rewrite(&old, 5, 1).await;
+    let seen = old.revision().await.unwrap();
+    let new = MemoryStore::starting_at(Revision(100));
+    for range in [Range::all("pods"), Range::all("never-written")] {
+        assert!(matches!(new.watch(&range, seen).await.err(), Some(StoreError::Expired { .. })));
+        let page = Page { at: Some(seen), ..Page::default() };
+        assert!(matches!(new.list(&range, page).await, Err(StoreError::Expired { .. })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_link_refuses_calls_and_ends_watches_but_keeps_the_data() {
+    let store = MemoryStore::new();
+    rewrite(&store, 0, 1).await;
+    let link = Link::new(Arc::new(store.clone()));
+    let mut watch = link.watch(&Range::all("pods"), Revision(1)).await.unwrap();
+    assert!(watch.next().await.unwrap().is_ok());
+    assert!(watch.next().now_or_never().is_none());
+    link.clone().cut();
+    assert!(matches!(watch.next().await, Some(Err(StoreError::Unavailable(_)))));
+    assert!(watch.next().await.is_none());
+    assert!(matches!(link.get(&pod("a", "x")).await, Err(StoreError::Unavailable(_))));
+    assert!(store.get(&pod("a", "x")).await.unwrap().is_some());
+}
