@@ -1,1 +1,14 @@
-//! To be written.
+//! Field trees of kinds: what an object of a kind may hold, and what follows from that: pruning, defaulting,
+//! validation, the keys by which lists and maps are merged. Trees come from CustomResourceDefinitions, from Rust types
+//! and from Kubernetes' published OpenAPI documents. This crate does no I/O and never panics on hostile input.
+
+mod cel;
+mod error;
+mod limits;
+mod tree;
+
+pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
+pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};
+pub use tree::{
+    Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta,
+};

@@ -1,0 +1,365 @@
+//! Field errors as Kubernetes words them, and the path of a field while a tree is walked.
+//! This file never decides whether a value is good; it only says how a verdict is written down.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Longest rendering of a bad value inside an error, in bytes: an error text must not carry a whole object.
+const SHOWN_VALUE_BYTES_MAX: usize = 256;
+
+/// What is wrong with a field (apimachinery v0.35 `pkg/util/validation/field/errors.go`, `ErrorType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// Something that the field refers to does not exist.
+    NotFound,
+    /// The field is missing or empty.
+    Required,
+    /// The value stands elsewhere already.
+    Duplicate,
+    /// The value is malformed or out of range.
+    Invalid,
+    /// The value is not one of the allowed ones.
+    NotSupported,
+    /// The value is well-formed, but not allowed under these circumstances.
+    Forbidden,
+    /// The text is too long.
+    TooLong,
+    /// The list or map has too many elements.
+    TooMany,
+    /// The check itself failed.
+    Internal,
+    /// The value has the wrong JSON type.
+    TypeInvalid,
+}
+
+impl FieldErrorKind {
+    /// The words that open the error's text.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
+
+    /// The machine-readable word in `status.details.causes[].reason`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+}
+
+/// One error at one field. Prints as Kubernetes does: `spec.replicas: Invalid value: -1: must be ...`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// Where: `spec.containers[0].name`, `metadata.labels[a/b]`, or `<nil>` for the whole object.
+    pub path: String,
+    /// What kind of error.
+    pub kind: FieldErrorKind,
+    /// The bad value; `None` when it says nothing (required, forbidden).
+    pub value: Option<Value>,
+    /// What is allowed, or why; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of any kind.
+    pub fn new(
+        path: impl Into<String>,
+        kind: FieldErrorKind,
+        value: Option<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            value,
+            detail: detail.into(),
+        }
+    }
+
+    /// The field is missing or empty.
+    pub fn required(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(path, FieldErrorKind::Required, None, detail)
+    }
+
+    /// The value is malformed or out of range.
+    pub fn invalid(
+        path: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self::new(path, FieldErrorKind::Invalid, Some(value.into()), detail)
+    }
+
+    /// The value has the wrong JSON type.
+    pub fn type_invalid(
+        path: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self::new(
+            path,
+            FieldErrorKind::TypeInvalid,
+            Some(value.into()),
+            detail,
+        )
+    }
+
+    /// Not allowed under these circumstances.
+    pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(path, FieldErrorKind::Forbidden, None, detail)
+    }
+
+    /// The value stands elsewhere already.
+    pub fn duplicate(path: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(path, FieldErrorKind::Duplicate, Some(value.into()), "")
+    }
+
+    /// What the field names does not exist.
+    pub fn not_found(path: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(path, FieldErrorKind::NotFound, Some(value.into()), "")
+    }
+
+    /// The text is longer than `bytes_max`.
+    pub fn too_long(path: impl Into<String>, bytes_max: usize) -> Self {
+        Self::new(
+            path,
+            FieldErrorKind::TooLong,
+            None,
+            format!("may not be more than {bytes_max} bytes"),
+        )
+    }
+
+    /// The list or map has `count` elements where `count_max` are allowed.
+    pub fn too_many(path: impl Into<String>, count: usize, count_max: u64) -> Self {
+        let detail = format!("must have at most {count_max} items");
+        Self::new(
+            path,
+            FieldErrorKind::TooMany,
+            Some(Value::from(count)),
+            detail,
+        )
+    }
+
+    /// The value is not one of `allowed`, which are named in the detail.
+    pub fn not_supported<A: AsRef<str>>(
+        path: impl Into<String>,
+        value: impl Into<Value>,
+        allowed: &[A],
+    ) -> Self {
+        let quoted: Vec<String> = allowed
+            .iter()
+            .map(|a| format!("{:?}", a.as_ref()))
+            .collect();
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::new(
+            path,
+            FieldErrorKind::NotSupported,
+            Some(value.into()),
+            detail,
+        )
+    }
+
+    /// The text without the path, as it stands in `status.details.causes[].message`.
+    pub fn body(&self) -> String {
+        let mut text = self.kind.title().to_owned();
+        if let Some(value) = &self.value {
+            text.push_str(": ");
+            text.push_str(&shown(value));
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// Several errors as one text: a single one plain, more of them in brackets, as Kubernetes aggregates them.
+pub fn aggregate(errors: &[FieldError]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.len() {
+        1 => texts.remove(0),
+        _ => format!("[{}]", texts.join(", ")),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let mut text = value.to_string();
+    if text.len() > SHOWN_VALUE_BYTES_MAX {
+        let mut end = SHOWN_VALUE_BYTES_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
+/// The path of a field, linked from leaf to root so that a walk allocates only when it reports.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldPath<'a> {
+    /// The object itself.
+    Root,
+    /// A named field.
+    Field(&'a FieldPath<'a>, &'a str),
+    /// A list element.
+    Index(&'a FieldPath<'a>, usize),
+    /// A map entry.
+    Key(&'a FieldPath<'a>, &'a str),
+}
+
+impl<'a> FieldPath<'a> {
+    /// A named field below this one.
+    pub fn field(&'a self, name: &'a str) -> FieldPath<'a> {
+        FieldPath::Field(self, name)
+    }
+
+    /// A list element below this one.
+    pub fn index(&'a self, index: usize) -> FieldPath<'a> {
+        FieldPath::Index(self, index)
+    }
+
+    /// A map entry below this one.
+    pub fn key(&'a self, key: &'a str) -> FieldPath<'a> {
+        FieldPath::Key(self, key)
+    }
+
+    fn parts(&self, out: &mut String) {
+        match self {
+            FieldPath::Root => {}
+            FieldPath::Field(parent, name) => {
+                parent.parts(out);
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            FieldPath::Index(parent, index) => {
+                parent.parts(out);
+                out.push_str(&format!("[{index}]"));
+            }
+            FieldPath::Key(parent, key) => {
+                parent.parts(out);
+                out.push('[');
+                out.push_str(key);
+                out.push(']');
+            }
+        }
+    }
+}
+
+impl fmt::Display for FieldPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.parts(&mut text);
+        f.write_str(if text.is_empty() { "<nil>" } else { &text })
+    }
+}
+
+impl From<FieldPath<'_>> for String {
+    fn from(path: FieldPath<'_>) -> String {
+        path.to_string()
+    }
+}
+
+impl From<&FieldPath<'_>> for String {
+    fn from(path: &FieldPath<'_>) -> String {
+        path.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_print_as_kubernetes_prints_them() {
+        let table = [
+            (
+                FieldError::required("spec.foo", ""),
+                "spec.foo: Required value",
+            ),
+            (
+                FieldError::required("spec.foo", "say why"),
+                "spec.foo: Required value: say why",
+            ),
+            (
+                FieldError::invalid("spec.replicas", -1, "must be greater than or equal to 0"),
+                "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+            ),
+            (
+                FieldError::not_supported("spec.type", "x", &["a", "b"]),
+                "spec.type: Unsupported value: \"x\": supported values: \"a\", \"b\"",
+            ),
+            (
+                FieldError::duplicate("a[1].name", "n"),
+                "a[1].name: Duplicate value: \"n\"",
+            ),
+            (
+                FieldError::too_long("metadata.name", 63),
+                "metadata.name: Too long: may not be more than 63 bytes",
+            ),
+            (
+                FieldError::too_many("spec.l", 3, 2),
+                "spec.l: Too many: 3: must have at most 2 items",
+            ),
+        ];
+        for (error, text) in table {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn paths_print_fields_indices_and_keys() {
+        let root = FieldPath::Root;
+        let (spec, meta) = (root.field("spec"), root.field("metadata"));
+        let (list, labels) = (spec.field("list"), meta.field("labels"));
+        assert_eq!(list.index(3).to_string(), "spec.list[3]");
+        assert_eq!(labels.key("a/b").to_string(), "metadata.labels[a/b]");
+        assert_eq!(root.to_string(), "<nil>");
+    }
+
+    #[test]
+    fn a_long_value_is_cut_in_the_text() {
+        let text = FieldError::invalid("a", "ä".repeat(10_000), "x").to_string();
+        assert!(text.len() < 300, "{}", text.len());
+    }
+}

@@ -1,0 +1,478 @@
+//! The field tree of a kind: which fields there are, what they may hold, how two versions of them are merged.
+//! It is immutable and cheap to clone, shared between servers. It knows no JSON Schema dialect (`from_crd`, `from_root`
+//! and `builtin` translate those) and never looks at an object (`prune`, `default`, `validate` do).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::cel::Rules;
+use crate::limits::Pattern;
+
+/// A field tree, or any subtree of one.
+#[derive(Clone, Debug)]
+pub struct Schema(pub(crate) Arc<Node>);
+
+/// One field: its shape, its merge behaviour, its bounds.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// What the field holds.
+    pub kind: Kind,
+    /// For people.
+    pub description: Option<Arc<str>>,
+    /// Value that a missing field gets.
+    pub default: Option<Value>,
+    /// `null` is a value of its own.
+    pub nullable: bool,
+    /// Unknown fields below are kept (`x-kubernetes-preserve-unknown-fields`).
+    pub preserve_unknown: bool,
+    /// The field holds a whole object with apiVersion, kind and metadata.
+    pub embedded_resource: bool,
+    /// What strategic merge patch does here (`x-kubernetes-patch-strategy`, `-patch-merge-key`).
+    pub patch: Patch,
+    /// Rules on the value beyond its shape.
+    pub bounds: Option<Box<Bounds>>,
+    /// CEL rules of the whole tree; only on its root.
+    pub(crate) rules: Option<Arc<Rules>>,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, Default)]
+pub enum Kind {
+    /// Anything; merged as one value, never looked into.
+    #[default]
+    Any,
+    /// A text, number or truth value.
+    Scalar(Scalar),
+    /// Named fields, or a map from text to one kind of value, or both.
+    Object(Object),
+    /// A list.
+    List(List),
+}
+
+/// The JSON type of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// Text.
+    String,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number or a text (`x-kubernetes-int-or-string`).
+    IntOrString,
+    /// Text or any number, as `resource.Quantity` is read.
+    Quantity,
+}
+
+/// An object with named fields, a map, or both.
+#[derive(Clone, Debug, Default)]
+pub struct Object {
+    /// Named fields.
+    pub fields: BTreeMap<Box<str>, Schema>,
+    /// What every other key holds; `None`: other keys are unknown fields.
+    pub additional: Option<Schema>,
+    /// Named fields that must be there.
+    pub required: Vec<Box<str>>,
+    /// Owned and replaced as one value, or key by key.
+    pub map_type: MapType,
+}
+
+/// A list.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// What each element holds.
+    pub items: Schema,
+    /// How two versions of the list are merged.
+    pub list_type: ListType,
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ListType {
+    /// Replaced as a whole.
+    #[default]
+    Atomic,
+    /// A set of scalars.
+    Set,
+    /// Elements are objects told apart by these fields (`x-kubernetes-list-map-keys`).
+    Map {
+        /// Names of the key fields, in the schema's order.
+        keys: Vec<Box<str>>,
+    },
+}
+
+/// `x-kubernetes-map-type`, for maps and for structs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapType {
+    /// Each key has its own owner.
+    #[default]
+    Granular,
+    /// Replaced as a whole.
+    Atomic,
+}
+
+/// What strategic merge patch does with a field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// `merge`: lists are merged by `merge_key` (objects) or as sets (scalars); without it they are replaced.
+    pub merge: bool,
+    /// `replace`: an object is replaced as a whole.
+    pub replace: bool,
+    /// `retainKeys`: keys that the patch's `$retainKeys` does not name are dropped.
+    pub retain_keys: bool,
+    /// The field by which elements of a merged list are told apart.
+    pub merge_key: Option<Box<str>>,
+}
+
+/// Rules on a value beyond its shape. Numbers are JSON numbers as the schema's author wrote them.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// `format`, for example `date-time`.
+    pub format: Option<Box<str>>,
+    /// Allowed values; empty: all.
+    pub one_of_values: Vec<Value>,
+    /// Regular expression the text must contain a match of.
+    pub pattern: Option<Pattern>,
+    /// Smallest number.
+    pub minimum: Option<f64>,
+    /// `minimum` itself is not allowed.
+    pub exclusive_minimum: bool,
+    /// Largest number.
+    pub maximum: Option<f64>,
+    /// `maximum` itself is not allowed.
+    pub exclusive_maximum: bool,
+    /// The number must be a multiple of this one.
+    pub multiple_of: Option<f64>,
+    /// Shortest text, in characters.
+    pub length_min: Option<u64>,
+    /// Longest text, in characters.
+    pub length_max: Option<u64>,
+    /// Fewest list elements.
+    pub items_min: Option<u64>,
+    /// Most list elements.
+    pub items_max: Option<u64>,
+    /// List elements must differ.
+    pub items_unique: bool,
+    /// Fewest keys.
+    pub properties_min: Option<u64>,
+    /// Most keys.
+    pub properties_max: Option<u64>,
+    /// Every one of these must hold.
+    pub all_of: Vec<Schema>,
+    /// At least one of these must hold.
+    pub any_of: Vec<Schema>,
+    /// Exactly one of these must hold.
+    pub one_of: Vec<Schema>,
+    /// This must not hold.
+    pub not: Option<Schema>,
+}
+
+impl Schema {
+    /// A tree that starts with this node.
+    pub fn new(node: Node) -> Self {
+        Self(Arc::new(node))
+    }
+
+    /// Anything at all, kept as it is and merged as one value.
+    pub fn any() -> Self {
+        static ANY: OnceLock<Schema> = OnceLock::new();
+        ANY.get_or_init(|| {
+            Self::new(Node {
+                preserve_unknown: true,
+                nullable: true,
+                ..Node::default()
+            })
+        })
+        .clone()
+    }
+
+    /// A leaf.
+    pub fn scalar(scalar: Scalar) -> Self {
+        Self::new(Node {
+            kind: Kind::Scalar(scalar),
+            ..Node::default()
+        })
+    }
+
+    /// An object with these named fields and no others.
+    pub fn object<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, Schema)>) -> Self {
+        let fields = fields
+            .into_iter()
+            .map(|(name, schema)| (name.into(), schema))
+            .collect();
+        Self::new(Node {
+            kind: Kind::Object(Object {
+                fields,
+                ..Object::default()
+            }),
+            ..Node::default()
+        })
+    }
+
+    /// A map from text to `values`.
+    pub fn map(values: Schema) -> Self {
+        let object = Object {
+            additional: Some(values),
+            ..Object::default()
+        };
+        Self::new(Node {
+            kind: Kind::Object(object),
+            ..Node::default()
+        })
+    }
+
+    /// A list of `items`.
+    pub fn list(items: Schema, list_type: ListType) -> Self {
+        Self::new(Node {
+            kind: Kind::List(List { items, list_type }),
+            ..Node::default()
+        })
+    }
+
+    /// The root node of this tree.
+    pub fn node(&self) -> &Node {
+        &self.0
+    }
+
+    /// What the field holds.
+    pub fn kind(&self) -> &Kind {
+        &self.0.kind
+    }
+
+    /// The schema of a key: a named field, else what every other key holds, else `None`.
+    pub fn field(&self, name: &str) -> Option<&Schema> {
+        match &self.0.kind {
+            Kind::Object(object) => object.fields.get(name).or(object.additional.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// The schema of list elements.
+    pub fn items(&self) -> Option<&Schema> {
+        match &self.0.kind {
+            Kind::List(list) => Some(&list.items),
+            _ => None,
+        }
+    }
+
+    /// How two versions of this list are merged; `None` when it is no list.
+    pub fn list_type(&self) -> Option<&ListType> {
+        match &self.0.kind {
+            Kind::List(list) => Some(&list.list_type),
+            _ => None,
+        }
+    }
+
+    /// How two versions of this object or map are merged; `None` when it is neither.
+    pub fn map_type(&self) -> Option<MapType> {
+        match &self.0.kind {
+            Kind::Object(object) => Some(object.map_type),
+            _ => None,
+        }
+    }
+
+    /// True when nothing is known about what is below: unknown fields are kept and merged without a schema.
+    /// (Server-side apply then deduces: objects granular, lists atomic.)
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.0.kind, Kind::Any) || (self.0.preserve_unknown && self.field_count() == 0)
+    }
+
+    /// What strategic merge patch does here.
+    pub fn patch(&self) -> &Patch {
+        &self.0.patch
+    }
+
+    /// Value that a missing field gets.
+    pub fn default_value(&self) -> Option<&Value> {
+        self.0.default.as_ref()
+    }
+
+    /// The subtree at a dotted path; `[]` steps into list elements: `spec.containers[].ports`.
+    pub fn at(&self, path: &str) -> Option<&Schema> {
+        let mut here = self;
+        for part in path.split('.') {
+            let name = part.trim_end_matches("[]");
+            here = here.field(name)?;
+            if part.ends_with("[]") {
+                here = here.items()?;
+            }
+        }
+        Some(here)
+    }
+
+    fn field_count(&self) -> usize {
+        match &self.0.kind {
+            Kind::Object(object) => object.fields.len() + usize::from(object.additional.is_some()),
+            _ => 0,
+        }
+    }
+
+    /// This tree with `apiVersion`, `kind` and `metadata` as every kind has them; fields that are already declared
+    /// inside `metadata` keep their bounds.
+    pub fn with_type_and_object_meta(&self) -> Schema {
+        let mut node = (*self.0).clone();
+        let object = match &mut node.kind {
+            Kind::Object(object) => object,
+            other => {
+                *other = Kind::Object(Object::default());
+                match other {
+                    Kind::Object(object) => object,
+                    _ => return self.clone(),
+                }
+            }
+        };
+        object
+            .fields
+            .insert("apiVersion".into(), Schema::scalar(Scalar::String));
+        object
+            .fields
+            .insert("kind".into(), Schema::scalar(Scalar::String));
+        let own = object.fields.remove("metadata");
+        object
+            .fields
+            .insert("metadata".into(), merge_object_meta(own.as_ref()));
+        Schema::new(node)
+    }
+}
+
+fn merge_object_meta(own: Option<&Schema>) -> Schema {
+    let mut node = (*object_meta().0).clone();
+    if let (Kind::Object(object), Some(Kind::Object(declared))) =
+        (&mut node.kind, own.map(Schema::kind))
+    {
+        for name in ["name", "generateName"] {
+            if let Some(schema) = declared.fields.get(name) {
+                object.fields.insert(name.into(), schema.clone());
+            }
+        }
+    }
+    Schema::new(node)
+}
+
+/// `metadata` of every object (apimachinery v0.35 `pkg/apis/meta/v1/types.go`, `ObjectMeta`).
+pub fn object_meta() -> Schema {
+    static META: OnceLock<Schema> = OnceLock::new();
+    META.get_or_init(build_object_meta).clone()
+}
+
+fn build_object_meta() -> Schema {
+    let text = || Schema::scalar(Scalar::String);
+    let time = || {
+        let bounds = Bounds {
+            format: Some("date-time".into()),
+            ..Bounds::default()
+        };
+        let kind = Kind::Scalar(Scalar::String);
+        Schema::new(Node {
+            kind,
+            nullable: true,
+            bounds: Some(Box::new(bounds)),
+            ..Node::default()
+        })
+    };
+    let whole = || Schema::scalar(Scalar::Integer);
+    let yes_no = || Schema::scalar(Scalar::Boolean);
+    let owner = Schema::new(Node {
+        kind: Kind::Object(Object {
+            fields: [
+                ("apiVersion", text()),
+                ("kind", text()),
+                ("name", text()),
+                ("uid", text()),
+                ("controller", yes_no()),
+                ("blockOwnerDeletion", yes_no()),
+            ]
+            .into_iter()
+            .map(|(name, schema)| (name.into(), schema))
+            .collect(),
+            required: ["apiVersion", "kind", "name", "uid"]
+                .map(Into::into)
+                .to_vec(),
+            additional: None,
+            map_type: MapType::Atomic,
+        }),
+        ..Node::default()
+    });
+    let managed = Schema::object([
+        ("manager", text()),
+        ("operation", text()),
+        ("apiVersion", text()),
+        ("time", time()),
+        ("fieldsType", text()),
+        ("fieldsV1", Schema::any()),
+        ("subresource", text()),
+    ]);
+    let merged = |items: Schema, list_type: ListType, key: Option<&str>| {
+        let patch = Patch {
+            merge: true,
+            merge_key: key.map(Into::into),
+            ..Patch::default()
+        };
+        Schema::new(Node {
+            kind: Kind::List(List { items, list_type }),
+            patch,
+            ..Node::default()
+        })
+    };
+    Schema::object([
+        ("name", text()),
+        ("generateName", text()),
+        ("namespace", text()),
+        ("selfLink", text()),
+        ("uid", text()),
+        ("resourceVersion", text()),
+        ("generation", whole()),
+        ("creationTimestamp", time()),
+        ("deletionTimestamp", time()),
+        ("deletionGracePeriodSeconds", whole()),
+        ("labels", Schema::map(text())),
+        ("annotations", Schema::map(text())),
+        (
+            "ownerReferences",
+            merged(
+                owner,
+                ListType::Map {
+                    keys: vec!["uid".into()],
+                },
+                Some("uid"),
+            ),
+        ),
+        ("finalizers", merged(text(), ListType::Set, None)),
+        ("managedFields", Schema::list(managed, ListType::Atomic)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_known_to_every_kind_and_keeps_declared_name_bounds() {
+        let bounds = Bounds {
+            length_max: Some(10),
+            ..Bounds::default()
+        };
+        let name = Schema::new(Node {
+            kind: Kind::Scalar(Scalar::String),
+            bounds: Some(Box::new(bounds)),
+            ..Node::default()
+        });
+        let kind = Schema::object([("metadata", Schema::object([("name", name)]))])
+            .with_type_and_object_meta();
+        assert_eq!(
+            kind.at("metadata.finalizers").and_then(Schema::list_type),
+            Some(&ListType::Set)
+        );
+        let bounds = kind
+            .at("metadata.name")
+            .and_then(|s| s.node().bounds.clone())
+            .expect("declared");
+        assert_eq!(bounds.length_max, Some(10));
+        assert!(kind.at("metadata.ownerReferences[].uid").is_some());
+        assert!(kind.at("metadata.nosuch").is_none());
+    }
+}
