@@ -1,1 +1,22 @@
-//! To be written.
+//! Everything around `kube::Client`: how one is made (over TLS or in process), layers that record calls and
+//! inject faults, and the few ways in which controllers read, write and wait.
+//!
+//! It never decides anything about an object and never polls: waiting is watching.
+
+mod connect;
+mod fault;
+mod finalizer;
+mod layer;
+mod read;
+mod service;
+mod wait;
+mod write;
+
+pub use connect::{Connector, Https, Target, inline_files};
+pub use fault::{fault_of, is_conflict, is_exists, is_missing};
+pub use finalizer::{add_finalizer, has_finalizer, remove_finalizer};
+pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record};
+pub use read::{get, list, observe};
+pub use service::{HttpService, ResponseBody, empty_body, full_body, in_process, stream_body};
+pub use wait::{Judgement, Waited, delete_and_wait, wait_until};
+pub use write::{apply, apply_status, create_or_get, delete, patch_changed, patch_status_if_changed};

@@ -1,0 +1,184 @@
+//! From a kubeconfig to a client. It reads no environment variable, no proxy setting and no file of its own
+//! accord: a kubeconfig says all there is to say ([`inline_files`] makes one that names files say it).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use api_meta::Fault;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Uri, header};
+use kube::client::ClientBuilder;
+use kube::config::{AuthInfo, Config, Kubeconfig};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use secrecy::{ExposeSecret, SecretString};
+
+/// Turns kubeconfigs into clients. No controller knows which kind it was given: over TLS, or in process.
+pub trait Connector: Send + Sync {
+    /// A client for the current context of `kubeconfig`. Calls nobody yet: an unreachable server shows at the
+    /// first request. Errors are the user's: a kubeconfig that does not say what is needed.
+    fn client(&self, kubeconfig: &Kubeconfig) -> Result<kube::Client, Fault>;
+}
+
+/// How long a TCP connection and its TLS handshake may take: longer than any healthy network needs, short
+/// enough for a task's own time-out to see it several times.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a request may take to be written; requests are small.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connects by HTTPS, with rustls and ring.
+#[derive(Clone, Debug)]
+pub struct Https {
+    user_agent: String,
+}
+
+impl Https {
+    /// `user_agent` tells the server's audit log who called, such as `orangery-gardenlet`.
+    pub fn new(user_agent: impl Into<String>) -> Self {
+        // Another provider may already be installed by the program; then that one is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self { user_agent: user_agent.into() }
+    }
+}
+
+impl Connector for Https {
+    fn client(&self, kubeconfig: &Kubeconfig) -> Result<kube::Client, Fault> {
+        let target = Target::of(kubeconfig)?;
+        let mut config = Config::new(target.url);
+        config.default_namespace = target.namespace;
+        config.root_cert = (!target.authorities.is_empty())
+            .then(|| target.authorities.iter().map(|certificate| certificate.to_vec()).collect());
+        config.tls_server_name = target.tls_server_name;
+        config.accept_invalid_certs = target.insecure;
+        config.auth_info = target.auth;
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        config.write_timeout = Some(WRITE_TIMEOUT);
+        if let Ok(agent) = HeaderValue::from_str(&self.user_agent) {
+            config.headers.push((header::USER_AGENT, agent));
+        }
+        let builder = ClientBuilder::try_from(config)
+            .map_err(|error| Fault::user(format!("kubeconfig cannot be used: {error}")))?;
+        Ok(builder.build())
+    }
+}
+
+/// What the current context of a kubeconfig points at.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `https://host:port`
+    pub url: Uri,
+    /// The name to ask for in the TLS handshake where it is not the host of `url`.
+    pub tls_server_name: Option<String>,
+    /// The server's authorities; empty means the platform's.
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// Whether any server certificate will do.
+    pub insecure: bool,
+    /// The context's namespace, else `default`.
+    pub namespace: String,
+    auth: AuthInfo,
+}
+
+impl Target {
+    /// Reads the current context. Files named in it are not read: see [`inline_files`].
+    pub fn of(kubeconfig: &Kubeconfig) -> Result<Self, Fault> {
+        let wrong = |what: &str| Fault::user(format!("kubeconfig is incomplete: {what}"));
+        let current = kubeconfig.current_context.as_deref().ok_or_else(|| wrong("no current-context"))?;
+        let context = kubeconfig
+            .contexts
+            .iter()
+            .find(|named| named.name == current)
+            .and_then(|named| named.context.clone())
+            .ok_or_else(|| wrong("its current-context is not among its contexts"))?;
+        let cluster = kubeconfig
+            .clusters
+            .iter()
+            .find(|named| named.name == context.cluster)
+            .and_then(|named| named.cluster.clone())
+            .ok_or_else(|| wrong("the context's cluster is missing"))?;
+        let auth = match context.user.as_deref() {
+            None | Some("") => AuthInfo::default(),
+            Some(user) => kubeconfig
+                .auth_infos
+                .iter()
+                .find(|named| named.name == user)
+                .and_then(|named| named.auth_info.clone())
+                .ok_or_else(|| wrong("the context's user is missing"))?,
+        };
+        let server = cluster.server.as_deref().ok_or_else(|| wrong("the cluster has no server"))?;
+        let url = server.parse().map_err(|_| wrong("the cluster's server is not a URL"))?;
+        let authorities = match &cluster.certificate_authority_data {
+            None => Vec::new(),
+            Some(data) => certificates(data, "certificate-authority-data")?,
+        };
+        Ok(Self {
+            url,
+            tls_server_name: cluster.tls_server_name,
+            authorities,
+            insecure: cluster.insecure_skip_tls_verify.unwrap_or(false),
+            namespace: context.namespace.unwrap_or_else(|| "default".to_owned()),
+            auth,
+        })
+    }
+
+    /// The name the server is known by: `tls-server-name`, else the URL's host.
+    pub fn server_name(&self) -> &str {
+        self.tls_server_name.as_deref().or(self.url.host()).unwrap_or_default()
+    }
+
+    /// The bearer token, a secret.
+    pub fn token(&self) -> Option<&str> {
+        self.auth.token.as_ref().map(ExposeSecret::expose_secret)
+    }
+
+    /// The client certificate and what signed it, leaf first; empty when there is none.
+    pub fn client_certificates(&self) -> Result<Vec<CertificateDer<'static>>, Fault> {
+        match &self.auth.client_certificate_data {
+            None => Ok(Vec::new()),
+            Some(data) => certificates(data, "client-certificate-data"),
+        }
+    }
+
+    /// The client certificate's private key as PEM, a secret.
+    pub fn client_key_pem(&self) -> Result<Option<String>, Fault> {
+        let Some(data) = &self.auth.client_key_data else { return Ok(None) };
+        let wrong = || Fault::user("kubeconfig is invalid: client-key-data is not base64 of PEM");
+        let pem = STANDARD.decode(data.expose_secret()).map_err(|_| wrong())?;
+        String::from_utf8(pem).map(Some).map_err(|_| wrong())
+    }
+}
+
+fn certificates(data: &str, field: &str) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    let wrong = || Fault::user(format!("kubeconfig is invalid: {field} is not base64 of PEM certificates"));
+    let pem = STANDARD.decode(data.trim()).map_err(|_| wrong())?;
+    CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| wrong())
+}
+
+/// Reads the files that `kubeconfig` names (relative to `folder`, where it lies) into it. A token file is left
+/// to be re-read by the client, because its content changes.
+pub async fn inline_files(mut kubeconfig: Kubeconfig, folder: &Path) -> Result<Kubeconfig, Fault> {
+    async fn read(folder: &Path, name: &str) -> Result<String, Fault> {
+        let path: PathBuf = folder.join(name);
+        let bytes = tokio::fs::read(&path).await.map_err(|error| {
+            Fault::user(format!("kubeconfig names a file that cannot be read: {}: {error}", path.display()))
+        })?;
+        Ok(STANDARD.encode(bytes))
+    }
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        if let (None, Some(name)) = (&cluster.certificate_authority_data, cluster.certificate_authority.take()) {
+            cluster.certificate_authority_data = Some(read(folder, &name).await?);
+        }
+    }
+    for auth in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        if let (None, Some(name)) = (&auth.client_certificate_data, auth.client_certificate.take()) {
+            auth.client_certificate_data = Some(read(folder, &name).await?);
+        }
+        if let (None, Some(name)) = (&auth.client_key_data, auth.client_key.take()) {
+            auth.client_key_data = Some(SecretString::from(read(folder, &name).await?));
+        }
+        if let Some(name) = auth.token_file.take() {
+            auth.token_file = Some(folder.join(name).display().to_string());
+        }
+    }
+    Ok(kubeconfig)
+}

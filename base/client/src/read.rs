@@ -1,0 +1,57 @@
+//! Reading, honestly: a failed read is never "not there".
+
+use std::fmt::Debug;
+
+use api_meta::{Fault, Seen};
+use kube::api::ListParams;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::fault::fault_of;
+
+/// Objects per LIST request: the chunk size kubectl uses.
+const PAGE_SIZE: u32 = 500;
+
+/// Looks at one object. The reason of an `Unknown` names the object and what the API said.
+pub async fn observe<K>(api: &Api<K>, name: &str) -> Seen<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match get(api, name).await {
+        Ok(Some(object)) => Seen::Present(object),
+        Ok(None) => Seen::Absent,
+        Err(fault) => Seen::Unknown(fault.to_string()),
+    }
+}
+
+/// Reads one object; `None` only when the API says that it is not there.
+pub async fn get<K>(api: &Api<K>, name: &str) -> Result<Option<K>, Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    api.get_opt(name).await.map_err(|error| fault_of(error, &format!("read {} {name}", K::kind(&()))))
+}
+
+/// Reads all objects that match `labels` (empty: all), page by page, ordered by namespace and name.
+pub async fn list<K>(api: &Api<K>, labels: &str) -> Result<Vec<K>, Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let mut params = ListParams::default().labels(labels).limit(PAGE_SIZE);
+    let mut objects = Vec::new();
+    loop {
+        let page = api
+            .list(&params)
+            .await
+            .map_err(|error| fault_of(error, &format!("list {}", K::plural(&()))))?;
+        objects.extend(page.items);
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params = params.continue_token(&token),
+            _ => break,
+        }
+    }
+    objects.sort_by(|a, b| {
+        (&a.meta().namespace, &a.meta().name).cmp(&(&b.meta().namespace, &b.meta().name))
+    });
+    Ok(objects)
+}

@@ -1,0 +1,171 @@
+//! Waiting is watching: one list, then a watch from its version. A time-out bounds the wait and carries the last
+//! reason why it was not over. Nothing here polls.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use api_meta::{Fault, FaultClass};
+use futures::StreamExt;
+use kube::api::DeleteParams;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use crate::fault::{fault_of, is_missing};
+
+/// What an onlooker thinks of an object.
+#[derive(Debug)]
+pub enum Judgement<T> {
+    /// The wait is over, with this.
+    Done(T),
+    /// Not yet, because of this ("observed generation outdated (1/2)").
+    NotYet(String),
+    /// It will not come to pass.
+    Failed(Fault),
+}
+
+/// Why a wait ended without result.
+#[derive(Debug, thiserror::Error)]
+pub enum Waited {
+    /// Time is up.
+    #[error("timed out after {after:?} waiting for {what}: {reason}")]
+    TimedOut {
+        /// Kind and name.
+        what: String,
+        /// The time-out.
+        after: Duration,
+        /// The last reason why it was not done.
+        reason: String,
+    },
+    /// The judge, or the API (access refused), ended it.
+    #[error("{0}")]
+    Failed(Fault),
+}
+
+impl From<Waited> for Fault {
+    fn from(waited: Waited) -> Self {
+        match waited {
+            Waited::Failed(fault) => fault,
+            timed_out @ Waited::TimedOut { .. } => Fault::new(FaultClass::Dependency, timed_out)
+                .hint("look at the named object: what works on it has not finished"),
+        }
+    }
+}
+
+/// Watches the object `name` until `judge` is done with it, or `timeout` is up. `judge` sees every state the
+/// watch shows, and `None` when the object is not there.
+pub async fn wait_until<K, T>(
+    api: &Api<K>,
+    name: &str,
+    timeout: Duration,
+    mut judge: impl FnMut(Option<&K>) -> Judgement<T>,
+) -> Result<T, Waited>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let what = format!("{} {name}", K::kind(&()));
+    let mut reason = "the API has not answered yet".to_owned();
+    let watching = async {
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let mut events = std::pin::pin!(watcher::watcher(api.clone(), config).backoff(Pause::default()));
+        let mut listed: Option<K> = None;
+        while let Some(event) = events.next().await {
+            let judgement = match event {
+                Ok(Event::Init) => {
+                    listed = None;
+                    continue;
+                }
+                Ok(Event::InitApply(object)) => {
+                    listed = Some(object);
+                    continue;
+                }
+                Ok(Event::InitDone) => judge(listed.take().as_ref()),
+                Ok(Event::Apply(object)) => judge(Some(&object)),
+                Ok(Event::Delete(_)) => judge(None),
+                Err(error) => match watch_error(error, &what) {
+                    fault if matches!(fault.class, FaultClass::Access | FaultClass::Bug) => Judgement::Failed(fault),
+                    fault => Judgement::NotYet(fault.to_string()),
+                },
+            };
+            match judgement {
+                Judgement::Done(value) => return Ok(value),
+                Judgement::Failed(fault) => return Err(fault),
+                Judgement::NotYet(why) => reason = why,
+            }
+        }
+        Err(Fault::new(FaultClass::Bug, WatchEnded(what.clone())))
+    };
+    match tokio::time::timeout(timeout, watching).await {
+        Ok(result) => result.map_err(Waited::Failed),
+        Err(_) => Err(Waited::TimedOut { what, after: timeout, reason }),
+    }
+}
+
+/// Deletes the object `name` and waits until it is gone; fine when it is gone already. An object that takes its
+/// place under another uid counts as gone.
+pub async fn delete_and_wait<K>(api: &Api<K>, name: &str, timeout: Duration) -> Result<(), Waited>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let uid = match api.delete(name, &DeleteParams::default()).await {
+        Err(error) if is_missing(&error) => return Ok(()),
+        Err(error) => {
+            return Err(Waited::Failed(fault_of(error, &format!("delete {} {name}", K::kind(&())))));
+        }
+        Ok(answer) => answer.left().and_then(|object| object.uid()),
+    };
+    wait_until(api, name, timeout, |object| match object {
+        None => Judgement::Done(()),
+        Some(object) if uid.is_some() && object.uid() != uid => Judgement::Done(()),
+        Some(object) => Judgement::NotYet(match object.finalizers() {
+            [] => "it still exists".to_owned(),
+            finalizers => format!("it still has finalizers [{}]", finalizers.join(", ")),
+        }),
+    })
+    .await
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the watch of {0} ended by itself")]
+struct WatchEnded(String);
+
+/// The fault behind a watcher's error.
+pub(crate) fn watch_error(error: watcher::Error, what: &str) -> Fault {
+    let doing = format!("watch {what}");
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => fault_of(error, &doing),
+        watcher::Error::WatchError(status) => fault_of(kube::Error::Api(status), &doing),
+        other => Fault::new(FaultClass::Dependency, other),
+    }
+}
+
+/// Pauses between attempts to watch again: doubling, and without jitter so that a run can be repeated.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    failures: u32,
+}
+
+/// The first pause: an API server that restarts in this process is back by then.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest pause: a server that is down for long is looked for this often.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+
+impl Iterator for Pause {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = PAUSE_MIN.saturating_mul(1 << self.failures.min(10)).min(PAUSE_MAX);
+        self.failures = self.failures.saturating_add(1);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pause {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
