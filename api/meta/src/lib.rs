@@ -1,1 +1,35 @@
-//! To be written.
+//! What every kind of every group shares: raw JSON, durations, conditions, operations, error codes, faults,
+//! and the literal names (annotations, labels, finalizers) of the wire contract.
+//! It never reads the clock, never does I/O, and knows no kind of its own.
+
+mod duration;
+mod fault;
+mod kind;
+mod raw;
+mod references;
+mod seen;
+mod status;
+mod string_enum;
+
+pub mod annotations;
+pub mod conditions;
+pub mod finalizers;
+pub mod labels;
+pub mod names;
+pub mod schema;
+
+pub use duration::{GoDuration, ParseGoDurationError};
+pub use fault::{Classified, ErrorCode, Fault, FaultClass};
+pub use kind::{Blank, Kind, or_empty};
+pub use raw::RawJson;
+pub use references::{
+    CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,
+};
+pub use seen::Seen;
+pub use status::{Condition, ConditionStatus, LastError, LastOperation, LastOperationState, LastOperationType};
+
+/// What the exported macros name; not for direct use.
+#[doc(hidden)]
+pub mod private {
+    pub use {k8s_openapi, kube_core, schemars, serde};
+}

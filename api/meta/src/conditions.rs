@@ -1,0 +1,82 @@
+//! Condition types and reasons of the wire contract. It only names them.
+
+/// Of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go).
+pub mod installation {
+    /// The deployment could be understood.
+    pub const VALID: &str = "Valid";
+    /// It is installed.
+    pub const INSTALLED: &str = "Installed";
+    /// It runs well; only reported for charts.
+    pub const HEALTHY: &str = "Healthy";
+    /// It is being rolled out; only reported for charts.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Extension objects need it.
+    pub const REQUIRED: &str = "Required";
+
+    /// Reason of Valid=True.
+    pub const REGISTRATION_VALID: &str = "RegistrationValid";
+    /// Reason of Installed=True.
+    pub const INSTALLATION_SUCCESSFUL: &str = "InstallationSuccessful";
+    /// Reason of Installed=False: not yet.
+    pub const INSTALLATION_PENDING: &str = "InstallationPending";
+    /// Reason of Installed=False: it failed.
+    pub const INSTALLATION_FAILED: &str = "InstallationFailed";
+    /// Reason of Required=True.
+    pub const EXTENSION_OBJECTS_EXIST: &str = "ExtensionObjectsExist";
+    /// Reason of Required=False.
+    pub const NO_EXTENSION_OBJECTS: &str = "NoExtensionObjects";
+}
+
+/// Of Seeds.
+pub mod seed {
+    /// Its gardenlet renews its lease.
+    pub const GARDENLET_READY: &str = "GardenletReady";
+    /// Its backup buckets are ready.
+    pub const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
+    /// All extensions it needs are installed.
+    pub const EXTENSIONS_READY: &str = "ExtensionsReady";
+    /// What its shoots share runs well.
+    pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SeedSystemComponentsHealthy";
+    /// An operator stopped all reconciliations.
+    pub const EMERGENCY_STOP: &str = "EmergencyStopShootReconciliations";
+}
+
+/// Of Shoots.
+pub mod shoot {
+    /// Its API server answers.
+    pub const API_SERVER_AVAILABLE: &str = "APIServerAvailable";
+    /// Its control plane runs well.
+    pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
+    /// Its monitoring and logging run well.
+    pub const OBSERVABILITY_COMPONENTS_HEALTHY: &str = "ObservabilityComponentsHealthy";
+    /// All its nodes are ready.
+    pub const EVERY_NODE_READY: &str = "EveryNodeReady";
+    /// What runs inside it runs well.
+    pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
+    /// Constraint: it can be hibernated.
+    pub const HIBERNATION_POSSIBLE: &str = "HibernationPossible";
+    /// Constraint: maintenance can run.
+    pub const MAINTENANCE_PRECONDITIONS_SATISFIED: &str = "MaintenancePreconditionsSatisfied";
+    /// Constraint: its authorities are valid long enough.
+    pub const CA_CERTIFICATE_VALIDITIES_ACCEPTABLE: &str = "CACertificateValiditiesAcceptable";
+    /// Constraint: the destination seed can take it.
+    pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
+}
+
+/// Of ManagedResources (gardener/gardener v1.150 pkg/apis/resources/v1alpha1/types.go).
+pub mod managed_resource {
+    /// Everything was applied.
+    pub const RESOURCES_APPLIED: &str = "ResourcesApplied";
+    /// Everything applied runs well.
+    pub const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
+    /// Something applied is being rolled out.
+    pub const RESOURCES_PROGRESSING: &str = "ResourcesProgressing";
+}
+
+/// Reasons shared by many.
+pub mod reason {
+    /// A check could not be made.
+    pub const CHECK_ERROR: &str = "ConditionCheckError";
+    /// The status is older than the object.
+    pub const OUTDATED_STATUS: &str = "OutdatedStatus";
+}

@@ -1,0 +1,147 @@
+//! Label keys and values of the wire contract (gardener/gardener v1.150 pkg/apis/core/v1beta1/constants).
+//! It only names them.
+
+/// What part an object plays: see [`role`].
+pub const ROLE: &str = "gardener.cloud/role";
+/// What an object is for.
+pub const PURPOSE: &str = "gardener.cloud/purpose";
+/// `true` on CRDs whose objects need a confirmation before deletion.
+pub const DELETION_PROTECTED: &str = "gardener.cloud/deletion-protected";
+/// Restricts who may change an object.
+pub const UPDATE_RESTRICTION: &str = "gardener.cloud/update-restriction";
+/// Project of a namespace in the garden.
+pub const PROJECT_NAME: &str = "project.gardener.cloud/name";
+/// `true` on a project's namespace: keep it when the project goes.
+pub const SKIP_STALE_CHECK: &str = "project.gardener.cloud/skip-stale-check";
+/// Registration of an extension's namespace or objects.
+pub const CONTROLLER_REGISTRATION_NAME: &str = "controllerregistration.core.gardener.cloud/name";
+/// Health of a shoot: `healthy`, `progressing`, `unhealthy`, `unknown`.
+pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
+/// Provider type of the seed, on a shoot's namespace.
+pub const SEED_PROVIDER: &str = "seed.gardener.cloud/provider";
+/// Provider type of the shoot, on its namespace.
+pub const SHOOT_PROVIDER: &str = "shoot.gardener.cloud/provider";
+/// Network type of the shoot, on its namespace.
+pub const NETWORKING_PROVIDER: &str = "networking.shoot.gardener.cloud/provider";
+/// Provider type of the seed's backup, on a shoot's namespace.
+pub const BACKUP_PROVIDER: &str = "backup.gardener.cloud/provider";
+/// Prefix before an extension's type: `extensions.gardener.cloud/<type>=true` on a shoot's namespace.
+pub const EXTENSION_PREFIX: &str = "extensions.gardener.cloud/";
+/// Prefix of seeds' names in labels: `name.seed.gardener.cloud/<seed>=true`.
+pub const SEED_NAME_PREFIX: &str = "name.seed.gardener.cloud/";
+/// Worker pool of a node, machine or Secret.
+pub const WORKER_POOL: &str = "worker.gardener.cloud/pool";
+/// Pool of a Secret or OperatingSystemConfig.
+pub const WORKER_POOL_NAME: &str = "worker.gardener.cloud/pool-name";
+/// Container runtime interface of a pool's nodes.
+pub const WORKER_CRI_NAME: &str = "worker.gardener.cloud/cri-name";
+/// Whether system components may run on a pool's nodes.
+pub const WORKER_SYSTEM_COMPONENTS: &str = "worker.gardener.cloud/system-components";
+/// Kubernetes version of a pool's nodes.
+pub const WORKER_KUBERNETES_VERSION: &str = "worker.gardener.cloud/kubernetes-version";
+/// Secrets made by the secrets manager carry [`MANAGED_BY_SECRETS_MANAGER`].
+pub const MANAGED_BY: &str = "managed-by";
+/// Value of [`MANAGED_BY`].
+pub const MANAGED_BY_SECRETS_MANAGER: &str = "secrets-manager";
+/// `true` on Secrets that ShootState keeps.
+pub const PERSIST: &str = "persist";
+/// Purpose of a Secret for resource-manager: see [`resources`].
+pub const RESOURCES_PURPOSE: &str = "resources.gardener.cloud/purpose";
+/// Class of resource-manager that cares: `seed`, `shoot`, `garden`.
+pub const RESOURCES_CLASS: &str = "resources.gardener.cloud/class";
+/// On applied objects: `gardener`.
+pub const RESOURCES_MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
+/// `true` on immutable Secrets that may go once nothing refers to them.
+pub const GARBAGE_COLLECTABLE_REFERENCE: &str = "resources.gardener.cloud/garbage-collectable-reference";
+/// `true` on namespaces whose workload is made highly available.
+pub const HIGH_AVAILABILITY_CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
+/// Label on ControllerInstallations: hash of the registration's spec, 16 hex digits.
+pub const REGISTRATION_SPEC_HASH: &str = "registration-spec-hash";
+/// Label on ControllerInstallations: hash of the seed's spec, 16 hex digits.
+pub const SEED_SPEC_HASH: &str = "seed-spec-hash";
+/// Label on ControllerInstallations: hash of the deployment, 16 hex digits.
+pub const DEPLOYMENT_HASH: &str = "deployment-hash";
+/// Label on ControllerInstallations of self-hosted shoots.
+pub const SEED_REF_NAME: &str = "seed-ref-name";
+/// Label on ManagedResources of an installation.
+pub const CONTROLLER_INSTALLATION_NAME: &str = "controllerinstallation-name";
+/// `true` on ClusterRoles that give permissions to extensions in the garden.
+pub const CUSTOM_EXTENSIONS_PERMISSIONS: &str = "authorization.gardener.cloud/custom-extensions-permissions";
+/// Pod security admission level of a namespace.
+pub const POD_SECURITY_ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+/// The app of a component's pods.
+pub const APP: &str = "app";
+/// The part of a component's pods within its app.
+pub const COMPONENT_ROLE: &str = "role";
+
+/// Values of [`ROLE`].
+pub mod role {
+    /// Namespace of a project in the garden.
+    pub const PROJECT: &str = "project";
+    /// Namespace of a shoot in a seed.
+    pub const SHOOT: &str = "shoot";
+    /// Namespace of an extension in a seed.
+    pub const EXTENSION: &str = "extension";
+    /// Part of a shoot's control plane.
+    pub const CONTROLPLANE: &str = "controlplane";
+    /// Secret with the internal domain.
+    pub const INTERNAL_DOMAIN: &str = "internal-domain";
+    /// Secret with a default domain.
+    pub const DEFAULT_DOMAIN: &str = "default-domain";
+    /// Secret with registry credentials for charts.
+    pub const HELM_PULL_SECRET: &str = "helm-pull-secret";
+    /// Secret with a registry's authorities.
+    pub const OCI_CA_BUNDLE: &str = "oci-ca-bundle";
+    /// Object named by a ControllerDeployment.
+    pub const RESOURCE_REFERENCE: &str = "resource-reference";
+    /// Namespace of a seed in the garden.
+    pub const SEED: &str = "seed";
+    /// Secret `<shoot>.ca-client` and the like in the garden.
+    pub const CA_CLIENT: &str = "ca-client";
+    /// ConfigMap or Secret with a shoot's cluster authorities in the garden.
+    pub const CA_CLUSTER: &str = "ca-cluster";
+    /// Secret or OperatingSystemConfig of a worker pool's cloud config.
+    pub const CLOUD_CONFIG: &str = "cloud-config";
+}
+
+/// Values of [`RESOURCES_PURPOSE`] and [`RESOURCES_CLASS`].
+pub mod resources {
+    /// Secret to be filled with a service account token.
+    pub const PURPOSE_TOKEN_REQUESTOR: &str = "token-requestor";
+    /// Objects for a shoot.
+    pub const CLASS_SHOOT: &str = "shoot";
+    /// Objects for the seed.
+    pub const CLASS_SEED: &str = "seed";
+    /// Objects for the garden.
+    pub const CLASS_GARDEN: &str = "garden";
+}
+
+/// Values of [`SHOOT_STATUS`].
+pub mod shoot_status {
+    /// All is well.
+    pub const HEALTHY: &str = "healthy";
+    /// Under way.
+    pub const PROGRESSING: &str = "progressing";
+    /// Something is wrong.
+    pub const UNHEALTHY: &str = "unhealthy";
+    /// Nobody could tell.
+    pub const UNKNOWN: &str = "unknown";
+}
+
+/// Labels by which extensions' admission webhooks select garden objects: `<prefix>/<type>=true`.
+pub mod extension_types {
+    /// Provider types.
+    pub const PROVIDER: &str = "provider.extensions.gardener.cloud/";
+    /// DNSRecord types.
+    pub const DNS_RECORD: &str = "dnsrecord.extensions.gardener.cloud/";
+    /// Extension types.
+    pub const EXTENSION: &str = "extensions.extensions.gardener.cloud/";
+    /// Network types.
+    pub const NETWORKING: &str = "networking.extensions.gardener.cloud/";
+    /// OperatingSystemConfig types.
+    pub const OPERATING_SYSTEM_CONFIG: &str = "operatingsystemconfig.extensions.gardener.cloud/";
+    /// ContainerRuntime types.
+    pub const CONTAINER_RUNTIME: &str = "containerruntime.extensions.gardener.cloud/";
+    /// SelfHostedShootExposure types.
+    pub const SELF_HOSTED_SHOOT_EXPOSURE: &str = "selfhostedshootexposure.extensions.gardener.cloud/";
+}

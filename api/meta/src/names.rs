@@ -1,0 +1,68 @@
+//! Names of namespaces, users, groups and objects of the wire contract. It never invents random parts.
+
+/// The garden's own namespace, in garden and seeds.
+pub const GARDEN_NAMESPACE: &str = "garden";
+/// Leases of gardenlets.
+pub const SEED_LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
+/// Public information for all users.
+pub const SYSTEM_PUBLIC_NAMESPACE: &str = "gardener-system-public";
+/// Service account issuers of shoots.
+pub const SHOOT_ISSUER_NAMESPACE: &str = "gardener-system-shoot-issuer";
+/// Prefix of project namespaces.
+pub const PROJECT_NAMESPACE_PREFIX: &str = "garden-";
+/// Prefix of a seed's namespace in the garden.
+pub const SEED_NAMESPACE_PREFIX: &str = "seed-";
+/// Prefix of an extension's namespace in a seed.
+pub const EXTENSION_NAMESPACE_PREFIX: &str = "extension-";
+/// User of a seed's gardenlet in the garden, before the seed's name.
+pub const SEED_USER_PREFIX: &str = "gardener.cloud:system:seed:";
+/// Group of all gardenlets in the garden.
+pub const SEEDS_GROUP: &str = "gardener.cloud:system:seeds";
+/// User of controller-manager.
+pub const CONTROLLER_MANAGER_USER: &str = "gardener.cloud:system:controller-manager";
+/// User of the scheduler.
+pub const SCHEDULER_USER: &str = "gardener.cloud:system:scheduler";
+/// User of gardenlet in shoots.
+pub const GARDENLET_SHOOT_USER: &str = "gardener.cloud:system:gardenlet";
+/// User of resource-manager in shoots.
+pub const RESOURCE_MANAGER_SHOOT_USER: &str = "gardener.cloud:system:gardener-resource-manager";
+/// Group of admin kubeconfigs of shoots.
+pub const SHOOT_ADMINS_GROUP: &str = "gardener.cloud:system:admins";
+/// Group of viewer kubeconfigs of shoots.
+pub const SHOOT_VIEWERS_GROUP: &str = "gardener.cloud:system:viewers";
+/// Secret with cloud credentials in a shoot's namespace.
+pub const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
+/// Data key of an OperatingSystemConfig's result Secret.
+pub const CLOUD_CONFIG_DATA_KEY: &str = "cloud_config";
+/// Taint key of seeds that only shoots of the garden namespace may use.
+pub const SEED_TAINT_PROTECTED: &str = "seed.gardener.cloud/protected";
+/// DNS provider type that means "nobody manages it".
+pub const DNS_UNMANAGED: &str = "unmanaged";
+/// Deployment type of Helm charts.
+pub const DEPLOYMENT_TYPE_HELM: &str = "helm";
+/// Where a cluster's identity is kept (ConfigMap in kube-system).
+pub const CLUSTER_IDENTITY: &str = "cluster-identity";
+/// ManagedResource of the objects a shoot refers to.
+pub const REFERENCED_RESOURCES: &str = "referenced-resources";
+/// Prefix of copies of referenced objects in a shoot's namespace.
+pub const REFERENCED_RESOURCES_PREFIX: &str = "ref-";
+
+/// The namespace of a shoot in its seed and the name of its Cluster, unless `status.technicalID` says otherwise.
+pub fn technical_id(project: &str, shoot: &str) -> String {
+    format!("shoot--{project}--{shoot}")
+}
+
+/// The namespace of a seed in the garden.
+pub fn seed_namespace(seed: &str) -> String {
+    format!("{SEED_NAMESPACE_PREFIX}{seed}")
+}
+
+/// The namespace of an extension in a seed.
+pub fn extension_namespace(installation: &str) -> String {
+    format!("{EXTENSION_NAMESPACE_PREFIX}{installation}")
+}
+
+/// The garden BackupEntry of a shoot.
+pub fn backup_entry(technical_id: &str, shoot_uid: &str) -> String {
+    format!("{technical_id}--{shoot_uid}")
+}
