@@ -1,0 +1,208 @@
+//! A container's file system: its mounts and nothing else. Reading never touches the machine's disk.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::Volume;
+
+/// Why a file cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// No such file, or nothing is mounted there.
+    #[error("no file {0}")]
+    Missing(String),
+    /// The bytes are not UTF-8.
+    #[error("{0} is not text")]
+    NotText(String),
+    /// Secrets, config maps and projections cannot be written, nor can a mount that says read-only.
+    #[error("{0} is read-only")]
+    ReadOnly(String),
+}
+
+/// What one volume of a pod holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    /// Files, by relative path without a leading slash.
+    Files(Directory),
+    /// A persistent volume.
+    Claim(Volume),
+}
+
+/// Files by relative path. Clones are the same directory.
+#[derive(Clone, Default)]
+pub(crate) struct Directory {
+    files: Arc<RwLock<BTreeMap<String, Bytes>>>,
+}
+
+impl Directory {
+    pub(crate) fn replace(&self, files: BTreeMap<String, Bytes>) -> bool {
+        let mut current = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *current != files;
+        *current = files;
+        changed
+    }
+
+    fn get(&self, path: &str) -> Option<Bytes> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
+    fn put(&self, path: &str, bytes: Bytes) {
+        self.files.write().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
+    }
+
+    fn names_below(&self, folder: &str) -> Vec<String> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut names: Vec<String> = files
+            .keys()
+            .filter_map(|path| path.strip_prefix(&prefix))
+            .map(|rest| rest.split('/').next().unwrap_or(rest).to_owned())
+            .collect();
+        names.dedup();
+        names
+    }
+}
+
+impl fmt::Debug for Directory {
+    // Never the content: most directories hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.files.read().unwrap_or_else(PoisonError::into_inner).keys()).finish()
+    }
+}
+
+/// One mount of a container.
+#[derive(Clone, Debug)]
+pub(crate) struct Mount {
+    /// Absolute, without a trailing slash.
+    pub(crate) path: String,
+    /// The part of the volume that is mounted; empty for all of it.
+    pub(crate) sub_path: String,
+    pub(crate) writable: bool,
+    pub(crate) content: Content,
+}
+
+/// The files of one container. Clones are the same files; mounted Secrets, ConfigMaps and tokens change under them.
+#[derive(Clone, Debug)]
+pub struct Files {
+    mounts: Arc<[Mount]>,
+    changes: watch::Receiver<u64>,
+}
+
+impl Files {
+    /// Mounts are looked up by their longest matching path. `changes` counts how often a mounted source changed.
+    pub(crate) fn new(mut mounts: Vec<Mount>, changes: watch::Receiver<u64>) -> Self {
+        mounts.sort_by_key(|mount| std::cmp::Reverse(mount.path.len()));
+        Files { mounts: mounts.into(), changes }
+    }
+
+    /// The bytes of a file, by absolute path.
+    pub fn read(&self, path: &str) -> Result<Bytes, FileError> {
+        let missing = || FileError::Missing(path.to_owned());
+        let (mount, inside) = self.find(path).ok_or_else(missing)?;
+        match &mount.content {
+            Content::Files(directory) => directory.get(&inside).ok_or_else(missing),
+            Content::Claim(_) => Err(missing()),
+        }
+    }
+
+    /// A file as text.
+    pub fn read_text(&self, path: &str) -> Result<String, FileError> {
+        let bytes = self.read(path)?;
+        String::from_utf8(bytes.into()).map_err(|_| FileError::NotText(path.to_owned()))
+    }
+
+    /// Writes a file into an `emptyDir`.
+    pub fn write(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), FileError> {
+        let (mount, inside) = self.find(path).ok_or_else(|| FileError::Missing(path.to_owned()))?;
+        match &mount.content {
+            Content::Files(directory) if mount.writable => {
+                directory.put(&inside, bytes.into());
+                Ok(())
+            }
+            _ => Err(FileError::ReadOnly(path.to_owned())),
+        }
+    }
+
+    /// The names directly below a folder, in order; none when it does not exist.
+    pub fn list(&self, folder: &str) -> Vec<String> {
+        match self.find(folder) {
+            Some((Mount { content: Content::Files(directory), .. }, inside)) => directory.names_below(&inside),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The persistent volume that is mounted at or above a path.
+    pub fn volume(&self, path: &str) -> Option<Volume> {
+        match self.find(path)?.0 {
+            Mount { content: Content::Claim(volume), .. } => Some(volume.clone()),
+            _ => None,
+        }
+    }
+
+    /// Changes whenever a mounted Secret, ConfigMap or token has changed: wait on it instead of reading in turns.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// The mount a path lies in, and the path inside its volume.
+    fn find(&self, path: &str) -> Option<(&Mount, String)> {
+        let path = path.trim_end_matches('/');
+        self.mounts.iter().find_map(|mount| {
+            let rest = path.strip_prefix(mount.path.as_str())?;
+            if !rest.is_empty() && !rest.starts_with('/') {
+                return None;
+            }
+            let rest = rest.trim_start_matches('/');
+            let inside = match (mount.sub_path.is_empty(), rest.is_empty()) {
+                (true, _) => rest.to_owned(),
+                (false, true) => mount.sub_path.clone(),
+                (false, false) => format!("{}/{rest}", mount.sub_path),
+            };
+            Some((mount, inside))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[(&str, &str)]) -> Content {
+        let directory = Directory::default();
+        directory.replace(files.iter().map(|(p, c)| ((*p).to_owned(), Bytes::from((*c).to_owned()))).collect());
+        Content::Files(directory)
+    }
+
+    fn mount(path: &str, sub_path: &str, writable: bool, content: Content) -> Mount {
+        Mount { path: path.to_owned(), sub_path: sub_path.to_owned(), writable, content }
+    }
+
+    #[test]
+    fn the_deepest_mount_answers_and_a_name_that_only_begins_alike_does_not() {
+        let (_count, changes) = watch::channel(0);
+        let files = Files::new(
+            vec![
+                mount("/etc", "", false, directory(&[("a", "outer"), ("ssl/b", "outer")])),
+                mount("/etc/ssl", "", false, directory(&[("b", "inner")])),
+                mount("/one/file", "ssl/b", false, directory(&[("ssl/b", "sub")])),
+                mount("/tmp", "", true, directory(&[])),
+                mount("/data", "", true, Content::Claim(Volume::new())),
+            ],
+            changes,
+        );
+        assert_eq!(files.read("/etc/a").unwrap(), "outer");
+        assert_eq!(files.read_text("/etc/ssl/b").unwrap(), "inner");
+        assert_eq!(files.read("/one/file").unwrap(), "sub");
+        assert_eq!(files.read("/etcd"), Err(FileError::Missing("/etcd".into())));
+        assert_eq!(files.list("/etc"), ["a", "ssl"]);
+        assert_eq!(files.write("/etc/a", "x"), Err(FileError::ReadOnly("/etc/a".into())));
+        files.write("/tmp/x/y", "z").unwrap();
+        assert_eq!(files.list("/tmp/"), ["x"]);
+        assert!(files.volume("/data/member").is_some());
+        assert!(files.volume("/tmp").is_none());
+    }
+}

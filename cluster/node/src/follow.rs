@@ -1,0 +1,81 @@
+//! Watching without end: a watch that outlives errors of the API. It never gives up and never polls.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, future, stream};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+/// The pause after the first failure of a watch: an API server that restarts is back within seconds.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The longest pause: a node should notice within half a minute that its API server is back.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Doubling pauses, the same ones in every run.
+#[derive(Debug)]
+pub(crate) struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Pause(PAUSE_MIN)
+    }
+}
+
+impl Iterator for Pause {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.0;
+        self.0 = (pause * 2).min(PAUSE_MAX);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pause {
+    fn reset(&mut self) {
+        self.0 = PAUSE_MIN;
+    }
+}
+
+/// Every event of a watch; errors are logged and waited out.
+pub(crate) fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher(api, config).backoff(Pause::default()).filter_map(|event| {
+        if let Err(error) = &event {
+            tracing::debug!(%error, kind = %K::kind(&()), "watch failed, trying again");
+        }
+        future::ready(event.ok())
+    })
+}
+
+/// The states of one object, `None` while it is not there. The first item tells how it is now.
+pub(crate) fn follow_one<K>(api: Api<K>, name: &str) -> impl Stream<Item = Option<K>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let events = follow(api, watcher::Config::default().fields(&format!("metadata.name={name}")));
+    events
+        .scan(None, |listed, event| {
+            let items = match event {
+                Event::Init => {
+                    *listed = None;
+                    Vec::new()
+                }
+                Event::InitApply(object) => {
+                    *listed = Some(object);
+                    Vec::new()
+                }
+                Event::InitDone => vec![listed.take()],
+                Event::Apply(object) => vec![Some(object)],
+                Event::Delete(_) => vec![None],
+            };
+            future::ready(Some(stream::iter(items)))
+        })
+        .flatten()
+}

@@ -1,0 +1,175 @@
+//! What an image is here: a value that runs a container as a future of this process, found by its name in a catalogue.
+//! Nothing is ever pulled.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::ContainerContext;
+
+/// The exit code of a container whose future panicked; the code that a crashed program is commonly given.
+pub const EXIT_CRASHED: i32 = 255;
+
+/// The exit code of a container that was killed (128 + SIGKILL), as a container runtime reports it.
+pub const EXIT_KILLED: i32 = 137;
+
+/// How a container ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// 0 is success, everything else failure.
+    pub code: i32,
+    /// Stands in `state.terminated.message` of the container's status. Never holds secrets.
+    pub message: String,
+}
+
+impl Exit {
+    /// Code 0, nothing to say.
+    pub fn done() -> Self {
+        Exit { code: 0, message: String::new() }
+    }
+
+    /// Code 1 and why.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Exit { code: 1, message: message.into() }
+    }
+
+    /// Code 1 and an error with everything that caused it.
+    pub fn failed_by(error: &dyn std::error::Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Exit { code: 1, message }
+    }
+}
+
+/// What runs when a container of this image starts.
+///
+/// The future is the container: its result is the exit, a panic in it is exit 255, and it is dropped when the grace
+/// period ends. It must end soon after `context.stop` is cancelled, and own every task it starts, so that dropping it
+/// ends them too. It says itself when it is ready ([`ContainerContext::ready`]); probes of the pod are not run.
+pub trait Image: Send + Sync {
+    /// Starts one container.
+    fn run(&self, context: ContainerContext) -> BoxFuture<'static, Exit>;
+}
+
+impl<F, R> Image for F
+where
+    F: Fn(ContainerContext) -> R + Send + Sync,
+    R: Future<Output = Exit> + Send + 'static,
+{
+    fn run(&self, context: ContainerContext) -> BoxFuture<'static, Exit> {
+        Box::pin(self(context))
+    }
+}
+
+/// The images that a node can run, by name without registry and tag.
+#[derive(Clone, Default)]
+pub struct ImageCatalogue {
+    images: BTreeMap<String, Arc<dyn Image>>,
+    simulating: bool,
+}
+
+/// What a catalogue has for a reference.
+#[derive(Clone)]
+pub enum Found {
+    /// A real body.
+    Known(Arc<dyn Image>),
+    /// None, and the node pretends: an idle task that is always ready, marked as simulated on the pod.
+    Simulated,
+    /// None: the container cannot start here.
+    Missing,
+}
+
+impl ImageCatalogue {
+    /// A catalogue without images. What it does not know does not start.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same images, and every other one runs as an idle, always ready task. Such pods say so: an event
+    /// `SimulatedImage` and the annotation `node.orangery.dev/simulated: "true"`.
+    pub fn simulating(mut self) -> Self {
+        self.simulating = true;
+        self
+    }
+
+    /// Adds an image under its name without registry and tag; the last one of a name stays.
+    pub fn with(mut self, name: impl Into<String>, image: impl Image + 'static) -> Self {
+        self.images.insert(name.into(), Arc::new(image));
+        self
+    }
+
+    /// What a full reference such as `orangery.dev/etcd:v0.1.0` stands for.
+    pub fn find(&self, reference: &str) -> Found {
+        match self.images.get(image_name(reference)) {
+            Some(image) => Found::Known(Arc::clone(image)),
+            None if self.simulating => Found::Simulated,
+            None => Found::Missing,
+        }
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.images.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for ImageCatalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImageCatalogue")
+            .field("images", &self.images.keys())
+            .field("simulating", &self.simulating)
+            .finish()
+    }
+}
+
+/// The name of a reference: its last path segment without tag and digest.
+pub fn image_name(reference: &str) -> &str {
+    split(reference).0
+}
+
+/// The tag of a reference, if it has one.
+pub fn image_tag(reference: &str) -> Option<&str> {
+    split(reference).1
+}
+
+fn split(reference: &str) -> (&str, Option<&str>) {
+    let path = reference.split_once('@').map_or(reference, |(path, _digest)| path);
+    // A colon before the last slash belongs to a registry's port.
+    let last = path.rsplit('/').next().unwrap_or(path);
+    match last.split_once(':') {
+        Some((name, tag)) => (name, Some(tag)),
+        None => (last, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_found_by_name_whatever_registry_tag_and_digest_say() {
+        for (reference, name, tag) in [
+            ("etcd", "etcd", None),
+            ("orangery.dev/etcd:v0.1.0", "etcd", Some("v0.1.0")),
+            ("localhost:5000/a/b/etcd", "etcd", None),
+            ("localhost:5000/etcd:v1@sha256:00:11", "etcd", Some("v1")),
+        ] {
+            assert_eq!((image_name(reference), image_tag(reference)), (name, tag), "{reference}");
+        }
+    }
+
+    #[test]
+    fn only_a_simulating_catalogue_pretends() {
+        let known = ImageCatalogue::new().with("etcd", |_: ContainerContext| async { Exit::done() });
+        assert!(matches!(known.find("x/etcd:1"), Found::Known(_)));
+        assert!(matches!(known.find("x/etcdx:1"), Found::Missing));
+        assert!(matches!(known.simulating().find("x/etcdx:1"), Found::Simulated));
+    }
+}

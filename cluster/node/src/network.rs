@@ -1,0 +1,457 @@
+//! The pod network of one cluster, in memory: pod addresses, who listens on them, and dialling through Services. There
+//! are no sockets and no name server; what a Service stands for is read from the API that runs the pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base_client::HttpService;
+use cluster_store::{Link, Store};
+use futures::StreamExt;
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::ListParams;
+use kube::runtime::watcher;
+
+use crate::follow::follow;
+
+/// The label that names the Service of an EndpointSlice (kubernetes/api v1.35 discovery/v1/well_known_labels.go).
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// What listens on a port.
+#[derive(Clone)]
+pub enum Endpoint {
+    /// A server that speaks HTTP.
+    Http(HttpService),
+    /// An etcd, or what takes its place.
+    Store(Arc<dyn Store>),
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Endpoint::Http(_) => "Http",
+            Endpoint::Store(_) => "Store",
+        })
+    }
+}
+
+/// Why a connection was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The address is not `service[.namespace[.svc...]]:port` or `ip:port`.
+    #[error("{0} is not an address of a service or a pod")]
+    Malformed(String),
+    /// No such Service, or it has no such port.
+    #[error("no such host: {0}")]
+    NoSuchHost(String),
+    /// The Service has no ready endpoint, or nothing listens there.
+    #[error("connect to {0}: connection refused")]
+    NotListening(String),
+    /// The API that knows the Service did not say.
+    #[error("cannot look up {address}")]
+    LookUp {
+        /// What was dialled.
+        address: String,
+        /// What the API answered.
+        source: kube::Error,
+    },
+}
+
+/// A port is taken on this pod address already.
+#[derive(Debug, thiserror::Error)]
+#[error("listen on port {port}: address already in use")]
+pub struct AddressInUse {
+    /// The port.
+    pub port: u16,
+}
+
+/// The pod network of one cluster. Clones are the same network; clusters have networks of their own, so that their
+/// address ranges may overlap.
+#[derive(Clone, Default)]
+pub struct Network {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    listening: BTreeMap<(IpAddr, u16), Listener>,
+    ranges: BTreeSet<IpNet>,
+    addresses: BTreeSet<IpAddr>,
+    last_id: u64,
+}
+
+struct Listener {
+    id: u64,
+    endpoint: Endpoint,
+    // Cut when the listener goes away, as a connection is when its server dies.
+    link: Option<Link>,
+}
+
+impl Network {
+    /// A network on which nobody listens.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the first free range of `length` bits out of `all` for one node, or `wanted` if that is given and free.
+    /// None when there is no room.
+    pub(crate) fn reserve_range(&self, all: IpNet, length: u8, wanted: Option<IpNet>) -> Option<PodRange> {
+        let mut state = self.lock();
+        let range = match wanted {
+            Some(range) => Some(range).filter(|range| !state.ranges.contains(range)),
+            None => all.subnets(length).ok()?.find(|range| !state.ranges.contains(range)),
+        }?;
+        state.ranges.insert(range);
+        Some(PodRange { network: self.clone(), range })
+    }
+
+    /// What listens there now.
+    pub fn connect(&self, ip: IpAddr, port: u16) -> Option<Endpoint> {
+        self.lock().listening.get(&(ip, port)).map(|listener| listener.endpoint.clone())
+    }
+
+    fn listen(&self, ip: IpAddr, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
+        let mut state = self.lock();
+        if state.listening.contains_key(&(ip, port)) {
+            return Err(AddressInUse { port });
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        let (endpoint, link) = match endpoint {
+            Endpoint::Http(_) => (endpoint, None),
+            Endpoint::Store(store) => {
+                let link = Link::new(store);
+                (Endpoint::Store(Arc::new(link.clone())), Some(link))
+            }
+        };
+        state.listening.insert((ip, port), Listener { id, endpoint, link });
+        Ok(Binding { network: self.clone(), ip, port, id })
+    }
+
+    fn close(&self, ip: IpAddr, port: u16, id: u64) {
+        let mut state = self.lock();
+        if state.listening.get(&(ip, port)).is_some_and(|listener| listener.id == id)
+            && let Some(link) = state.listening.remove(&(ip, port)).and_then(|listener| listener.link)
+        {
+            link.cut();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.lock().listening.keys()).finish()
+    }
+}
+
+/// The networks of a process's clusters, by a name for each cluster that is unique in the process. A network ends with
+/// its last user. Clones are the same set.
+#[derive(Clone, Debug, Default)]
+pub struct Networks {
+    by_cluster: Arc<Mutex<BTreeMap<String, std::sync::Weak<Mutex<State>>>>>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.listening.keys()).finish()
+    }
+}
+
+impl Networks {
+    /// No networks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The cluster's network, made on first use.
+    pub fn of(&self, cluster: &str) -> Network {
+        let mut networks = self.by_cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        networks.retain(|_, state| state.strong_count() > 0);
+        if let Some(state) = networks.get(cluster).and_then(std::sync::Weak::upgrade) {
+            return Network { state };
+        }
+        let network = Network::new();
+        networks.insert(cluster.to_owned(), Arc::downgrade(&network.state));
+        network
+    }
+}
+
+/// The pod addresses of one node; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct PodRange {
+    network: Network,
+    pub(crate) range: IpNet,
+}
+
+impl PodRange {
+    /// The first free address, or None when the node is full. The network and gateway addresses are never given.
+    pub(crate) fn allocate(&self) -> Option<PodAddress> {
+        let mut state = self.network.lock();
+        let ip = self.range.hosts().skip(1).find(|ip| !state.addresses.contains(ip))?;
+        state.addresses.insert(ip);
+        Some(PodAddress { network: self.network.clone(), ip })
+    }
+}
+
+impl Drop for PodRange {
+    fn drop(&mut self) {
+        self.network.lock().ranges.remove(&self.range);
+    }
+}
+
+/// One pod's address; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct PodAddress {
+    network: Network,
+    pub(crate) ip: IpAddr,
+}
+
+impl Drop for PodAddress {
+    fn drop(&mut self) {
+        self.network.lock().addresses.remove(&self.ip);
+    }
+}
+
+/// Something listening on a pod's port; it stops when this is dropped, and when its container ends.
+#[derive(Debug)]
+#[must_use = "the port closes when the binding is dropped"]
+pub struct Binding {
+    network: Network,
+    ip: IpAddr,
+    port: u16,
+    id: u64,
+}
+
+impl Drop for Binding {
+    fn drop(&mut self) {
+        self.network.close(self.ip, self.port, self.id);
+    }
+}
+
+/// One container's view of the network: its pod's address, and the Services of the API that runs the pod.
+#[derive(Clone)]
+pub struct PodNetwork {
+    network: Network,
+    client: kube::Client,
+    namespace: String,
+    ip: IpAddr,
+    // What this container listens on, so that it closes with the container even when a task keeps the binding.
+    bound: Arc<Mutex<Vec<(u16, u64)>>>,
+}
+
+impl PodNetwork {
+    pub(crate) fn new(network: Network, client: kube::Client, namespace: String, ip: IpAddr) -> Self {
+        PodNetwork { network, client, namespace, ip, bound: Arc::default() }
+    }
+
+    /// The pod's address.
+    pub fn pod_ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    /// Listens on a port of the pod. Callers reach it by the pod's address and, once the pod is ready, through its
+    /// Services. A [`Endpoint::Store`] is handed out behind a connection that is cut when the binding ends.
+    pub fn bind(&self, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
+        let binding = self.network.listen(self.ip, port, endpoint)?;
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).push((port, binding.id));
+        Ok(binding)
+    }
+
+    /// Closes all that the container listens on.
+    pub(crate) fn close(&self) {
+        for (port, id) in self.bound.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.network.close(self.ip, port, id);
+        }
+    }
+
+    /// Connects to `service[.namespace[.svc...]]:port` or `ip:port`; a leading `scheme://` is ignored. Only ready
+    /// endpoints are tried. One read of the Service and one of its EndpointSlices, no wait.
+    pub async fn dial(&self, address: &str) -> Result<Endpoint, Refused> {
+        match Target::parse(address, &self.namespace)? {
+            Target::Pod(ip, port) => {
+                self.network.connect(ip, port).ok_or_else(|| Refused::NotListening(address.to_owned()))
+            }
+            Target::Service { namespace, name, port } => self.dial_service(address, &namespace, &name, port).await,
+        }
+    }
+
+    /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens,
+    /// watching its EndpointSlices. The last refusal is the error.
+    pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
+        let Target::Service { namespace, name, .. } = Target::parse(address, &self.namespace)? else {
+            return self.dial(address).await;
+        };
+        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &namespace);
+        let selector = watcher::Config::default().labels(&format!("{SERVICE_NAME_LABEL}={name}"));
+        let mut refused = Refused::NotListening(address.to_owned());
+        let dialled = tokio::time::timeout(within, async {
+            let mut changes = Box::pin(follow(slices, selector));
+            while let Some(change) = changes.next().await {
+                if !matches!(change, watcher::Event::Apply(_) | watcher::Event::InitDone) {
+                    continue;
+                }
+                match self.dial(address).await {
+                    Ok(endpoint) => return Some(endpoint),
+                    Err(error) => refused = error,
+                }
+            }
+            None
+        })
+        .await;
+        dialled.ok().flatten().ok_or(refused)
+    }
+
+    async fn dial_service(
+        &self,
+        address: &str,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<Endpoint, Refused> {
+        let look_up = |source| Refused::LookUp { address: address.to_owned(), source };
+        let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+        let service = services.get_opt(name).await.map_err(look_up)?;
+        let port_name = service
+            .and_then(|service| service.spec)
+            .and_then(|spec| spec.ports)
+            .and_then(|ports| ports.into_iter().find(|known| known.port == i32::from(port)))
+            .ok_or_else(|| Refused::NoSuchHost(address.to_owned()))?
+            .name
+            .unwrap_or_default();
+        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
+        let slices = slices
+            .list(&ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={name}")))
+            .await
+            .map_err(look_up)?;
+        slices
+            .iter()
+            .flat_map(|slice| ready_addresses(slice, &port_name))
+            .find_map(|(ip, port)| self.network.connect(ip, port))
+            .ok_or_else(|| Refused::NotListening(address.to_owned()))
+    }
+}
+
+impl fmt::Debug for PodNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PodNetwork").field("ip", &self.ip).field("namespace", &self.namespace).finish()
+    }
+}
+
+/// The ready addresses of a slice behind the Service port of this name. `ready` left out counts as ready, as the API's
+/// documentation asks.
+fn ready_addresses(slice: &EndpointSlice, port_name: &str) -> Vec<(IpAddr, u16)> {
+    let port = slice
+        .ports
+        .iter()
+        .flatten()
+        .find(|port| port.name.as_deref().unwrap_or_default() == port_name)
+        .and_then(|port| u16::try_from(port.port?).ok());
+    let Some(port) = port else { return Vec::new() };
+    slice
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true))
+        .flat_map(|endpoint| &endpoint.addresses)
+        .filter_map(|address| Some((address.parse().ok()?, port)))
+        .collect()
+}
+
+/// What an address names.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    Pod(IpAddr, u16),
+    Service { namespace: String, name: String, port: u16 },
+}
+
+impl Target {
+    fn parse(address: &str, own_namespace: &str) -> Result<Self, Refused> {
+        let malformed = || Refused::Malformed(address.to_owned());
+        let rest = address.split_once("://").map_or(address, |(_scheme, rest)| rest).trim_end_matches('/');
+        let (host, port) = rest.rsplit_once(':').ok_or_else(malformed)?;
+        let port = port.parse().map_err(|_| malformed())?;
+        if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
+            return Ok(Target::Pod(ip, port));
+        }
+        let mut parts = host.split('.');
+        let name = parts.next().filter(|name| !name.is_empty()).ok_or_else(malformed)?.to_owned();
+        let namespace = parts.next().unwrap_or(own_namespace).to_owned();
+        if parts.next().is_some_and(|part| part != "svc") {
+            return Err(malformed());
+        }
+        Ok(Target::Service { namespace, name, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn http() -> Endpoint {
+        use kube::client::Body;
+        let answer = |_: http::Request<Body>| async {
+            Ok::<_, std::convert::Infallible>(http::Response::new(base_client::empty_body()))
+        };
+        Endpoint::Http(HttpService::new(tower::service_fn(answer)))
+    }
+
+    #[test]
+    fn addresses_name_services_near_and_far_or_pods() {
+        let service = |namespace: &str, name: &str, port| {
+            Target::Service { namespace: namespace.to_owned(), name: name.to_owned(), port }
+        };
+        for (address, target) in [
+            ("etcd:2379", service("own", "etcd", 2379)),
+            ("https://etcd.other:1", service("other", "etcd", 1)),
+            ("etcd.other.svc.cluster.local:1/", service("other", "etcd", 1)),
+            ("10.0.0.1:80", Target::Pod("10.0.0.1".parse().unwrap(), 80)),
+            ("[fd00::1]:80", Target::Pod("fd00::1".parse().unwrap(), 80)),
+        ] {
+            assert_eq!(Target::parse(address, "own").unwrap(), target, "{address}");
+        }
+        for address in ["etcd", "etcd:http", ":80", "etcd.other.pod:1"] {
+            assert!(Target::parse(address, "own").is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn ranges_and_addresses_are_given_once_and_given_back() {
+        let network = Network::new();
+        let all = "10.0.0.0/23".parse().unwrap();
+        let first = network.reserve_range(all, 24, None).unwrap();
+        let second = network.reserve_range(all, 24, None).unwrap();
+        assert_ne!(first.range, second.range);
+        assert!(network.reserve_range(all, 24, None).is_none());
+        assert!(network.reserve_range(all, 24, Some(second.range)).is_none());
+        let (one, two) = (first.allocate().unwrap(), first.allocate().unwrap());
+        assert_ne!(one.ip, two.ip);
+        let freed = one.ip;
+        drop(one);
+        assert_eq!(first.allocate().unwrap().ip, freed);
+        drop(second);
+        assert!(network.reserve_range(all, 24, None).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_store_behind_a_closed_port_is_cut_off_and_the_port_is_free_again() {
+        let network = Network::new();
+        let ip = "10.0.0.2".parse().unwrap();
+        let store = Arc::new(cluster_store::MemoryStore::new());
+        let binding = network.listen(ip, 2379, Endpoint::Store(store)).unwrap();
+        assert!(network.listen(ip, 2379, http()).is_err());
+        let Some(Endpoint::Store(seen)) = network.connect(ip, 2379) else { panic!("a store listens") };
+        seen.revision().await.unwrap();
+        drop(binding);
+        assert!(seen.revision().await.is_err());
+        assert!(network.connect(ip, 2379).is_none());
+        let _again = network.listen(ip, 2379, http()).unwrap();
+    }
+}
