@@ -1,0 +1,269 @@
+//! `metav1.Status` as an error: every refusal this server gives, with the words kube-apiserver uses.
+//! It never decides what is refused, only how it is said.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use cluster_schema::{FieldError, aggregate};
+use http::StatusCode;
+use serde::Serialize;
+
+/// A refusal with its HTTP code, reason, text and details. Texts are those of kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, because clients and people match on them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status(Box<Content>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Content {
+    code: StatusCode,
+    reason: Cow<'static, str>,
+    message: String,
+    details: Details,
+}
+
+/// What a [`Status`] is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// The object's name, or its uid's owner; empty when no single object is meant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The API group of `kind`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The resource (`pods`), for validation errors the kind (`Pod`).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The object's uid, where that is what did not match.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// One entry per field at fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// Seconds after which to try again; 0 when not said.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+/// One cause of a [`Status`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cause {
+    /// Machine-readable, such as `FieldValueInvalid`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The field's path, such as `spec.provider.type`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes references")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Status {
+    /// Any refusal; `reason` is one of `metav1.StatusReason`.
+    pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        let content = Content { code, reason: reason.into(), message: message.into(), details: Details::default() };
+        Self(Box::new(content))
+    }
+
+    /// Says what it is about.
+    #[must_use]
+    pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        group.clone_into(&mut self.0.details.group);
+        kind.clone_into(&mut self.0.details.kind);
+        name.clone_into(&mut self.0.details.name);
+        self
+    }
+
+    /// Adds a cause.
+    #[must_use]
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.0.details.causes.push(cause);
+        self
+    }
+
+    /// Asks the client to wait this many seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.0.details.retry_after_seconds = seconds;
+        self
+    }
+
+    /// 404: `shoots.core.gardener.cloud "x" not found`.
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", qualified(group, resource));
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(group, resource, name)
+    }
+
+    /// 404 for a path that leads nowhere.
+    pub fn no_such_resource() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", qualified(group, resource));
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(group, resource, name)
+    }
+
+    /// 409 with a reason of one's own.
+    pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, resource));
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(group, resource, name)
+    }
+
+    /// 409: written from an old resourceVersion.
+    pub fn modified(group: &str, resource: &str, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(group, resource, name, why)
+    }
+
+    /// 403. `name` may be empty.
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message = match (resource, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", qualified(group, resource)),
+            _ => format!("{} \"{name}\" is forbidden: {why}", qualified(group, resource)),
+        };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(group, resource, name)
+    }
+
+    /// 422 with one cause per field.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let message = format!("{} \"{name}\" is invalid: {}", qualified(group, kind), aggregate(errors));
+        let mut status =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(group, kind, name);
+        status.0.details.causes = errors
+            .iter()
+            .map(|error| Cause {
+                reason: error.kind.reason().to_owned(),
+                message: error.body(),
+                field: error.path.clone(),
+            })
+            .collect();
+        status
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// 405.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// 410: the version asked for is no longer kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// 413. `limit_bytes` is said to the client.
+    pub fn too_large(limit_bytes: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit_bytes}");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    /// 429.
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).retry_after(retry_after_seconds)
+    }
+
+    /// 501: Kubernetes has it, this server does not yet.
+    pub fn not_implemented(what: impl fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", format!("{what} is not supported by this server"))
+    }
+
+    /// 503.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
+    /// 500. The text goes to the client: nothing secret in it.
+    pub fn internal(why: impl fmt::Display) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let cause = Cause { message: why.to_string(), ..Cause::default() };
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message).because(cause)
+    }
+
+    /// The HTTP code.
+    pub fn code(&self) -> StatusCode {
+        self.0.code
+    }
+
+    /// The machine-readable reason.
+    pub fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
+    /// The text for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What it is about.
+    pub fn details(&self) -> &Details {
+        &self.0.details
+    }
+
+    /// As `metav1.Status` in JSON.
+    pub fn to_json(&self) -> Bytes {
+        let Content { code, reason, message, details } = &*self.0;
+        let details = Some(details).filter(|details| **details != Details::default());
+        let body = Body {
+            kind: "Status",
+            api_version: "v1",
+            metadata: Empty {},
+            status: "Failure",
+            message,
+            reason,
+            details,
+            code: code.as_u16(),
+        };
+        Bytes::from(serde_json::to_vec(&body).unwrap_or_default())
+    }
+}
+
+/// `plural.group`, or the plural alone in the core group.
+pub(crate) fn qualified(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: Empty,
+    status: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Details>,
+    code: u16,
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Status {}
