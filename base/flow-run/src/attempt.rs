@@ -1,0 +1,119 @@
+//! One task until it is done, has failed for good, or its time is up.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use api_meta::{Fault, FaultClass};
+use base_flow::TaskSettings;
+use futures::FutureExt;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+/// What a task is told about its run.
+#[derive(Clone, Debug)]
+pub struct TaskContext {
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// When the task's time is up, for waits that want to say themselves what they waited for.
+    pub deadline: Option<Instant>,
+    /// Cancelled when the whole run is: work that must end in order can watch it; the rest is simply dropped.
+    pub stop: CancellationToken,
+}
+
+/// A task was still at work when its time was up.
+#[derive(Debug, thiserror::Error)]
+#[error("not finished within {}s", .within.as_secs_f64())]
+pub struct NotFinished {
+    /// The task's time-out.
+    pub within: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("task panicked: {0}")]
+struct Panicked(String);
+
+/// How much longer than its time-out a wait may take: enough for it to end by itself with what it waited for.
+const WAIT_GRACE: Duration = Duration::from_secs(2);
+
+/// Whether trying again inside the same run can help. A wrong specification, missing rights or a defect of ours will
+/// not go away within a task's time-out; quotas and rate limits are left to the much longer waits between runs.
+fn may_pass(fault: &Fault) -> bool {
+    match fault.class {
+        FaultClass::Transient | FaultClass::Dependency => fault.retryable(),
+        FaultClass::User | FaultClass::Quota | FaultClass::Access | FaultClass::Bug => false,
+    }
+}
+
+/// Tries until success, a fault that will not pass, or the time-out. `on_retry(attempts, fault, wait)` is told of each
+/// failed try that is followed by another.
+pub(crate) async fn attempts<F, Fut>(
+    settings: TaskSettings,
+    stop: CancellationToken,
+    mut task: F,
+    mut on_retry: impl FnMut(u32, &Fault, Duration),
+) -> Result<(), Fault>
+where
+    F: FnMut(TaskContext) -> Fut,
+    Fut: Future<Output = Result<(), Fault>>,
+{
+    let deadline = settings.timeout.map(|timeout| Instant::now() + timeout);
+    let grace = if settings.waits {
+        WAIT_GRACE
+    } else {
+        Duration::ZERO
+    };
+    let mut attempt = 0;
+    let mut last: Option<Fault> = None;
+    loop {
+        attempt += 1;
+        let context = TaskContext {
+            attempt,
+            deadline,
+            stop: stop.clone(),
+        };
+        // The call itself stands inside the block: a closure that panics before its first await is caught as well.
+        let once = AssertUnwindSafe(async { task(context).await }).catch_unwind();
+        let outcome = match deadline {
+            // The last fault says more than "not finished": it is what the tries ended with.
+            Some(at) => match timeout_at(at + grace, once).await {
+                Ok(outcome) => outcome,
+                Err(_) => return Err(last.unwrap_or_else(|| not_finished(settings))),
+            },
+            None => once.await,
+        };
+        let fault = match outcome {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(fault)) => fault,
+            Err(panic) => Fault::new(FaultClass::Bug, Panicked(panic_text(panic.as_ref())))
+                .hint("report this as a defect, with the log of this process"),
+        };
+        let (Some(backoff), true) = (settings.retry, may_pass(&fault)) else {
+            return Err(fault);
+        };
+        let wait = backoff.wait_after(attempt);
+        if deadline.is_some_and(|at| Instant::now() + wait >= at) {
+            return Err(fault);
+        }
+        on_retry(attempt, &fault, wait);
+        last = Some(fault);
+        tokio::time::sleep(wait).await;
+    }
+}
+
+fn not_finished(settings: TaskSettings) -> Fault {
+    let within = settings.timeout.unwrap_or_default();
+    Fault::new(FaultClass::Dependency, NotFinished { within })
+        .hint("look at the objects this task works on; it is tried again with the next reconcile")
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "no message".to_owned()
+    }
+}
