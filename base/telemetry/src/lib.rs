@@ -1,1 +1,9 @@
-//! To be written.
+//! What a process says about itself: logs to stderr, metrics as OpenMetrics text. Nothing here is global but the
+//! log subscriber, which the `tracing` crate wants so: [`Metrics`] is a value that is handed on.
+//! It never logs secrets, because it is never given any.
+
+mod logs;
+mod metrics;
+
+pub use logs::{LogError, LogFormat, init_logs};
+pub use metrics::{Metrics, OPENMETRICS_CONTENT_TYPE};

@@ -1,0 +1,48 @@
+//! Setting up logs, once per process, by its main function.
+
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+/// How a log line looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For collectors: one JSON object per line.
+    Json,
+}
+
+/// Why logs could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The filter is not one.
+    #[error("log filter {filter:?} is invalid")]
+    Filter {
+        /// What was given.
+        filter: String,
+        /// Why not.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// Somebody else has set up logs in this process.
+    #[error("logs are set up already")]
+    Twice(#[source] TryInitError),
+}
+
+/// Sends logs of this process to stderr. `filter` is what `RUST_LOG` would hold (`info,base_controller=debug`);
+/// the environment variable `RUST_LOG`, when set, comes before it.
+pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
+    let filter = match EnvFilter::try_from_default_env() {
+        Ok(from_environment) => from_environment,
+        Err(_) => EnvFilter::try_new(filter)
+            .map_err(|source| LogError::Filter { filter: filter.to_owned(), source })?,
+    };
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match format {
+        LogFormat::Text => lines.finish().try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
+    }
+    .map_err(LogError::Twice)
+}
