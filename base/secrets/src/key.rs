@@ -1,0 +1,123 @@
+//! ECDSA P-256 keys: generate, read, write, sign. Never prints a private key and never supports another curve
+//! for keys of our own.
+
+use std::fmt;
+
+use base_clock::Entropy;
+use p256::SecretKey;
+use p256::ecdsa::signature::Signer;
+use p256::ecdsa::{DerSignature, SigningKey};
+use p256::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, LineEnding};
+use sha2::{Digest, Sha256};
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
+
+use crate::{SecretError, SecretText};
+
+/// A private key. Two draws of the same seeded [`Entropy`] in the same order give the same keys.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKey(SecretKey);
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[private key]")
+    }
+}
+
+impl PrivateKey {
+    /// Draws a new key.
+    pub fn generate(entropy: &Entropy) -> Self {
+        loop {
+            let mut scalar = [0_u8; 32];
+            entropy.fill(&mut scalar);
+            // Only zero and numbers beyond the group's order are refused: about one draw in 2^32.
+            if let Ok(key) = SecretKey::from_slice(&scalar) {
+                return Self(key);
+            }
+        }
+    }
+
+    /// Reads a key from PEM, PKCS#8 (`PRIVATE KEY`) or SEC1 (`EC PRIVATE KEY`).
+    ///
+    /// # Errors
+    /// [`SecretError::KeyKind`] for anything but an ECDSA P-256 key.
+    pub fn from_pem(text: &str) -> Result<Self, SecretError> {
+        SecretKey::from_pkcs8_pem(text)
+            .or_else(|_| SecretKey::from_sec1_pem(text))
+            .map(Self)
+            .map_err(|_| SecretError::KeyKind)
+    }
+
+    /// The key as PKCS#8 PEM.
+    pub fn to_pem(&self) -> SecretText {
+        let text = self.0.to_pkcs8_pem(LineEnding::LF).expect("a valid P-256 key always encodes as PKCS#8");
+        SecretText::new(text.as_str())
+    }
+
+    /// The key as PKCS#8 DER, as rustls takes it.
+    pub fn to_pkcs8_der(&self) -> Vec<u8> {
+        self.0.to_pkcs8_der().expect("a valid P-256 key always encodes as PKCS#8").as_bytes().to_vec()
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.public_key())
+    }
+
+    /// Signs with ECDSA-SHA256 and a deterministic nonce (RFC 6979); ASN.1 DER form.
+    pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
+        let signature: DerSignature = SigningKey::from(&self.0).sign(message);
+        signature.as_bytes().to_vec()
+    }
+}
+
+/// The public half of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey(p256::PublicKey);
+
+impl PublicKey {
+    /// Reads a `PUBLIC KEY` PEM block.
+    ///
+    /// # Errors
+    /// [`SecretError::KeyKind`] for anything but an ECDSA P-256 key.
+    pub fn from_pem(text: &str) -> Result<Self, SecretError> {
+        p256::PublicKey::from_public_key_pem(text).map(Self).map_err(|_| SecretError::KeyKind)
+    }
+
+    /// The key as `PUBLIC KEY` PEM.
+    pub fn to_pem(&self) -> String {
+        self.0.to_public_key_pem(LineEnding::LF).expect("a valid P-256 key always encodes")
+    }
+
+    /// SHA-256 over the DER form, URL-safe base64: the key id (`kid`) of tokens signed with it, computed as
+    /// kube-apiserver does (kubernetes/kubernetes v1.35 pkg/serviceaccount/jwt.go, keyIDFromPublicKey).
+    pub fn key_id(&self) -> String {
+        use base64::Engine as _;
+        let der = self.0.to_public_key_der().expect("a valid P-256 key always encodes");
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(der.as_bytes()))
+    }
+
+    pub(crate) fn info(&self) -> SubjectPublicKeyInfoOwned {
+        SubjectPublicKeyInfoOwned::from_key(self.0).expect("a valid P-256 key always encodes")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_key_and_pem_round_trips() {
+        let first = PrivateKey::generate(&Entropy::seeded(7));
+        assert_eq!(first, PrivateKey::generate(&Entropy::seeded(7)));
+        assert_ne!(first, PrivateKey::generate(&Entropy::seeded(8)));
+        assert_eq!(PrivateKey::from_pem(first.to_pem().expose()).expect("own PEM"), first);
+        assert_eq!(PublicKey::from_pem(&first.public().to_pem()).expect("own PEM"), first.public());
+        assert!(!format!("{first:?}").contains("SecretKey"));
+    }
+
+    #[test]
+    fn text_that_is_no_key_is_refused_without_repeating_it() {
+        let error = PrivateKey::from_pem("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----").expect_err("no key");
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
+    }
+}
