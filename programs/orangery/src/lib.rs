@@ -1,1 +1,4 @@
-//! To be written.
+//! What the binary `orangery` is made of: wiring of the layers below, no decisions of its own.
+//! Public so that scenarios and measurements start the very same landscape as a user does.
+
+pub mod cli;

@@ -1,0 +1,152 @@
+//! The command line: names, arguments, help. Never does the work of a command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Where `up` keeps kubeconfigs when the user names no folder, below the working directory.
+pub const DATA_DIR: &str = ".orangery";
+
+/// Kubernetes clusters as a service, with every cloud behind an extension.
+#[derive(Debug, Parser)]
+#[command(
+    name = "orangery",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a garden, a seed and the local provider in this process
+    Up(Up),
+    /// Print a kubeconfig for the garden, the seed or a Shoot
+    Kubeconfig(Kubeconfig),
+    /// Run the local provider as a process of its own
+    ProviderLocal(ProviderLocal),
+}
+
+/// Arguments of `orangery up`.
+#[derive(Args, Debug)]
+pub struct Up {
+    /// Folder for kubeconfigs and the local provider's backups
+    #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
+    pub data_dir: PathBuf,
+    /// Keep all state in memory: nothing is left when the process ends (today the only choice)
+    #[arg(long)]
+    pub memory: bool,
+    /// Create the example project, cloud profile and Shoot, and follow the Shoot until its operation ends
+    #[arg(long)]
+    pub example: bool,
+    /// Port on 127.0.0.1 for all API servers of the process; 0 takes a free one
+    #[arg(long, default_value_t = 6443)]
+    pub port: u16,
+}
+
+/// Arguments of `orangery kubeconfig`.
+#[derive(Args, Debug)]
+pub struct Kubeconfig {
+    /// The folder that `orangery up` was started with
+    #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
+    pub data_dir: PathBuf,
+    /// Whose API server
+    #[command(subcommand)]
+    pub of: KubeconfigOf,
+}
+
+/// Whose kubeconfig is asked for.
+#[derive(Debug, Subcommand)]
+pub enum KubeconfigOf {
+    /// The garden: projects, cloud profiles, Shoots
+    Garden,
+    /// The seed: control planes and extension resources
+    Seed,
+    /// A Shoot: a fresh administrator's certificate that is valid for an hour
+    Shoot {
+        /// The Shoot, as NAMESPACE/NAME
+        #[arg(value_name = "NAMESPACE/NAME", value_parser = shoot_name)]
+        shoot: ShootRef,
+    },
+}
+
+/// A Shoot named on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShootRef {
+    /// The project's namespace.
+    pub namespace: String,
+    /// The Shoot's name.
+    pub name: String,
+}
+
+/// Arguments of `orangery provider-local`.
+#[derive(Args, Debug)]
+pub struct ProviderLocal {
+    /// Kubeconfig of the extension's service account in the seed
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    pub kubeconfig: PathBuf,
+    /// The type under which the provider is registered
+    #[arg(long, default_value = "local")]
+    pub provider_type: String,
+    /// Folder for backup buckets
+    #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
+    pub data_dir: PathBuf,
+    /// Port on 127.0.0.1 for DNS queries; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    pub dns_port: u16,
+}
+
+fn shoot_name(text: &str) -> Result<ShootRef, String> {
+    match text.split_once('/') {
+        Some((namespace, name))
+            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+        {
+            Ok(ShootRef {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            })
+        }
+        _ => Err(
+            "a Shoot is named by its namespace and its name, as in garden-local/local".to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::{Cli, Command, KubeconfigOf};
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_shoot_is_named_by_namespace_and_name() {
+        let parsed =
+            Cli::try_parse_from(["orangery", "kubeconfig", "shoot", "garden-a/b"]).unwrap();
+        let Command::Kubeconfig(arguments) = parsed.command else {
+            panic!("another command")
+        };
+        let KubeconfigOf::Shoot { shoot } = arguments.of else {
+            panic!("another kubeconfig")
+        };
+        assert_eq!(
+            (shoot.namespace.as_str(), shoot.name.as_str()),
+            ("garden-a", "b")
+        );
+        for wrong in ["b", "/b", "a/", "a/b/c"] {
+            let error = Cli::try_parse_from(["orangery", "kubeconfig", "shoot", wrong])
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("garden-local/local"), "{error}");
+        }
+    }
+}

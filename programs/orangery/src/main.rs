@@ -1,0 +1,3 @@
+//! The binary `orangery`: parses the command line and hands over.
+
+fn main() {}
