@@ -130,9 +130,13 @@ impl FromStr for GoDuration {
 
 /// Reads one `<number><unit>` and gives its nanoseconds and what follows.
 fn leading_part(text: &str) -> Option<(i128, &str)> {
-    let number_len = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number_len = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, rest) = text.split_at(number_len);
-    let unit_len = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+    let unit_len = rest
+        .find(|c: char| c.is_ascii_digit() || c == '.')
+        .unwrap_or(rest.len());
     let (unit, rest) = rest.split_at(unit_len);
     let size: i128 = match unit {
         "ns" => 1,

@@ -143,7 +143,12 @@ pub struct Fault {
 impl Fault {
     /// A fault of this class; `source` is an error or a text.
     pub fn new(class: FaultClass, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class, codes: Vec::new(), hint: String::new(), source: source.into() }
+        Self {
+            class,
+            codes: Vec::new(),
+            hint: String::new(),
+            source: source.into(),
+        }
     }
 
     /// The user must change something. Carries `ERR_CONFIGURATION_PROBLEM` only if added by [`Fault::code`].
@@ -201,8 +206,21 @@ impl Fault {
     /// Puts what we were doing before the message, keeping class, codes and hint.
     #[must_use]
     pub fn doing(self, doing: &str) -> Self {
-        let Self { class, codes, hint, source } = self;
-        Self { class, codes, hint, source: Box::new(Doing { doing: doing.to_owned(), source }) }
+        let Self {
+            class,
+            codes,
+            hint,
+            source,
+        } = self;
+        Self {
+            class,
+            codes,
+            hint,
+            source: Box::new(Doing {
+                doing: doing.to_owned(),
+                source,
+            }),
+        }
     }
 
     /// Whether retrying by itself can help: neither a code nor the class says it cannot.
@@ -238,7 +256,10 @@ impl Error for Fault {
 impl<E: Classified> From<E> for Fault {
     fn from(error: E) -> Self {
         let fault = Self::new(error.class(), "").hint(error.hint()).codes(error.codes());
-        Self { source: Box::new(error), ..fault }
+        Self {
+            source: Box::new(error),
+            ..fault
+        }
     }
 }
 
@@ -287,7 +308,10 @@ mod tests {
 
     #[test]
     fn only_what_retrying_cannot_help_is_final() {
-        let last: Vec<_> = ErrorCode::KNOWN.iter().filter(|c| !ErrorCode::from(**c).retryable()).collect();
+        let last: Vec<_> = ErrorCode::KNOWN
+            .iter()
+            .filter(|c| !ErrorCode::from(**c).retryable())
+            .collect();
         assert_eq!(
             last,
             [
@@ -299,7 +323,11 @@ mod tests {
                 &"ERR_PROBLEMATIC_WEBHOOK"
             ]
         );
-        assert!(Fault::transient("x").code(ErrorCode::InfraRateLimitsExceeded).retryable());
+        assert!(
+            Fault::transient("x")
+                .code(ErrorCode::InfraRateLimitsExceeded)
+                .retryable()
+        );
         assert!(!Fault::user("x").retryable());
     }
 }

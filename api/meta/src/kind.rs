@@ -152,6 +152,10 @@ mod tests {
         assert_eq!(Box_::url_path(&(), None), "/apis/core.example.org/v1/boxes");
         assert_eq!(Box_::API_VERSION, "core.example.org/v1");
         let with_null: Box_ = serde_json::from_str(r#"{"quotas":null,"providerConfig":{"a": 1}}"#).unwrap();
-        assert!(serde_json::to_string(&with_null).unwrap().ends_with(r#""handler":"","providerConfig":{"a": 1}}"#));
+        assert!(
+            serde_json::to_string(&with_null)
+                .unwrap()
+                .ends_with(r#""handler":"","providerConfig":{"a": 1}}"#)
+        );
     }
 }

@@ -112,7 +112,8 @@ mod tests {
         after: i32,
     }
 
-    const ODD: &str = r#"{"z":1, "a":  [9007199254740993,1e400,0.10,-0],"t":"\u00e9\/\ud83d\ude00 \u0000","n":{"b":{},"a":null}}"#;
+    const ODD: &str =
+        r#"{"z":1, "a":  [9007199254740993,1e400,0.10,-0],"t":"\u00e9\/\ud83d\ude00 \u0000","n":{"b":{},"a":null}}"#;
 
     #[test]
     fn bytes_survive_reading_and_writing_whatever_they_hold() {

@@ -13,6 +13,16 @@ pub fn any(_: &mut schemars::SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// Schema of Go's `[]byte`: base64 text; for `#[schemars(schema_with)]`.
+pub fn bytes(_: &mut schemars::SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "byte"})
+}
+
+/// Schema of a map of `[]byte`, such as the data of a Secret; for `#[schemars(schema_with)]`.
+pub fn bytes_map(_: &mut schemars::SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "additionalProperties": {"type": "string", "format": "byte"}})
+}
+
 /// The structural schema of a kind: a `JSONSchemaProps` with `apiVersion`, `kind`, `metadata` as Kubernetes wants them.
 ///
 /// No `$ref`, no definitions, no `default`, nothing nullable, integer formats int32 and int64 only.
@@ -20,7 +30,10 @@ pub fn structural<T: JsonSchema>() -> Value {
     let mut schema = of::<T>();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.insert("metadata".into(), json!({"type": "object"}));
-        properties.insert("apiVersion".into(), json!({"type": "string", "description": API_VERSION_HELP}));
+        properties.insert(
+            "apiVersion".into(),
+            json!({"type": "string", "description": API_VERSION_HELP}),
+        );
         properties.insert("kind".into(), json!({"type": "string", "description": KIND_HELP}));
     }
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
@@ -83,8 +96,13 @@ fn drop_null(map: &mut Map<String, Value>) {
             map.insert("type".into(), single);
         }
     }
-    let Some(options) = map.get("anyOf").and_then(Value::as_array) else { return };
-    let real: Vec<&Value> = options.iter().filter(|option| option.get("type") != Some(&json!("null"))).collect();
+    let Some(options) = map.get("anyOf").and_then(Value::as_array) else {
+        return;
+    };
+    let real: Vec<&Value> = options
+        .iter()
+        .filter(|option| option.get("type") != Some(&json!("null")))
+        .collect();
     if real.len() == options.len() {
         return;
     }
@@ -171,7 +189,10 @@ mod tests {
         let field = |name: &str| &schema["properties"][name];
         assert_eq!(schema["required"], json!(["name", "limits"]));
         assert_eq!(field("name"), &json!({"type": "string", "description": "The name."}));
-        assert_eq!(field("raw"), &json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+        assert_eq!(
+            field("raw"),
+            &json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+        );
         assert_eq!(field("values"), &json!({"x-kubernetes-preserve-unknown-fields": true}));
         assert_eq!(field("size")["description"], "How big.");
         assert_eq!(field("limits")["additionalProperties"]["pattern"], QUANTITY_PATTERN);
@@ -182,7 +203,15 @@ mod tests {
         assert_eq!(field("conditions")["type"], "array");
         assert_eq!(field("default")["required"], json!(["name", "resourceRef"]));
         let text = schema.to_string();
-        for never in ["$ref", "definitions", "\"null\"", "nullable", "\"title\"", "\"default\":null", "uint"] {
+        for never in [
+            "$ref",
+            "definitions",
+            "\"null\"",
+            "nullable",
+            "\"title\"",
+            "\"default\":null",
+            "uint",
+        ] {
             assert!(!text.contains(never), "{never} in {text}");
         }
     }

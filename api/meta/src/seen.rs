@@ -79,7 +79,10 @@ mod tests {
 
     #[test]
     fn a_failed_read_is_not_absence() {
-        assert_eq!(Seen::<u8>::from_read(Err("timed out")), Seen::Unknown("timed out".into()));
+        assert_eq!(
+            Seen::<u8>::from_read(Err("timed out")),
+            Seen::Unknown("timed out".into())
+        );
         assert_eq!(Seen::<u8>::from_read(Ok::<_, String>(None)), Seen::Absent);
         assert!(!Seen::<u8>::Unknown("x".into()).is_absent());
         assert_eq!(Seen::Present(2).map(|n| n + 1).into_present(), Some(3));

@@ -198,7 +198,10 @@ mod tests {
         assert!(!put(&mut list, ConditionStatus::True, "a", 2), "nothing changed");
         assert_eq!(list[0].last_update_time, Time(at(1)));
         assert!(put(&mut list, ConditionStatus::True, "b", 3));
-        assert_eq!((&list[0].last_transition_time, &list[0].last_update_time), (&Time(at(1)), &Time(at(3))));
+        assert_eq!(
+            (&list[0].last_transition_time, &list[0].last_update_time),
+            (&Time(at(1)), &Time(at(3)))
+        );
         assert!(put(&mut list, ConditionStatus::False, "b", 4));
         assert_eq!(list[0].last_transition_time, Time(at(4)));
         assert_eq!(list.len(), 1);
@@ -206,9 +209,10 @@ mod tests {
 
     #[test]
     fn times_that_go_never_set_are_read() {
-        let operation: LastOperation =
-            serde_json::from_str(r#"{"description":"","lastUpdateTime":null,"progress":1,"state":"New","type":"Create"}"#)
-                .unwrap();
+        let operation: LastOperation = serde_json::from_str(
+            r#"{"description":"","lastUpdateTime":null,"progress":1,"state":"New","type":"Create"}"#,
+        )
+        .unwrap();
         assert_eq!(operation.last_update_time, Time(Timestamp::UNIX_EPOCH));
         assert_eq!(operation.state, LastOperationState::Other("New".into()));
         let condition: Condition = serde_json::from_str(r#"{"type":"A","status":"Unknown"}"#).unwrap();
