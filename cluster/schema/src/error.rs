@@ -81,12 +81,7 @@ pub struct FieldError {
 
 impl FieldError {
     /// An error of any kind.
-    pub fn new(
-        path: impl Into<String>,
-        kind: FieldErrorKind,
-        value: Option<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
+    pub fn new(path: impl Into<String>, kind: FieldErrorKind, value: Option<Value>, detail: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             kind,
@@ -101,26 +96,13 @@ impl FieldError {
     }
 
     /// The value is malformed or out of range.
-    pub fn invalid(
-        path: impl Into<String>,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
+    pub fn invalid(path: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(path, FieldErrorKind::Invalid, Some(value.into()), detail)
     }
 
     /// The value has the wrong JSON type.
-    pub fn type_invalid(
-        path: impl Into<String>,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
-        Self::new(
-            path,
-            FieldErrorKind::TypeInvalid,
-            Some(value.into()),
-            detail,
-        )
+    pub fn type_invalid(path: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(path, FieldErrorKind::TypeInvalid, Some(value.into()), detail)
     }
 
     /// Not allowed under these circumstances.
@@ -151,35 +133,18 @@ impl FieldError {
     /// The list or map has `count` elements where `count_max` are allowed.
     pub fn too_many(path: impl Into<String>, count: usize, count_max: u64) -> Self {
         let detail = format!("must have at most {count_max} items");
-        Self::new(
-            path,
-            FieldErrorKind::TooMany,
-            Some(Value::from(count)),
-            detail,
-        )
+        Self::new(path, FieldErrorKind::TooMany, Some(Value::from(count)), detail)
     }
 
     /// The value is not one of `allowed`, which are named in the detail.
-    pub fn not_supported<A: AsRef<str>>(
-        path: impl Into<String>,
-        value: impl Into<Value>,
-        allowed: &[A],
-    ) -> Self {
-        let quoted: Vec<String> = allowed
-            .iter()
-            .map(|a| format!("{:?}", a.as_ref()))
-            .collect();
+    pub fn not_supported<A: AsRef<str>>(path: impl Into<String>, value: impl Into<Value>, allowed: &[A]) -> Self {
+        let quoted: Vec<String> = allowed.iter().map(|a| format!("{:?}", a.as_ref())).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
             format!("supported values: {}", quoted.join(", "))
         };
-        Self::new(
-            path,
-            FieldErrorKind::NotSupported,
-            Some(value.into()),
-            detail,
-        )
+        Self::new(path, FieldErrorKind::NotSupported, Some(value.into()), detail)
     }
 
     /// The text without the path, as it stands in `status.details.causes[].message`.
@@ -313,10 +278,7 @@ mod tests {
     #[test]
     fn errors_print_as_kubernetes_prints_them() {
         let table = [
-            (
-                FieldError::required("spec.foo", ""),
-                "spec.foo: Required value",
-            ),
+            (FieldError::required("spec.foo", ""), "spec.foo: Required value"),
             (
                 FieldError::required("spec.foo", "say why"),
                 "spec.foo: Required value: say why",

@@ -3,12 +3,18 @@
 //! and from Kubernetes' published OpenAPI documents. This crate does no I/O and never panics on hostile input.
 
 mod cel;
+mod default;
 mod error;
+mod format;
+mod from_crd;
+mod from_root;
 mod limits;
+pub mod names;
+mod prune;
 mod tree;
+mod validate;
 
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
+pub use from_crd::SchemaError;
 pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};
-pub use tree::{
-    Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta,
-};
+pub use tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta};

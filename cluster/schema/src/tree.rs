@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::cel::Rules;
+use crate::cel::Rule;
 use crate::limits::Pattern;
 
 /// A field tree, or any subtree of one.
@@ -33,8 +33,12 @@ pub struct Node {
     pub patch: Patch,
     /// Rules on the value beyond its shape.
     pub bounds: Option<Box<Bounds>>,
-    /// CEL rules of the whole tree; only on its root.
-    pub(crate) rules: Option<Arc<Rules>>,
+    /// A value of another type is no error here: the node stands below `anyOf` and the like, which say nothing of types.
+    pub(crate) untyped: bool,
+    /// Rules in CEL on this node.
+    pub(crate) rules: Vec<Arc<Rule>>,
+    /// Some node of this subtree has rules.
+    pub(crate) has_rules: bool,
 }
 
 /// What a field holds.
@@ -200,10 +204,7 @@ impl Schema {
 
     /// An object with these named fields and no others.
     pub fn object<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, Schema)>) -> Self {
-        let fields = fields
-            .into_iter()
-            .map(|(name, schema)| (name.into(), schema))
-            .collect();
+        let fields = fields.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
         Self::new(Node {
             kind: Kind::Object(Object {
                 fields,
@@ -328,22 +329,16 @@ impl Schema {
         object
             .fields
             .insert("apiVersion".into(), Schema::scalar(Scalar::String));
-        object
-            .fields
-            .insert("kind".into(), Schema::scalar(Scalar::String));
+        object.fields.insert("kind".into(), Schema::scalar(Scalar::String));
         let own = object.fields.remove("metadata");
-        object
-            .fields
-            .insert("metadata".into(), merge_object_meta(own.as_ref()));
+        object.fields.insert("metadata".into(), merge_object_meta(own.as_ref()));
         Schema::new(node)
     }
 }
 
 fn merge_object_meta(own: Option<&Schema>) -> Schema {
     let mut node = (*object_meta().0).clone();
-    if let (Kind::Object(object), Some(Kind::Object(declared))) =
-        (&mut node.kind, own.map(Schema::kind))
-    {
+    if let (Kind::Object(object), Some(Kind::Object(declared))) = (&mut node.kind, own.map(Schema::kind)) {
         for name in ["name", "generateName"] {
             if let Some(schema) = declared.fields.get(name) {
                 object.fields.insert(name.into(), schema.clone());
@@ -389,9 +384,7 @@ fn build_object_meta() -> Schema {
             .into_iter()
             .map(|(name, schema)| (name.into(), schema))
             .collect(),
-            required: ["apiVersion", "kind", "name", "uid"]
-                .map(Into::into)
-                .to_vec(),
+            required: ["apiVersion", "kind", "name", "uid"].map(Into::into).to_vec(),
             additional: None,
             map_type: MapType::Atomic,
         }),
@@ -461,8 +454,7 @@ mod tests {
             bounds: Some(Box::new(bounds)),
             ..Node::default()
         });
-        let kind = Schema::object([("metadata", Schema::object([("name", name)]))])
-            .with_type_and_object_meta();
+        let kind = Schema::object([("metadata", Schema::object([("name", name)]))]).with_type_and_object_meta();
         assert_eq!(
             kind.at("metadata.finalizers").and_then(Schema::list_type),
             Some(&ListType::Set)

@@ -1,0 +1,567 @@
+//! Field trees from the schema of a CustomResourceDefinition (apiextensions v1 `JSONSchemaProps`), which must be
+//! structural (apiextensions-apiserver v0.35 `pkg/apiserver/schema/validation.go`). This file never accepts a schema
+//! that Kubernetes would refuse as non-structural.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::limits::{DEPTH_MAX, NODES_MAX, SCHEMA_BYTES_MAX};
+use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
+use crate::{ERRORS_MAX, FieldError, FieldPath, Pattern, cel};
+
+/// A schema that cannot be served, with everything that is wrong with it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", crate::aggregate(.errors))]
+pub struct SchemaError {
+    /// What is wrong, each at its path inside the schema document.
+    pub errors: Vec<FieldError>,
+}
+
+impl Schema {
+    /// The tree of a CRD's `openAPIV3Schema`. Its root gets `apiVersion`, `kind` and `metadata` as every object has
+    /// them. Errors name paths below `at` (for example `spec.versions[0].schema.openAPIV3Schema`).
+    pub fn from_crd_at(document: &Value, at: &str) -> Result<Schema, SchemaError> {
+        let path = FieldPath::Root;
+        let path = path.field(at);
+        let mut reader = Reader {
+            errors: Vec::new(),
+            nodes: 0,
+        };
+        if document.to_string().len() > SCHEMA_BYTES_MAX {
+            reader.errors.push(FieldError::too_long(path, SCHEMA_BYTES_MAX));
+            return Err(SchemaError { errors: reader.errors });
+        }
+        let root = reader.structural(document, &path, Level::Root, 0);
+        if reader.errors.is_empty() {
+            check_defaults(&root, &path, &mut reader.errors);
+        }
+        if reader.errors.is_empty() {
+            return Ok(root.with_type_and_object_meta());
+        }
+        reader.errors.truncate(ERRORS_MAX);
+        Err(SchemaError { errors: reader.errors })
+    }
+
+    /// As [`Schema::from_crd_at`], with paths below `openAPIV3Schema`.
+    pub fn from_crd(document: &Value) -> Result<Schema, SchemaError> {
+        Self::from_crd_at(document, "openAPIV3Schema")
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+struct Reader {
+    errors: Vec<FieldError>,
+    nodes: usize,
+}
+
+impl Reader {
+    fn refuse(&mut self, error: FieldError) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(error);
+        }
+    }
+
+    /// One node with a type. Answers a harmless tree when it is refused.
+    fn structural(&mut self, value: &Value, path: &FieldPath<'_>, level: Level, depth: usize) -> Schema {
+        let Some(json) = self.enter(value, path, depth) else {
+            return Schema::any();
+        };
+        let flag = |name: &str| json.get(name).and_then(Value::as_bool) == Some(true);
+        let (int_or_string, preserve_unknown) = (
+            flag("x-kubernetes-int-or-string"),
+            flag("x-kubernetes-preserve-unknown-fields"),
+        );
+        let embedded_resource = flag("x-kubernetes-embedded-resource");
+        let type_name = json.get("type").and_then(Value::as_str).unwrap_or_default();
+        self.check_type(json, type_name, path, level);
+        let kind = match type_name {
+            _ if int_or_string => Kind::Scalar(Scalar::IntOrString),
+            "string" => Kind::Scalar(Scalar::String),
+            "integer" => Kind::Scalar(Scalar::Integer),
+            "number" => Kind::Scalar(Scalar::Number),
+            "boolean" => Kind::Scalar(Scalar::Boolean),
+            "array" => self.list(json, path, depth),
+            "object" => self.object(json, path, level, depth),
+            "" if json.contains_key("properties") => self.object(json, path, level, depth),
+            _ => Kind::Any,
+        };
+        if embedded_resource && !preserve_unknown && !json.contains_key("properties") {
+            let words = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+            self.refuse(FieldError::required(path.field("properties"), words));
+        }
+        let rules = self.rules(json, path);
+        let bounds = self.bounds(json, path, depth, int_or_string);
+        let mut node = Node {
+            kind,
+            description: json.get("description").and_then(Value::as_str).map(Into::into),
+            default: json.get("default").filter(|default| !default.is_null()).cloned(),
+            nullable: flag("nullable") || type_name.is_empty() && preserve_unknown,
+            preserve_unknown: preserve_unknown || type_name.is_empty() && !int_or_string,
+            embedded_resource,
+            bounds,
+            rules,
+            ..Node::default()
+        };
+        if embedded_resource {
+            node = (*Schema::new(node).with_type_and_object_meta().0).clone();
+        }
+        node.has_rules = node.has_rules || has_rules(&node);
+        Schema::new(node)
+    }
+
+    fn enter<'v>(&mut self, value: &'v Value, path: &FieldPath<'_>, depth: usize) -> Option<&'v Map<String, Value>> {
+        self.nodes += 1;
+        if depth > DEPTH_MAX {
+            self.refuse(FieldError::forbidden(
+                path,
+                format!("must not be nested deeper than {DEPTH_MAX} levels"),
+            ));
+            return None;
+        }
+        if self.nodes == NODES_MAX + 1 {
+            self.refuse(FieldError::forbidden(
+                path,
+                format!("must not have more than {NODES_MAX} nodes"),
+            ));
+        }
+        if self.nodes > NODES_MAX {
+            return None;
+        }
+        let json = value.as_object();
+        if json.is_none() {
+            self.refuse(FieldError::invalid(path, value.clone(), "must be a schema"));
+        }
+        json
+    }
+
+    fn check_type(&mut self, json: &Map<String, Value>, name: &str, path: &FieldPath<'_>, level: Level) {
+        let flag = |name: &str| json.get(name).and_then(Value::as_bool) == Some(true);
+        let at = path.field("type");
+        let free = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
+        match (name, level) {
+            ("", Level::Root) if !free => self.refuse(FieldError::required(at, "must not be empty at the root")),
+            ("", Level::Item) if !free => {
+                self.refuse(FieldError::required(at, "must not be empty for specified array items"));
+            }
+            ("", Level::Field) if !free => {
+                self.refuse(FieldError::required(
+                    at,
+                    "must not be empty for specified object fields",
+                ));
+            }
+            ("" | "object", _) => {}
+            (other, Level::Root) => self.refuse(FieldError::invalid(at, other, "must be object at the root")),
+            ("string" | "integer" | "number" | "boolean" | "array", _) => {}
+            (other, _) => {
+                let known = ["array", "boolean", "integer", "number", "object", "string"];
+                self.refuse(FieldError::not_supported(at, other, &known));
+            }
+        }
+        if flag("x-kubernetes-embedded-resource") && name != "object" {
+            let words = "must be object if x-kubernetes-embedded-resource is true";
+            self.refuse(FieldError::invalid(at, name, words));
+        }
+        if flag("x-kubernetes-int-or-string") && flag("x-kubernetes-preserve-unknown-fields") {
+            let at = path.field("x-kubernetes-preserve-unknown-fields");
+            self.refuse(FieldError::invalid(
+                at,
+                true,
+                "must be false if x-kubernetes-int-or-string is true",
+            ));
+        }
+        for forbidden in [
+            "$ref",
+            "definitions",
+            "dependencies",
+            "patternProperties",
+            "additionalItems",
+            "id",
+        ] {
+            if json.get(forbidden).is_some_and(|value| !value.is_null()) {
+                self.refuse(FieldError::forbidden(
+                    path.field(forbidden),
+                    format!("{forbidden} is not supported"),
+                ));
+            }
+        }
+    }
+
+    fn object(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, level: Level, depth: usize) -> Kind {
+        let mut fields = BTreeMap::new();
+        let at = path.field("properties");
+        if let Some(properties) = json.get("properties").and_then(Value::as_object) {
+            for (name, value) in properties {
+                let at = at.key(name);
+                if name == "metadata" && level == Level::Root {
+                    self.check_metadata(value, &at);
+                }
+                fields.insert(
+                    name.as_str().into(),
+                    self.structural(value, &at, Level::Field, depth + 1),
+                );
+            }
+        }
+        let at = path.field("additionalProperties");
+        let additional = match json.get("additionalProperties") {
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(false)) => {
+                self.refuse(FieldError::forbidden(at, "additionalProperties cannot be set to false"));
+                None
+            }
+            Some(_) if level == Level::Root => {
+                self.refuse(FieldError::forbidden(at, "must not be used at the root"));
+                None
+            }
+            Some(_) if !fields.is_empty() => {
+                self.refuse(FieldError::forbidden(
+                    at,
+                    "additionalProperties and properties are mutual exclusive",
+                ));
+                None
+            }
+            Some(Value::Bool(true)) => Some(Schema::any()),
+            Some(value) => Some(self.structural(value, &at, Level::Field, depth + 1)),
+        };
+        let map_type = match json.get("x-kubernetes-map-type").and_then(Value::as_str) {
+            None | Some("granular") => MapType::Granular,
+            Some("atomic") => MapType::Atomic,
+            Some(other) => {
+                let at = path.field("x-kubernetes-map-type");
+                self.refuse(FieldError::not_supported(at, other, &["atomic", "granular"]));
+                MapType::Granular
+            }
+        };
+        Kind::Object(Object {
+            fields,
+            additional,
+            required: required(json),
+            map_type,
+        })
+    }
+
+    fn check_metadata(&mut self, value: &Value, path: &FieldPath<'_>) {
+        let only_names = value.as_object().is_some_and(|json| {
+            json.keys()
+                .all(|key| matches!(key.as_str(), "type" | "properties" | "default"))
+                && json
+                    .get("properties")
+                    .and_then(Value::as_object)
+                    .is_none_or(|fields| fields.keys().all(|name| name == "name" || name == "generateName"))
+        });
+        if value.get("type").and_then(Value::as_str) != Some("object") {
+            self.refuse(FieldError::invalid(
+                path.field("type"),
+                value["type"].clone(),
+                "must be object",
+            ));
+        }
+        // A description does no harm and generators write it.
+        let described = value.as_object().is_some_and(|json| json.contains_key("description"));
+        if !only_names && !described {
+            let words =
+                "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            self.refuse(FieldError::forbidden(path, words));
+        }
+    }
+
+    fn list(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, depth: usize) -> Kind {
+        let at = path.field("items");
+        let items = match json.get("items") {
+            Some(Value::Object(_)) => self.structural(&json["items"], &at, Level::Item, depth + 1),
+            Some(Value::Array(_)) => {
+                self.refuse(FieldError::forbidden(
+                    at,
+                    "items must be a schema object and not an array",
+                ));
+                Schema::any()
+            }
+            _ => {
+                self.refuse(FieldError::required(at, "must be specified"));
+                Schema::any()
+            }
+        };
+        let list_type = list_type(json, &items, path, &mut self.errors);
+        Kind::List(List { items, list_type })
+    }
+
+    fn rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>) -> Vec<Arc<cel::Rule>> {
+        let at = path.field("x-kubernetes-validations");
+        let entries = json.get("x-kubernetes-validations").and_then(Value::as_array);
+        let mut rules = Vec::new();
+        for (index, entry) in entries.into_iter().flatten().enumerate() {
+            match cel::compile(entry, &at.index(index)) {
+                Ok(rule) => rules.push(Arc::new(rule)),
+                Err(error) => self.refuse(error),
+            }
+        }
+        rules
+    }
+
+    fn bounds(
+        &mut self,
+        json: &Map<String, Value>,
+        path: &FieldPath<'_>,
+        depth: usize,
+        int_or_string: bool,
+    ) -> Option<Box<Bounds>> {
+        let mut bounds = read_bounds(json, path, &mut self.errors);
+        for (name, skip) in [("anyOf", int_or_string), ("allOf", false), ("oneOf", false)] {
+            let at = path.field(name);
+            let Some(branches) = json.get(name).and_then(Value::as_array) else {
+                continue;
+            };
+            if skip && is_int_or_string(branches) {
+                continue;
+            }
+            for (index, branch) in branches.iter().enumerate() {
+                if name == "allOf" && int_or_string && branch["anyOf"].as_array().is_some_and(|b| is_int_or_string(b)) {
+                    continue;
+                }
+                let schema = self.nested(branch, &at.index(index), depth + 1, name == "allOf");
+                match name {
+                    "anyOf" => bounds.any_of.push(schema),
+                    "allOf" => bounds.all_of.push(schema),
+                    _ => bounds.one_of.push(schema),
+                }
+            }
+        }
+        if let Some(not) = json.get("not").filter(|not| !not.is_null()) {
+            bounds.not = Some(self.nested(not, &path.field("not"), depth + 1, false));
+        }
+        let empty = format!("{bounds:?}") == format!("{:?}", Bounds::default());
+        (!empty).then(|| Box::new(bounds))
+    }
+
+    /// A node below anyOf, allOf, oneOf, not: bounds alone, no types.
+    fn nested(&mut self, value: &Value, path: &FieldPath<'_>, depth: usize, may_have_rules: bool) -> Schema {
+        let Some(json) = self.enter(value, path, depth) else {
+            return Schema::any();
+        };
+        const FORBIDDEN: [(&str, &str); 11] = [
+            ("type", "must be empty to be structural"),
+            ("additionalProperties", "must be undefined to be structural"),
+            ("default", "must be undefined to be structural"),
+            ("title", "must be empty to be structural"),
+            ("description", "must be empty to be structural"),
+            ("nullable", "must be false to be structural"),
+            ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+            ("x-kubernetes-embedded-resource", "must be false to be structural"),
+            ("x-kubernetes-int-or-string", "must be false to be structural"),
+            ("x-kubernetes-list-type", "must be undefined to be structural"),
+            ("x-kubernetes-map-type", "must be undefined to be structural"),
+        ];
+        for (name, words) in FORBIDDEN {
+            if json
+                .get(name)
+                .is_some_and(|value| !value.is_null() && value != false && value != "")
+            {
+                self.refuse(FieldError::forbidden(path.field(name), words));
+            }
+        }
+        if json.contains_key("x-kubernetes-validations") && !may_have_rules {
+            let at = path.field("x-kubernetes-validations");
+            self.refuse(FieldError::forbidden(at, "must be empty to be structural"));
+        }
+        let at = path.field("properties");
+        let properties = json.get("properties").and_then(Value::as_object);
+        let mut fields = BTreeMap::new();
+        for (name, value) in properties.into_iter().flatten() {
+            if name == "metadata" {
+                self.refuse(FieldError::forbidden(
+                    at.key(name),
+                    "must not be specified in a nested context",
+                ));
+            }
+            fields.insert(
+                name.as_str().into(),
+                self.nested(value, &at.key(name), depth + 1, may_have_rules),
+            );
+        }
+        let required = required(json);
+        let kind = if !fields.is_empty() || !required.is_empty() {
+            Kind::Object(Object {
+                fields,
+                required,
+                ..Object::default()
+            })
+        } else if let Some(items) = json.get("items") {
+            let items = self.nested(items, &path.field("items"), depth + 1, may_have_rules);
+            Kind::List(List {
+                items,
+                list_type: ListType::Atomic,
+            })
+        } else {
+            Kind::Any
+        };
+        let bounds = self.bounds(json, path, depth, false);
+        let mut node = Node {
+            kind,
+            untyped: true,
+            preserve_unknown: true,
+            bounds,
+            ..Node::default()
+        };
+        node.has_rules = has_rules(&node);
+        Schema::new(node)
+    }
+}
+
+fn required(json: &Map<String, Value>) -> Vec<Box<str>> {
+    let names = json.get("required").and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(Into::into)
+        .collect()
+}
+
+fn is_int_or_string(branches: &[Value]) -> bool {
+    let types: Vec<&str> = branches.iter().filter_map(|branch| branch["type"].as_str()).collect();
+    types == ["integer", "string"] && branches.iter().all(|b| b.as_object().is_some_and(|b| b.len() == 1))
+}
+
+fn has_rules(node: &Node) -> bool {
+    let below = match &node.kind {
+        Kind::Object(object) => object
+            .fields
+            .values()
+            .chain(&object.additional)
+            .any(|field| field.0.has_rules),
+        Kind::List(list) => list.items.0.has_rules,
+        _ => false,
+    };
+    let beside = node
+        .bounds
+        .as_ref()
+        .is_some_and(|bounds| bounds.all_of.iter().any(|part| part.0.has_rules));
+    !node.rules.is_empty() || below || beside
+}
+
+/// The list type, with its keys checked against the items.
+pub(crate) fn list_type(
+    json: &Map<String, Value>,
+    items: &Schema,
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) -> ListType {
+    let at = path.field("x-kubernetes-list-type");
+    match json.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        None | Some("atomic") => ListType::Atomic,
+        Some("set") => ListType::Set,
+        Some("map") => {
+            let names = json.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+            let keys: Vec<Box<str>> = names
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(Into::into)
+                .collect();
+            let at = path.field("x-kubernetes-list-map-keys");
+            if keys.is_empty() {
+                errors.push(FieldError::required(
+                    at,
+                    "must not be empty if x-kubernetes-list-type is map",
+                ));
+            }
+            for (index, key) in keys.iter().enumerate() {
+                if items.field(key).is_none() {
+                    errors.push(FieldError::invalid(
+                        at.index(index),
+                        &**key,
+                        "entries must all be names of item properties",
+                    ));
+                }
+            }
+            ListType::Map { keys }
+        }
+        Some(other) => {
+            errors.push(FieldError::not_supported(at, other, &["atomic", "map", "set"]));
+            ListType::Atomic
+        }
+    }
+}
+
+/// Bounds that stand in the node itself.
+pub(crate) fn read_bounds(json: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> Bounds {
+    let whole = |name: &str| json.get(name).and_then(Value::as_u64);
+    let number = |name: &str| json.get(name).and_then(Value::as_f64);
+    let flag = |name: &str| json.get(name).and_then(Value::as_bool) == Some(true);
+    let mut bounds = Bounds {
+        format: json.get("format").and_then(Value::as_str).map(Into::into),
+        one_of_values: json.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+        minimum: number("minimum"),
+        exclusive_minimum: flag("exclusiveMinimum"),
+        maximum: number("maximum"),
+        exclusive_maximum: flag("exclusiveMaximum"),
+        multiple_of: number("multipleOf"),
+        length_min: whole("minLength"),
+        length_max: whole("maxLength"),
+        items_min: whole("minItems"),
+        items_max: whole("maxItems"),
+        items_unique: flag("uniqueItems"),
+        properties_min: whole("minProperties"),
+        properties_max: whole("maxProperties"),
+        ..Bounds::default()
+    };
+    if let Some(source) = json.get("pattern").and_then(Value::as_str) {
+        match Pattern::new(source) {
+            Ok(pattern) => bounds.pattern = Some(pattern),
+            Err(why) => {
+                let words = format!("must be a valid regular expression, but isn't: {why}");
+                errors.push(FieldError::invalid(path.field("pattern"), source, words));
+            }
+        }
+    }
+    if flag("uniqueItems") {
+        errors.push(FieldError::forbidden(
+            path.field("uniqueItems"),
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ));
+    }
+    bounds
+}
+
+/// Default values must fit their own schema.
+fn check_defaults(schema: &Schema, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    if errors.len() >= ERRORS_MAX {
+        return;
+    }
+    if let Some(default) = schema.default_value() {
+        let mut filled = default.clone();
+        schema.default(&mut filled);
+        let at = path.field("default");
+        for error in schema.validate(&filled, None) {
+            let below = if error.path == "<nil>" {
+                at.to_string()
+            } else {
+                format!("{at}.{}", error.path)
+            };
+            errors.push(FieldError { path: below, ..error });
+        }
+    }
+    match schema.kind() {
+        Kind::Object(object) => {
+            let at = path.field("properties");
+            object
+                .fields
+                .iter()
+                .for_each(|(name, field)| check_defaults(field, &at.key(name), errors));
+            let at = path.field("additionalProperties");
+            object
+                .additional
+                .iter()
+                .for_each(|field| check_defaults(field, &at, errors));
+        }
+        Kind::List(list) => check_defaults(&list.items, &path.field("items"), errors),
+        _ => {}
+    }
+}

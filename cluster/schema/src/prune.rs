@@ -1,0 +1,63 @@
+//! Dropping fields that a schema does not know (apiextensions-apiserver v0.35 `pkg/apiserver/schema/pruning`).
+//! It never changes the value of a field that stays.
+
+use serde_json::Value;
+
+use crate::tree::{Kind, Schema};
+use crate::{ERRORS_MAX, FieldPath};
+
+impl Schema {
+    /// Drop unknown fields. Returns their paths, sorted, for strict field validation (`unknown field "spec.foo"`);
+    /// of very many only the first are named, all are dropped.
+    pub fn prune(&self, value: &mut Value) -> Vec<String> {
+        let mut dropped = Vec::new();
+        prune(self, value, &FieldPath::Root, &mut dropped);
+        dropped.sort();
+        dropped
+    }
+
+    /// Drop `null` where the schema does not allow it, as reading into a typed object does.
+    pub fn drop_nulls(&self, value: &mut Value) {
+        match (self.kind(), value) {
+            (Kind::Object(_), Value::Object(map)) => {
+                map.retain(|key, value| !(value.is_null() && self.field(key).is_some_and(|f| !f.node().nullable)));
+                for (key, value) in map.iter_mut() {
+                    if let Some(field) = self.field(key) {
+                        field.drop_nulls(value);
+                    }
+                }
+            }
+            (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| list.items.drop_nulls(item)),
+            _ => {}
+        }
+    }
+}
+
+fn prune(schema: &Schema, value: &mut Value, path: &FieldPath<'_>, dropped: &mut Vec<String>) {
+    match (schema.kind(), value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            let keep_unknown = schema.node().preserve_unknown;
+            let known = |key: &str| keep_unknown || object.additional.is_some() || object.fields.contains_key(key);
+            if map.keys().any(|key| !known(key)) {
+                map.retain(|key, _| {
+                    let keep = known(key);
+                    if !keep && dropped.len() < ERRORS_MAX {
+                        dropped.push(path.field(key).to_string());
+                    }
+                    keep
+                });
+            }
+            for (key, value) in map.iter_mut() {
+                if let Some(field) = schema.field(key) {
+                    prune(field, value, &path.field(key), dropped);
+                }
+            }
+        }
+        (Kind::List(list), Value::Array(items)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                prune(&list.items, item, &path.index(index), dropped);
+            }
+        }
+        _ => {}
+    }
+}
