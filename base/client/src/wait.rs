@@ -69,7 +69,7 @@ where
     let mut reason = "the API has not answered yet".to_owned();
     let watching = async {
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let mut events = std::pin::pin!(watcher::watcher(api.clone(), config).backoff(Pause::default()));
+        let mut events = std::pin::pin!(watcher::watcher(api.clone(), config).backoff(WatchPause::default()));
         let mut listed: Option<K> = None;
         while let Some(event) = events.next().await {
             let judgement = match event {
@@ -84,7 +84,7 @@ where
                 Ok(Event::InitDone) => judge(listed.take().as_ref()),
                 Ok(Event::Apply(object)) => judge(Some(&object)),
                 Ok(Event::Delete(_)) => judge(None),
-                Err(error) => match watch_error(error, &what) {
+                Err(error) => match watch_fault(error, &what) {
                     fault if matches!(fault.class, FaultClass::Access | FaultClass::Bug) => Judgement::Failed(fault),
                     fault => Judgement::NotYet(fault.to_string()),
                 },
@@ -132,7 +132,7 @@ where
 struct WatchEnded(String);
 
 /// The fault behind a watcher's error.
-pub(crate) fn watch_error(error: watcher::Error, what: &str) -> Fault {
+pub fn watch_fault(error: watcher::Error, what: &str) -> Fault {
     let doing = format!("watch {what}");
     match error {
         watcher::Error::InitialListFailed(error)
@@ -145,7 +145,7 @@ pub(crate) fn watch_error(error: watcher::Error, what: &str) -> Fault {
 
 /// Pauses between attempts to watch again: doubling, and without jitter so that a run can be repeated.
 #[derive(Debug, Default)]
-pub(crate) struct Pause {
+pub struct WatchPause {
     failures: u32,
 }
 
@@ -154,7 +154,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest pause: a server that is down for long is looked for this often.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-impl Iterator for Pause {
+impl Iterator for WatchPause {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -164,7 +164,7 @@ impl Iterator for Pause {
     }
 }
 
-impl Backoff for Pause {
+impl Backoff for WatchPause {
     fn reset(&mut self) {
         self.failures = 0;
     }

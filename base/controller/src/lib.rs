@@ -1,1 +1,23 @@
-//! To be written.
+//! Watch, queue, reconcile: what every controller stands on. A [`Cache`] mirrors one kind by one list and one
+//! watch; a [`Controller`] turns changes of caches into reconciles, each object one at a time, and faults into
+//! delays by their class. Beside them: events, leases, leadership.
+//!
+//! An idle controller sends no GET and no LIST: nothing here resyncs or polls. The queue is ours and not
+//! kube-runtime's, because its order must not depend on hash seeds and a reconcile must not wait for a timer's
+//! next tick.
+
+mod backoff;
+mod cache;
+mod controller;
+mod events;
+mod key;
+mod lease;
+mod metrics;
+mod queue;
+
+pub use backoff::Backoff;
+pub use cache::{Cache, Change, Changes};
+pub use controller::{Controller, Next, changed_by_others};
+pub use events::{EventType, Recorder};
+pub use key::ObjectKey;
+pub use lease::{Lost, heartbeat, lead};

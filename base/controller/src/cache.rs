@@ -1,0 +1,274 @@
+//! A mirror of all objects of one kind (or of a selection), kept by one list and one watch and shared by whoever
+//! needs it. It never writes, and it never forgets an object because a watch broke: it lists again and compares.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_client::{Judgement, Waited};
+use futures::StreamExt;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::key::ObjectKey;
+
+/// Changes a subscriber may be late by before it is told to look at everything instead.
+const CHANGES_MAX: usize = 1024;
+
+/// One change of one object.
+#[derive(Debug)]
+pub struct Change<K> {
+    /// As it is, or as it last was when it was deleted.
+    pub object: Arc<K>,
+    /// As it was before, if it was known.
+    pub old: Option<Arc<K>>,
+    /// Whether it is gone.
+    pub deleted: bool,
+}
+
+impl<K> Clone for Change<K> {
+    fn clone(&self) -> Self {
+        Self { object: self.object.clone(), old: self.old.clone(), deleted: self.deleted }
+    }
+}
+
+impl<K> Change<K> {
+    /// The object as it is; none when it is gone.
+    pub fn new(&self) -> Option<&K> {
+        (!self.deleted).then_some(&*self.object)
+    }
+}
+
+/// A shared mirror. Clones are handles to the same one.
+pub struct Cache<K>(Arc<Inner<K>>);
+
+struct Inner<K> {
+    objects: RwLock<BTreeMap<ObjectKey, Arc<K>>>,
+    changes: broadcast::Sender<Change<K>>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    ready: bool,
+    error: Option<String>,
+}
+
+impl<K> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> Debug for Cache<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cache")
+    }
+}
+
+impl<K> Cache<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// Starts mirroring what `api` and `config` (selectors) name, in a task that ends with `stop`.
+    pub fn start(api: Api<K>, config: watcher::Config, stop: CancellationToken) -> Self {
+        let cache = Self(Arc::new(Inner {
+            objects: RwLock::default(),
+            changes: broadcast::Sender::new(CHANGES_MAX),
+            state: watch::Sender::new(State::default()),
+        }));
+        let inner = cache.0.clone();
+        tokio::spawn(async move { stop.run_until_cancelled(mirror(api, config, inner)).await });
+        cache
+    }
+
+    /// One object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.read().get(key).cloned()
+    }
+
+    /// All objects, ordered by namespace and name.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.read().values().cloned().collect()
+    }
+
+    /// The objects of one namespace, ordered by name.
+    pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
+        let from = ObjectKey::namespaced(namespace, "");
+        let in_it = |key: &ObjectKey| key.namespace.as_deref() == Some(namespace);
+        self.read().range(from..).take_while(|(key, _)| in_it(key)).map(|(_, object)| object.clone()).collect()
+    }
+
+    /// Whether the first list has been read: before that, an object not in here may well exist.
+    pub fn is_ready(&self) -> bool {
+        self.0.state.borrow().ready
+    }
+
+    /// Why the mirror may be stale: the last error of its watch, none once that works again.
+    pub fn error(&self) -> Option<String> {
+        self.0.state.borrow().error.clone()
+    }
+
+    /// Waits until the first list has been read. Never returns if it cannot be; see [`Cache::error`].
+    pub async fn ready(&self) {
+        let mut state = self.0.state.subscribe();
+        // The sender lives as long as `self`.
+        let _ = state.wait_for(|state| state.ready).await;
+    }
+
+    /// All changes from now on.
+    pub fn subscribe(&self) -> Changes<K> {
+        Changes { receiver: self.0.changes.subscribe(), cache: self.clone(), behind: Vec::new() }
+    }
+
+    /// Waits, by the changes of this mirror and no call of its own, until `judge` is done with the object `key`.
+    pub async fn wait_until<T>(
+        &self,
+        key: &ObjectKey,
+        timeout: Duration,
+        mut judge: impl FnMut(Option<&K>) -> Judgement<T>,
+    ) -> Result<T, Waited> {
+        self.wait_for(&format!("{} {key}", K::kind(&())), timeout, |cache| judge(cache.get(key).as_deref())).await
+    }
+
+    /// Waits until `judge` is done with the whole mirror; it looks anew at every change. `what` names the wait in
+    /// errors.
+    pub async fn wait_for<T>(
+        &self,
+        what: &str,
+        timeout: Duration,
+        mut judge: impl FnMut(&Self) -> Judgement<T>,
+    ) -> Result<T, Waited> {
+        let mut reason = "the API has not answered yet".to_owned();
+        let waiting = async {
+            let mut changes = self.0.changes.subscribe();
+            self.ready().await;
+            loop {
+                match judge(self) {
+                    Judgement::Done(value) => return Ok(value),
+                    Judgement::Failed(fault) => return Err(fault),
+                    Judgement::NotYet(why) => reason = why,
+                }
+                // A closed channel cannot be while `self` lives; being late only means to look again.
+                let _ = changes.recv().await;
+            }
+        };
+        match tokio::time::timeout(timeout, waiting).await {
+            Ok(result) => result.map_err(Waited::Failed),
+            Err(_) => {
+                let reason = self.error().map_or(reason.clone(), |error| format!("{reason}; what is known may be old: {error}"));
+                Err(Waited::TimedOut { what: what.to_owned(), after: timeout, reason })
+            }
+        }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<ObjectKey, Arc<K>>> {
+        self.0.objects.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A subscription to a cache's changes. One that has fallen far behind is shown every object there is instead,
+/// as changes without `old`; deletions in between are then not shown one by one.
+pub struct Changes<K> {
+    receiver: broadcast::Receiver<Change<K>>,
+    cache: Cache<K>,
+    behind: Vec<Arc<K>>,
+}
+
+impl<K> Changes<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// The next change. Cancel safe.
+    pub async fn next(&mut self) -> Change<K> {
+        loop {
+            if let Some(object) = self.behind.pop() {
+                return Change { object, old: None, deleted: false };
+            }
+            match self.receiver.recv().await {
+                Ok(change) => return change,
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    self.behind = self.cache.list();
+                    self.behind.reverse();
+                }
+                // The cache, and with it the sender, lives in `self`.
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
+}
+
+async fn mirror<K>(api: Api<K>, config: watcher::Config, inner: Arc<Inner<K>>)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let what = K::plural(&()).into_owned();
+    let mut events = std::pin::pin!(watcher::watcher(api, config).backoff(base_client::WatchPause::default()));
+    let mut listed = BTreeSet::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitApply(object)) => {
+                listed.insert(ObjectKey::of(&object));
+                inner.put(object);
+            }
+            Ok(Event::InitDone) => inner.retain(&std::mem::take(&mut listed)),
+            Ok(Event::Apply(object)) => inner.put(object),
+            Ok(Event::Delete(object)) => inner.remove(&ObjectKey::of(&object)),
+            Err(error) => {
+                inner.failed(&base_client::watch_fault(error, &what));
+                continue;
+            }
+        }
+        inner.works();
+    }
+}
+
+impl<K: Resource> Inner<K> {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<ObjectKey, Arc<K>>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, object: K) {
+        let new = Arc::new(object);
+        let old = self.write().insert(ObjectKey::of(&*new), new.clone());
+        // A relist shows again what is known; that is no change.
+        let version = |object: &Arc<K>| (object.meta().uid.clone(), object.meta().resource_version.clone());
+        if old.as_ref().map(version) != Some(version(&new)) {
+            // Nobody listening is fine.
+            let _ = self.changes.send(Change { object: new, old, deleted: false });
+        }
+    }
+
+    fn remove(&self, key: &ObjectKey) {
+        if let Some(old) = self.write().remove(key) {
+            let _ = self.changes.send(Change { object: old.clone(), old: Some(old), deleted: true });
+        }
+    }
+
+    fn retain(&self, listed: &BTreeSet<ObjectKey>) {
+        let gone: Vec<ObjectKey> = self.write().keys().filter(|key| !listed.contains(key)).cloned().collect();
+        for key in gone {
+            self.remove(&key);
+        }
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.ready, true));
+    }
+
+    fn works(&self) {
+        self.state.send_if_modified(|state| state.error.take().is_some());
+    }
+
+    fn failed(&self, fault: &Fault) {
+        let text = fault.to_string();
+        let news = self.state.send_if_modified(|state| state.error.replace(text.clone()).as_ref() != Some(&text));
+        if news {
+            tracing::warn!(class = %fault.class, hint = %fault.hint, "{text}");
+        }
+    }
+}

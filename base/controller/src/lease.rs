@@ -1,0 +1,238 @@
+//! Leases: a heartbeat that others can read, and leadership so that one of several replicas acts.
+//! A leader that cannot renew stops acting before another may start. A single process needs neither.
+
+use std::future::Future;
+use std::time::Duration;
+
+use api_meta::{Fault, FaultClass};
+use base_client::{Judgement, Waited, apply, fault_of, is_conflict, is_exists, wait_until};
+use base_clock::Clock;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::Api;
+use kube::api::PostParams;
+use tokio_util::sync::CancellationToken;
+
+/// How long a leader's lease holds after its last renewal (client-go's usual value).
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// How often a leader renews.
+const RENEW_PERIOD: Duration = Duration::from_secs(5);
+/// A leader that has not renewed for this long stops acting, well before its lease ends.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// The pause after a failed write of a lease.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// The leadership was lost, or could not be sought.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The lease could not be renewed in time: another may act now.
+    #[error("leadership lost: the lease {lease} could not be renewed for {after:?}")]
+    Deadline {
+        /// Namespace and name.
+        lease: String,
+        /// Since the last renewal.
+        after: Duration,
+    },
+    /// The lease may not be read or written at all.
+    #[error("leadership cannot be sought: {0}")]
+    Refused(Fault),
+}
+
+/// Runs `body` while this process, known as `identity`, holds the lease `name`; waits until it does. The token
+/// given to `body` is cancelled when leadership is lost or `stop` is. On a stop the lease is released.
+pub async fn lead<F, Fut>(
+    api: Api<Lease>,
+    name: &str,
+    identity: &str,
+    clock: Clock,
+    stop: CancellationToken,
+    body: F,
+) -> Result<(), Lost>
+where
+    F: FnOnce(CancellationToken) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let gate = Gate { api, name: name.to_owned(), identity: identity.to_owned(), clock };
+    let Some(held) = stop.run_until_cancelled(gate.acquire()).await else { return Ok(()) };
+    let mut lease = held.map_err(Lost::Refused)?;
+    tracing::info!(lease = name, identity, "leading");
+    let leading = stop.child_token();
+    let lost = tokio::select! {
+        () = body(leading.clone()) => None,
+        lost = gate.renew(&mut lease) => Some(lost),
+    };
+    leading.cancel();
+    match lost {
+        Some(lost) => Err(lost),
+        None => {
+            gate.release(lease).await;
+            Ok(())
+        }
+    }
+}
+
+struct Gate {
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    clock: Clock,
+}
+
+impl Gate {
+    /// Waits, by watching, until the lease is free or has not been renewed for its duration, and takes it. Only
+    /// our own clock is used: another machine's may be wrong.
+    async fn acquire(&self) -> Result<Lease, Fault> {
+        let mut known: Option<Lease> = None;
+        loop {
+            let free = wait_until(&self.api, &self.name, LEASE_DURATION, |lease| match lease {
+                None => Judgement::Done(None),
+                Some(lease) if self.may_take(lease) => Judgement::Done(Some(lease.clone())),
+                Some(lease) if known.as_ref().is_none_or(|known| known.spec != lease.spec) => {
+                    known = Some(lease.clone());
+                    Judgement::Done(Some(lease.clone()))
+                }
+                Some(_) => Judgement::NotYet("it is held by another".to_owned()),
+            })
+            .await;
+            let found = match free {
+                Ok(Some(lease)) if !self.may_take(&lease) => continue,
+                Ok(found) => found,
+                Err(Waited::TimedOut { .. }) => known.take(),
+                Err(Waited::Failed(fault)) => return Err(fault),
+            };
+            match self.write(found).await {
+                Ok(lease) => return Ok(lease),
+                Err(error) if is_conflict(&error) || is_exists(&error) => {}
+                Err(error) => {
+                    let fault = fault_of(error, &format!("take the lease {}", self.name));
+                    if fault.class == FaultClass::Access {
+                        return Err(fault);
+                    }
+                    tracing::debug!("{fault}");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn may_take(&self, lease: &Lease) -> bool {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        holder.is_empty() || holder == self.identity
+    }
+
+    /// Writes us into `found` (or a new lease), if it is still as it was found.
+    async fn write(&self, found: Option<Lease>) -> Result<Lease, kube::Error> {
+        let now = self.clock.now();
+        let old = found.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let ours = old.holder_identity.as_deref() == Some(&self.identity);
+        let spec = LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(seconds(LEASE_DURATION)),
+            acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(now)) },
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(old.lease_transitions.unwrap_or(-1) + i32::from(!ours)),
+            ..old
+        };
+        match found {
+            Some(mut lease) => {
+                lease.spec = Some(spec);
+                self.api.replace(&self.name, &PostParams::default(), &lease).await
+            }
+            None => {
+                let metadata = ObjectMeta { name: Some(self.name.clone()), ..Default::default() };
+                self.api.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await
+            }
+        }
+    }
+
+    /// Renews until that has failed for too long.
+    async fn renew(&self, lease: &mut Lease) -> Lost {
+        let mut renewed = tokio::time::Instant::now();
+        let mut pause = RENEW_PERIOD;
+        loop {
+            tokio::time::sleep(pause).await;
+            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            let written = tokio::time::timeout(left, self.write(Some(lease.clone()))).await;
+            match written {
+                Ok(Ok(fresh)) => {
+                    *lease = fresh;
+                    renewed = tokio::time::Instant::now();
+                    pause = RENEW_PERIOD;
+                    continue;
+                }
+                // Somebody wrote it: if it is still ours (a label was added), go on with what is there.
+                Ok(Err(error)) if is_conflict(&error) => match self.api.get_opt(&self.name).await {
+                    Ok(Some(fresh)) if self.may_take(&fresh) => *lease = fresh,
+                    Ok(_) => return self.lost(renewed.elapsed()),
+                    Err(error) => tracing::debug!("lease {} not read: {error}", self.name),
+                },
+                Ok(Err(error)) => tracing::debug!("lease {} not renewed: {error}", self.name),
+                Err(_) => {}
+            }
+            if renewed.elapsed() >= RENEW_DEADLINE {
+                return self.lost(renewed.elapsed());
+            }
+            pause = RETRY_PAUSE;
+        }
+    }
+
+    fn lost(&self, after: Duration) -> Lost {
+        Lost::Deadline { lease: self.name.clone(), after }
+    }
+
+    /// Lets another take over at once.
+    async fn release(&self, mut lease: Lease) {
+        if let Some(spec) = &mut lease.spec {
+            spec.holder_identity = None;
+            spec.lease_duration_seconds = Some(1);
+        }
+        if let Err(error) = self.api.replace(&self.name, &PostParams::default(), &lease).await {
+            tracing::debug!("lease {} not released: {error}", self.name);
+        }
+    }
+}
+
+/// Renews the lease `name` in the namespace of `api` every `period` until `stop`, so that others can see that
+/// `identity` is alive. Failures are logged when they begin and tried again at the next beat.
+pub async fn heartbeat(
+    api: Api<Lease>,
+    name: &str,
+    identity: &str,
+    period: Duration,
+    clock: Clock,
+    stop: CancellationToken,
+) {
+    let beating = async {
+        let mut failing = false;
+        loop {
+            let lease = beat(name, identity, period, clock.now());
+            match apply(&api, &lease, identity).await {
+                Ok(_) => failing = false,
+                Err(fault) if !failing => {
+                    failing = true;
+                    tracing::warn!(lease = name, class = %fault.class, hint = %fault.hint, "{fault}");
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(period).await;
+        }
+    };
+    stop.run_until_cancelled(beating).await;
+}
+
+fn beat(name: &str, identity: &str, period: Duration, now: Timestamp) -> Lease {
+    Lease {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..Default::default() },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(identity.to_owned()),
+            lease_duration_seconds: Some(seconds(period)),
+            renew_time: Some(MicroTime(now)),
+            ..Default::default()
+        }),
+    }
+}
+
+fn seconds(duration: Duration) -> i32 {
+    i32::try_from(duration.as_secs()).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,131 @@
+//! Which object is reconciled next. Pure: time is an argument, order is first come first served.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tokio::time::Instant;
+
+use crate::key::ObjectKey;
+
+/// Keys that wait, keys that wait for a time, and keys at work. A key is worked on by one at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    ready: VecDeque<ObjectKey>,
+    waiting: BTreeSet<ObjectKey>,
+    timers: BTreeSet<(Instant, ObjectKey)>,
+    due: BTreeMap<ObjectKey, Instant>,
+    running: BTreeMap<ObjectKey, Option<Instant>>,
+}
+
+impl Queue {
+    /// Wants `key` worked on at `at` or sooner. One at work is worked on again afterwards.
+    pub(crate) fn add(&mut self, key: ObjectKey, at: Instant, now: Instant) {
+        if let Some(again) = self.running.get_mut(&key) {
+            *again = Some(again.map_or(at, |other| other.min(at)));
+        } else if self.waiting.contains(&key) {
+        } else if at <= now {
+            self.forget_timer(&key);
+            self.waiting.insert(key.clone());
+            self.ready.push_back(key);
+        } else if self.due.get(&key).is_none_or(|due| at < *due) {
+            self.forget_timer(&key);
+            self.due.insert(key.clone(), at);
+            self.timers.insert((at, key));
+        }
+    }
+
+    /// Takes the next key whose time has come, and marks it as at work.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<ObjectKey> {
+        while let Some((at, _)) = self.timers.first() {
+            if *at > now {
+                break;
+            }
+            if let Some((_, key)) = self.timers.pop_first() {
+                self.due.remove(&key);
+                self.waiting.insert(key.clone());
+                self.ready.push_back(key);
+            }
+        }
+        let key = self.ready.pop_front()?;
+        self.waiting.remove(&key);
+        self.running.insert(key.clone(), None);
+        Some(key)
+    }
+
+    /// Work on `key` has ended; `again` is when it wants to be worked on next.
+    pub(crate) fn done(&mut self, key: &ObjectKey, again: Option<Instant>, now: Instant) {
+        let asked = self.running.remove(key).flatten();
+        if let Some(at) = [asked, again].into_iter().flatten().min() {
+            self.add(key.clone(), at, now);
+        }
+    }
+
+    /// When [`Queue::take`] will have something, if a timer decides that.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Keys that could be worked on now.
+    pub(crate) fn depth(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn forget_timer(&mut self, key: &ObjectKey) {
+        if let Some(at) = self.due.remove(key) {
+            self.timers.remove(&(at, key.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::cluster(name)
+    }
+
+    #[test]
+    fn a_key_is_worked_on_by_one_at_a_time_and_again_when_asked_meanwhile() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.add(key("a"), now, now);
+        queue.add(key("a"), now, now);
+        assert_eq!(queue.take(now), Some(key("a")));
+        assert_eq!(queue.take(now), None);
+        queue.add(key("a"), now, now);
+        assert_eq!(queue.take(now), None, "it is at work");
+        queue.done(&key("a"), None, now);
+        assert_eq!(queue.take(now), Some(key("a")));
+        queue.done(&key("a"), None, now);
+        assert_eq!((queue.take(now), queue.next_timer()), (None, None));
+    }
+
+    #[test]
+    fn the_earliest_time_wins_and_a_call_for_now_ends_a_delay() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let later = |seconds| now + Duration::from_secs(seconds);
+        queue.add(key("a"), later(30), now);
+        queue.add(key("a"), later(10), now);
+        queue.add(key("a"), later(20), now);
+        queue.add(key("b"), later(5), now);
+        assert_eq!(queue.next_timer(), Some(later(5)));
+        assert_eq!(queue.take(later(4)), None);
+        queue.add(key("b"), now, now);
+        assert_eq!(queue.take(now), Some(key("b")));
+        assert_eq!(queue.next_timer(), Some(later(10)));
+        assert_eq!(queue.take(later(10)), Some(key("a")));
+        assert_eq!(queue.take(later(60)), None, "one delay is one turn");
+    }
+
+    #[test]
+    fn first_come_first_served() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        for name in ["c", "a", "b"] {
+            queue.add(key(name), now, now);
+        }
+        assert_eq!(queue.depth(), 3);
+        let order: Vec<String> = std::iter::from_fn(|| queue.take(now)).map(|key| key.name).collect();
+        assert_eq!(order, ["c", "a", "b"]);
+    }
+}
