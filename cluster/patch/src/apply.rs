@@ -1,0 +1,230 @@
+//! Server-side apply, and what updates do to the ownership of fields.
+//! After structured-merge-diff v6 `merge/update.go` and apimachinery v0.35 `pkg/util/managedfields`.
+
+use cluster_schema::Schema;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Conflict, Conflicts, PatchError};
+use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, write};
+use crate::set::FieldSet;
+use crate::typed::{Difference, check_applied, compare, fields_of, merge, remove, with_named_parents};
+
+/// Who owned an object's fields before its first apply, when nobody had written it down.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// Metadata that names the object; resetting `metadata` leaves it.
+const IDENTITY: [&str; 5] = ["name", "namespace", "generateName", "uid", "resourceVersion"];
+
+/// Who applies, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplyOptions<'a> {
+    /// The field manager.
+    pub manager: &'a str,
+    /// Takes fields over from other managers instead of reporting conflicts.
+    pub force: bool,
+    /// Empty for the object itself.
+    pub subresource: &'a str,
+    /// When; only its whole seconds are kept.
+    pub time: Timestamp,
+    /// The group and version of the request.
+    pub api_version: &'a str,
+    /// Top-level fields that a request of this kind cannot change (`status` of an object with that subresource;
+    /// `spec` and `metadata` of a status request): dropped from what is applied, so that nobody owns them by it.
+    pub reset: &'a [&'a str],
+}
+
+/// Who updates, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateOptions<'a> {
+    /// The field manager.
+    pub manager: &'a str,
+    /// Empty for the object itself.
+    pub subresource: &'a str,
+    /// When; only its whole seconds are kept.
+    pub time: Timestamp,
+    /// The group and version of the request.
+    pub api_version: &'a str,
+}
+
+/// The object after a manager has applied its configuration, `metadata.managedFields` included. `live` is none when
+/// the object is to be created. Applying the same again gives `live` back.
+///
+/// Errors: [`PatchError::Conflicts`] unless forced; [`PatchError::Malformed`].
+pub fn server_side_apply(
+    live: Option<&Value>,
+    applied: &Value,
+    options: ApplyOptions<'_>,
+    schema: &Schema,
+) -> Result<Value, PatchError> {
+    let applied = sound_configuration(applied, &options)?;
+    let schema = Some(schema);
+    check_applied(schema, &applied, "")?;
+    let me = Manager {
+        operation: Operation::Apply,
+        name: options.manager.to_owned(),
+        api_version: None,
+        subresource: options.subresource.to_owned(),
+    };
+    let before = live.map(without_managed_fields);
+    let old_managers = match (live, &before) {
+        (Some(live), Some(before)) => managers_before_apply(live, before, &options, schema),
+        _ => Managers::new(),
+    };
+    let mut managers = old_managers.clone();
+    let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
+    let set = fields_of(schema, &applied).below;
+
+    let merged = match &before {
+        Some(before) => merge(schema, before, &applied),
+        None => applied,
+    };
+    // What I owned, applied no more and nobody else owns goes, with all that is below it.
+    let owned_now = managers.values().fold(set.clone(), |all, owned| all.union(&owned.fields));
+    let dropped = with_named_parents(schema, &last).difference(&with_named_parents(schema, &owned_now));
+    let merged = remove(schema, &merged, &dropped);
+
+    let difference = compare(schema, before.as_ref(), &merged);
+    let conflicts = take_over(&mut managers, &difference);
+    if !options.force && !conflicts.is_empty() {
+        return Err(PatchError::Conflicts(Conflicts { list: conflicts }));
+    }
+    let time = Some(print_time(options.time));
+    managers.insert(me.clone(), Owned { fields: set, api_version: options.api_version.to_owned(), time });
+    let mut managers = tidy(managers);
+    keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
+    Ok(with_managed_fields(merged, &managers))
+}
+
+/// Records in `new` which fields a manager has changed by creating or updating the object, by whatever kind of request
+/// but apply. `live` is none for a create. Managed fields that `new` carries count as the client's wish, `[{}]` as the
+/// wish to forget them; fields that the request cannot change must have been put back before.
+pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOptions<'_>, schema: &Schema) {
+    let wish = new.pointer("/metadata/managedFields").cloned().unwrap_or(Value::Null);
+    let after = without_managed_fields(new);
+    if wish == json!([{}]) {
+        *new = after;
+        return;
+    }
+    let recorded = live.and_then(|live| live.pointer("/metadata/managedFields")).and_then(read).unwrap_or_default();
+    let old_managers = read(&wish).filter(|managers| !managers.is_empty()).unwrap_or_else(|| recorded.clone());
+    if live.is_some() && old_managers.is_empty() {
+        // Nobody's fields are known, so knowing this manager's alone would mislead the first apply.
+        *new = after;
+        return;
+    }
+    let me = Manager {
+        operation: Operation::Update,
+        name: options.manager.to_owned(),
+        api_version: Some(options.api_version.to_owned()),
+        subresource: options.subresource.to_owned(),
+    };
+    let schema = Some(schema);
+    let before = live.map(without_managed_fields);
+    let difference = compare(schema, before.as_ref(), &after);
+    let mut managers = old_managers.clone();
+    let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
+    take_over(&mut managers, &difference);
+    let fields = last.difference(&difference.removed).union(&difference.written());
+    let time = Some(print_time(options.time));
+    managers.insert(me.clone(), Owned { fields, api_version: options.api_version.to_owned(), time });
+    let mut managers = tidy(managers);
+    keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
+    *new = with_managed_fields(after, &managers);
+}
+
+/// The configuration without what a request of this kind cannot change.
+fn sound_configuration(applied: &Value, options: &ApplyOptions<'_>) -> Result<Value, PatchError> {
+    let Value::Object(fields) = applied else {
+        return Err(PatchError::Malformed("an applied configuration must be a JSON object".to_owned()));
+    };
+    let mut fields = fields.clone();
+    for reset in options.reset {
+        if *reset != "metadata" {
+            fields.remove(*reset);
+        }
+    }
+    if let Some(metadata) = fields.get_mut("metadata") {
+        let Value::Object(metadata) = metadata else {
+            return Err(PatchError::Malformed("metadata must be a JSON object".to_owned()));
+        };
+        if metadata.get("managedFields").is_some_and(|managed| !managed.is_null()) {
+            return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
+        }
+        metadata.remove("managedFields");
+        // Go clients print a creation time that they do not mean.
+        metadata.retain(|name, value| name != "creationTimestamp" || !value.is_null());
+        if options.reset.contains(&"metadata") {
+            metadata.retain(|name, _| IDENTITY.contains(&name.as_str()));
+        }
+    }
+    Ok(Value::Object(fields))
+}
+
+/// The managers of a live object; of one that nobody's fields are known of, one that owns all of them.
+fn managers_before_apply(
+    live: &Value,
+    before: &Value,
+    options: &ApplyOptions<'_>,
+    schema: Option<&Schema>,
+) -> Managers {
+    let managers = live.pointer("/metadata/managedFields").and_then(read).unwrap_or_default();
+    if !managers.is_empty() {
+        return managers;
+    }
+    let api_version = live.get("apiVersion").and_then(Value::as_str).unwrap_or(options.api_version).to_owned();
+    let manager = Manager {
+        operation: Operation::Update,
+        name: BEFORE_FIRST_APPLY.to_owned(),
+        api_version: Some(api_version.clone()),
+        subresource: String::new(),
+    };
+    let fields = compare(schema, None, before).added;
+    let time = Some(print_time(options.time));
+    tidy(Managers::from([(manager, Owned { fields, api_version, time })]))
+}
+
+/// Takes from all managers what a change wrote or removed; returns what it wrote of theirs, sorted.
+fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<Conflict> {
+    let written = difference.written();
+    let mut conflicts = Vec::new();
+    for (manager, owned) in managers.iter_mut() {
+        let taken = owned.fields.intersection(&written);
+        let conflict = |path| Conflict { manager: manager.shown(), path };
+        conflicts.extend(taken.paths().into_iter().map(conflict));
+        owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
+    }
+    conflicts.sort();
+    conflicts
+}
+
+/// A request that changed neither the object nor who owns what leaves no trace, not even its time.
+fn keep_time_of_no_change(old: &Managers, new: &mut Managers, me: &Manager, difference: &Difference) {
+    let fields_of_all = |managers: &Managers| -> Vec<(Manager, FieldSet)> {
+        managers.iter().map(|(manager, owned)| (manager.clone(), owned.fields.clone())).collect()
+    };
+    if difference.is_empty()
+        && fields_of_all(old) == fields_of_all(new)
+        && let (Some(old), Some(new)) = (old.get(me), new.get_mut(me))
+        && old.api_version == new.api_version
+    {
+        new.time.clone_from(&old.time);
+    }
+}
+
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+fn with_managed_fields(mut object: Value, managers: &Managers) -> Value {
+    if let Value::Object(fields) = &mut object
+        && !managers.is_empty()
+        && let Value::Object(metadata) = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()))
+    {
+        metadata.insert("managedFields".to_owned(), write(managers));
+    }
+    object
+}

@@ -1,0 +1,398 @@
+//! Objects seen through their field tree: which fields they have, how two of them merge and differ, and removing fields.
+//!
+//! The rules of structured-merge-diff v6 (`typed/`): scalars, atomic maps and atomic lists are leaves; other maps go
+//! key by key, list-maps and sets element by element. What the tree does not know is deduced: maps go key by key, lists
+//! are leaves. Lists whose elements cannot be told apart are leaves too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster_schema::{Kind, ListType, MapType, Schema};
+use serde_json::{Map, Value};
+
+use crate::element::{Element, same};
+use crate::error::PatchError;
+use crate::set::{Branch, FieldSet};
+
+/// How the fields of one value are told apart.
+enum Shape<'v> {
+    Leaf,
+    Map(&'v Map<String, Value>),
+    List(Vec<(Element, &'v Value)>),
+}
+
+fn is_named(schema: Option<&Schema>, field: &str) -> bool {
+    matches!(schema.map(Schema::kind), Some(Kind::Object(object)) if object.fields.contains_key(field))
+}
+
+fn field<'s>(schema: Option<&'s Schema>, name: &str) -> Option<&'s Schema> {
+    schema.and_then(|schema| schema.field(name))
+}
+
+fn below<'s>(schema: Option<&'s Schema>, element: &Element) -> Option<&'s Schema> {
+    match element {
+        Element::Field(name) => field(schema, name),
+        _ => schema.and_then(Schema::items),
+    }
+}
+
+fn shape<'v>(schema: Option<&Schema>, value: &'v Value) -> Shape<'v> {
+    match (value, schema.map(Schema::kind)) {
+        (Value::Object(fields), Some(Kind::Object(object))) if object.map_type == MapType::Granular => {
+            Shape::Map(fields)
+        }
+        (Value::Object(fields), None | Some(Kind::Any)) => Shape::Map(fields),
+        (Value::Array(items), Some(Kind::List(_))) => match elements(schema, items) {
+            Some(elements) => Shape::List(elements),
+            None => Shape::Leaf,
+        },
+        _ => Shape::Leaf,
+    }
+}
+
+/// The elements of a granular list; none when the list is atomic or an element has no identity.
+fn elements<'v>(schema: Option<&Schema>, items: &'v [Value]) -> Option<Vec<(Element, &'v Value)>> {
+    items.iter().map(|item| Some((identity(schema?, item)?, item))).collect()
+}
+
+/// What tells an element of a list from the others; a missing key field has its default.
+fn identity(schema: &Schema, item: &Value) -> Option<Element> {
+    match schema.list_type()? {
+        ListType::Atomic => None,
+        ListType::Set => Some(Element::value(item)),
+        ListType::Map { keys } => {
+            let fields = item.as_object()?;
+            let mut identity = Map::new();
+            for key in keys {
+                let default = || schema.items()?.field(key)?.default_value();
+                let value = fields.get(&**key).filter(|value| !value.is_null()).or_else(default)?;
+                identity.insert(key.to_string(), value.clone());
+            }
+            Some(Element::key(identity))
+        }
+    }
+}
+
+/// Refuses an applied configuration in which elements of a granular list cannot be told apart.
+pub(crate) fn check_applied(schema: Option<&Schema>, value: &Value, path: &str) -> Result<(), PatchError> {
+    match (value, schema.and_then(Schema::list_type)) {
+        (Value::Object(fields), _) => {
+            for (name, child) in fields {
+                check_applied(field(schema, name), child, &format!("{path}.{name}"))?;
+            }
+            Ok(())
+        }
+        (Value::Array(items), Some(ListType::Set | ListType::Map { .. })) => check_applied_list(schema, items, path),
+        _ => Ok(()),
+    }
+}
+
+fn check_applied_list(schema: Option<&Schema>, items: &[Value], path: &str) -> Result<(), PatchError> {
+    let refuse = |why: String| PatchError::Malformed(format!("failed to create typed patch object: {path}: {why}"));
+    let mut seen = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let Some(element) = schema.and_then(|schema| identity(schema, item)) else {
+            let keys = match schema.and_then(Schema::list_type) {
+                Some(ListType::Map { keys }) => keys.iter(),
+                _ => [].iter(),
+            };
+            let missing = keys.filter(|key| item.get(&***key).is_none()).map(|key| &**key).next().unwrap_or_default();
+            return Err(refuse(format!(
+                "element {index}: associative list with keys has an element that omits key field {missing:?} (and doesn't have default value)"
+            )));
+        };
+        check_applied(schema.and_then(Schema::items), item, &format!("{path}{element}"))?;
+        if seen.contains(&element) {
+            return Err(refuse(format!("duplicate entries for key {element}")));
+        }
+        seen.insert(element);
+    }
+    Ok(())
+}
+
+/// The fields that a value has.
+pub(crate) fn fields_of(schema: Option<&Schema>, value: &Value) -> Branch {
+    let mut set = FieldSet::default();
+    match shape(schema, value) {
+        Shape::Leaf => return Branch::leaf(),
+        Shape::Map(fields) => {
+            for (name, child) in fields {
+                let mut branch = fields_of(field(schema, name), child);
+                let is_empty_map = child.as_object().is_some_and(Map::is_empty);
+                branch.member |= is_empty_map || !is_named(schema, name);
+                set.put(Element::field(name), branch);
+            }
+        }
+        Shape::List(elements) => {
+            let items = schema.and_then(Schema::items);
+            for (element, child) in elements {
+                // Of elements that are there twice nobody can own a part.
+                let branch = match set.get(&element) {
+                    Some(_) => Branch::leaf(),
+                    None => Branch { member: true, ..fields_of(items, child) },
+                };
+                set.put(element, branch);
+            }
+        }
+    }
+    Branch { member: false, below: set }
+}
+
+/// The left value with everything that the right one has.
+pub(crate) fn merge(schema: Option<&Schema>, left: &Value, right: &Value) -> Value {
+    match (left, right) {
+        (Value::Object(old), Value::Object(new)) => match (shape(schema, left), shape(schema, right)) {
+            (Shape::Map(_), Shape::Map(_)) => {
+                let mut merged = old.clone();
+                for (name, value) in new {
+                    let value = match old.get(name) {
+                        Some(old) => merge(field(schema, name), old, value),
+                        None => value.clone(),
+                    };
+                    merged.insert(name.clone(), value);
+                }
+                Value::Object(merged)
+            }
+            _ => right.clone(),
+        },
+        (Value::Array(_), Value::Array(_)) => match (shape(schema, left), shape(schema, right)) {
+            (Shape::List(old), Shape::List(new)) => Value::Array(merge_lists(schema, &old, &new)),
+            _ => right.clone(),
+        },
+        _ => right.clone(),
+    }
+}
+
+/// The right list's elements in its order; the left one's own elements keep their place among the shared ones.
+fn merge_lists(schema: Option<&Schema>, old: &[(Element, &Value)], new: &[(Element, &Value)]) -> Vec<Value> {
+    let items = schema.and_then(Schema::items);
+    let in_old: BTreeMap<&Element, &Value> = old.iter().rev().map(|(element, value)| (element, *value)).collect();
+    let in_new: BTreeMap<&Element, usize> = new.iter().enumerate().map(|(at, (element, _))| (element, at)).collect();
+    let mut merged = Vec::new();
+    let (mut next_old, mut next_new) = (0, 0);
+    loop {
+        if let Some((element, value)) = old.get(next_old) {
+            match in_new.get(element) {
+                None => {
+                    merged.push((*value).clone());
+                    next_old += 1;
+                    continue;
+                }
+                // It has had its turn, or has it now.
+                Some(at) if *at <= next_new => next_old += 1,
+                // Its turn comes later.
+                Some(_) => {}
+            }
+            if in_new.get(element).is_some_and(|at| *at < next_new) {
+                continue;
+            }
+        }
+        let Some((element, value)) = new.get(next_new) else { break };
+        next_new += 1;
+        merged.push(match in_old.get(element) {
+            Some(old) => merge(items, old, value),
+            None => (*value).clone(),
+        });
+    }
+    merged
+}
+
+/// How two versions of an object differ.
+#[derive(Debug, Default)]
+pub(crate) struct Difference {
+    /// Fields that only the left one has.
+    pub(crate) removed: FieldSet,
+    /// Fields that both have with different values.
+    pub(crate) modified: FieldSet,
+    /// Fields that only the right one has.
+    pub(crate) added: FieldSet,
+}
+
+impl Difference {
+    /// Whether nothing differs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
+    }
+
+    /// Fields that the right one sets anew or otherwise.
+    pub(crate) fn written(&self) -> FieldSet {
+        self.modified.clone().union(&self.added)
+    }
+}
+
+#[derive(Default)]
+struct Branches {
+    removed: Branch,
+    modified: Branch,
+    added: Branch,
+}
+
+/// What differs between two objects; none is an object without any field.
+pub(crate) fn compare(schema: Option<&Schema>, left: Option<&Value>, right: &Value) -> Difference {
+    let branches = match left {
+        Some(left) => differ(schema, left, right),
+        None => Branches { added: added(schema, right), ..Branches::default() },
+    };
+    let Branches { removed, modified, added } = branches;
+    Difference { removed: removed.below, modified: modified.below, added: added.below }
+}
+
+/// Every field of a value, those on the way included.
+fn added(schema: Option<&Schema>, value: &Value) -> Branch {
+    let mut set = FieldSet::default();
+    match shape(schema, value) {
+        Shape::Leaf => {}
+        Shape::Map(fields) => {
+            for (name, child) in fields {
+                set.put(Element::field(name), added(field(schema, name), child));
+            }
+        }
+        Shape::List(elements) => {
+            let items = schema.and_then(Schema::items);
+            for (element, child) in elements {
+                set.put(element, added(items, child));
+            }
+        }
+    }
+    Branch { member: true, below: set }
+}
+
+fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
+    let mut result = Branches::default();
+    if same(left, right) {
+        return result;
+    }
+    let (old, new) = match (shape(schema, left), shape(schema, right)) {
+        (Shape::Map(old), Shape::Map(new)) => (named_fields(old), named_fields(new)),
+        (Shape::List(old), Shape::List(new)) => (first_of_each(old), first_of_each(new)),
+        (old, new) => {
+            result.modified.member = true;
+            // A leaf that takes the place of a tree, or the other way round, also takes its fields away or brings them.
+            if !matches!(old, Shape::Leaf) {
+                result.removed.below = added(schema, left).below;
+            }
+            if !matches!(new, Shape::Leaf) {
+                result.added.below = added(schema, right).below;
+            }
+            return result;
+        }
+    };
+    for (element, old) in &old {
+        let schema = below(schema, element);
+        match new.get(element) {
+            None => result.removed.below.put(element.clone(), added(schema, old)),
+            Some(new) => {
+                let Branches { removed, modified, added } = differ(schema, old, new);
+                result.removed.below.put(element.clone(), removed);
+                result.modified.below.put(element.clone(), modified);
+                result.added.below.put(element.clone(), added);
+            }
+        }
+    }
+    for (element, new) in &new {
+        if !old.contains_key(element) {
+            result.added.below.put(element.clone(), added(below(schema, element), new));
+        }
+    }
+    result
+}
+
+fn named_fields(fields: &Map<String, Value>) -> BTreeMap<Element, &Value> {
+    fields.iter().map(|(name, value)| (Element::field(name), value)).collect()
+}
+
+fn first_of_each(elements: Vec<(Element, &Value)>) -> BTreeMap<Element, &Value> {
+    elements.into_iter().rev().collect()
+}
+
+/// The value without the fields of the set and all that is below them.
+pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) -> Value {
+    if fields.is_empty() {
+        return value.clone();
+    }
+    let keep = |element: &Element, child: &Value| match fields.get(element) {
+        None => Some(child.clone()),
+        Some(branch) if branch.member => None,
+        Some(branch) => Some(remove(below(schema, element), child, &branch.below)),
+    };
+    match shape(schema, value) {
+        Shape::Leaf => value.clone(),
+        Shape::Map(map) => {
+            let kept = map.iter().filter_map(|(name, child)| Some((name.clone(), keep(&Element::field(name), child)?)));
+            Value::Object(kept.collect())
+        }
+        Shape::List(elements) => elements.iter().filter_map(|(element, child)| keep(element, child)).collect(),
+    }
+}
+
+/// The set and every declared field on the way to one of its fields. Who owns `a.b.c` keeps `a` alive when `a` is a
+/// declared field, but not when it is a key of a map.
+pub(crate) fn with_named_parents(schema: Option<&Schema>, set: &FieldSet) -> FieldSet {
+    let mut result = FieldSet::default();
+    for (element, branch) in set.iter() {
+        let is_parent = matches!(element, Element::Field(name) if is_named(schema, name)) && !branch.below.is_empty();
+        let below = with_named_parents(below(schema, element), &branch.below);
+        result.put(element.clone(), Branch { member: branch.member || is_parent, below });
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster_schema::Scalar;
+    use serde_json::json;
+
+    fn list_map() -> Schema {
+        let item = Schema::object([("name", Schema::scalar(Scalar::String)), ("v", Schema::scalar(Scalar::Integer))]);
+        Schema::list(item, ListType::Map { keys: vec!["name".into()] })
+    }
+
+    #[test]
+    fn merged_list_keeps_the_applied_order_and_the_others_in_place() {
+        let names = |value: &Value| -> String {
+            value.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let list = |names: &str| -> Value { names.chars().map(|name| json!({"name": name.to_string()})).collect() };
+        for (old, new, expected) in [
+            ("", "ab", "ab"),
+            ("ab", "", "ab"),
+            ("ab", "c", "abc"),
+            ("axb", "ab", "axb"),
+            ("axb", "ba", "xba"),
+            ("abc", "cba", "cba"),
+            ("xay", "za", "xzay"),
+            ("abcx", "ca", "bcax"),
+        ] {
+            let merged = merge(Some(&list_map()), &list(old), &list(new));
+            assert_eq!(names(&merged), expected, "{old} + {new}");
+        }
+    }
+
+    #[test]
+    fn elements_of_a_live_list_without_identity_make_it_a_leaf() {
+        let schema = list_map();
+        let odd = json!([{"v": 1}, {"name": "a"}]);
+        assert_eq!(fields_of(Some(&schema), &odd), Branch::leaf());
+        assert_eq!(merge(Some(&schema), &odd, &json!([{"name": "a"}])), json!([{"name": "a"}]));
+        let twice = json!([{"name": "a", "v": 1}, {"name": "a", "v": 2}]);
+        assert_eq!(fields_of(Some(&schema), &twice).below.to_json(), json!({r#"k:{"name":"a"}"#: {}}));
+    }
+
+    #[test]
+    fn compare_names_leaves_and_the_way_to_added_ones() {
+        let schema = Schema::object([("spec", Schema::object([("items", list_map()), ("n", Schema::scalar(Scalar::Integer))]))]);
+        let left = json!({"spec": {"items": [{"name": "a", "v": 1}, {"name": "b"}], "n": 1.0}});
+        let right = json!({"spec": {"items": [{"name": "c", "v": 3}, {"name": "a", "v": 2}], "n": 1}});
+        let difference = compare(Some(&schema), Some(&left), &right);
+        assert_eq!(difference.modified.paths(), [r#".spec.items[name="a"].v"#]);
+        assert_eq!(difference.removed.paths(), [r#".spec.items[name="b"]"#, r#".spec.items[name="b"].name"#]);
+        assert_eq!(
+            difference.added.paths(),
+            [r#".spec.items[name="c"]"#, r#".spec.items[name="c"].name"#, r#".spec.items[name="c"].v"#]
+        );
+        let reordered = json!({"spec": {"items": [{"name": "b"}, {"name": "a", "v": 1}], "n": 1}});
+        assert!(compare(Some(&schema), Some(&left), &reordered).is_empty(), "the order of elements is nobody's");
+        let changed_type = compare(None, Some(&json!({"a": {"b": 1}})), &json!({"a": 1}));
+        assert_eq!((changed_type.modified.paths(), changed_type.removed.paths()), (vec![".a".to_owned()], vec![".a.b".to_owned()]));
+    }
+}
