@@ -114,6 +114,11 @@ impl ImageCatalogue {
         }
     }
 
+    /// Whether it pretends to know every image.
+    pub fn is_simulating(&self) -> bool {
+        self.simulating
+    }
+
     /// The names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.images.keys().map(String::as_str)

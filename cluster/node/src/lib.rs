@@ -5,11 +5,17 @@
 //! do. Every wait is a watch; under tokio's paused clock it runs in virtual time.
 
 mod context;
+mod events;
 mod files;
 mod follow;
 mod image;
 mod in_cluster;
+mod lease;
 mod network;
+mod node;
+mod pod;
+mod register;
+mod rules;
 mod volume;
 
 pub use context::{ContainerContext, ReadySwitch};
@@ -17,4 +23,6 @@ pub use files::{FileError, Files};
 pub use image::{EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
 pub use in_cluster::SERVICE_ACCOUNT_FOLDER;
 pub use network::{AddressInUse, Binding, Endpoint, Network, Networks, PodNetwork, Refused};
+pub use node::{NodeOptions, run};
+pub use rules::node_rules;
 pub use volume::{Volume, Volumes};

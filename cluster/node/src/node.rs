@@ -1,0 +1,249 @@
+//! A node from its registration to its shutdown: three loops (Lease, own Node object, pods) that end together. What
+//! happens to one pod is in `pod`.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_client::Connector;
+use base_clock::{Clock, Entropy};
+use futures::StreamExt;
+use ipnet::{IpNet, Ipv4Net};
+use k8s_openapi::api::core::v1::{Pod, Taint};
+use kube::Api;
+use kube::config::Kubeconfig;
+use kube::runtime::watcher::{self, Event};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::follow::follow;
+use crate::in_cluster::InCluster;
+use crate::network::PodRange;
+use crate::{ImageCatalogue, Network, Volumes, lease, pod, register};
+
+/// How long pods may take to stop when the node stops; their owner replaces them elsewhere meanwhile.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// Pod addresses when nothing else is said: the size of one node's range in Kubernetes' own default.
+const POD_RANGE_LENGTH: u8 = 24;
+/// Where pod addresses are taken from when nothing else is said.
+const POD_RANGES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 11));
+
+/// What a node is and what it runs.
+pub struct NodeOptions {
+    /// The Node's name.
+    pub name: String,
+    /// The node's own credentials, and the cluster that its pods are told.
+    pub kubeconfig: Kubeconfig,
+    /// Makes clients from kubeconfigs, for the node and for its containers.
+    pub connector: Arc<dyn Connector>,
+    /// What it can run.
+    pub catalogue: Arc<ImageCatalogue>,
+    /// The pod network of the cluster; all its nodes in a process share one.
+    pub network: Network,
+    /// Contents of persistent volumes; all nodes of a process share one set.
+    pub volumes: Volumes,
+    /// The time.
+    pub clock: Clock,
+    /// Randomness.
+    pub entropy: Entropy,
+    /// Labels beside the ones every node has; they win over those.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the Node.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints at registration.
+    pub taints: Vec<Taint>,
+    /// Internal addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Capacity and allocatable, such as `cpu: "4"`; added to and winning over the defaults.
+    pub capacity: BTreeMap<String, String>,
+    /// The kubelet version it reports, such as `v1.35.0`.
+    pub kubelet_version: String,
+    /// How its provider names it.
+    pub provider_id: Option<String>,
+    /// The cluster's range of pod addresses; the node takes a part of it.
+    pub pod_ranges: IpNet,
+    /// The prefix length of the node's part.
+    pub pod_range_length: u8,
+}
+
+impl NodeOptions {
+    /// A node with nothing beyond what every node has.
+    pub fn new(
+        name: impl Into<String>,
+        kubeconfig: Kubeconfig,
+        connector: Arc<dyn Connector>,
+        catalogue: Arc<ImageCatalogue>,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> Self {
+        NodeOptions {
+            name: name.into(),
+            kubeconfig,
+            connector,
+            catalogue,
+            network: Network::new(),
+            volumes: Volumes::new(),
+            clock,
+            entropy,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            addresses: Vec::new(),
+            capacity: BTreeMap::new(),
+            kubelet_version: "v1.35.0".to_owned(),
+            provider_id: None,
+            pod_ranges: POD_RANGES,
+            pod_range_length: POD_RANGE_LENGTH,
+        }
+    }
+}
+
+/// What every pod of a node needs from it.
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) client: kube::Client,
+    pub(crate) api: InCluster,
+    pub(crate) catalogue: Arc<ImageCatalogue>,
+    pub(crate) network: Network,
+    pub(crate) volumes: Volumes,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) range: PodRange,
+    /// Ends what outlives single pods: the watches on persistent volumes.
+    pub(crate) ended: CancellationToken,
+}
+
+/// Runs a node until `stop`; then it reports itself as not ready and stops its pods' containers. Dropping the future
+/// is a power cut: everything ends at once and nothing is reported.
+///
+/// Errors: the kubeconfig is unusable, the API refuses the node's registration (who cannot be helped by waiting), or
+/// no pod addresses are left.
+pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fault> {
+    let client = options.connector.client(&options.kubeconfig)?;
+    let api = InCluster::new(Arc::clone(&options.connector), &options.kubeconfig)?;
+    let registered = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(()),
+        registered = register::register(&options, &client) => registered?,
+    };
+    let ended = CancellationToken::new();
+    let _ended = ended.clone().drop_guard();
+    let host = Arc::new(Host {
+        name: options.name.clone(),
+        client: client.clone(),
+        api,
+        catalogue: options.catalogue,
+        network: options.network,
+        volumes: options.volumes,
+        clock: options.clock.clone(),
+        entropy: options.entropy,
+        addresses: options.addresses,
+        range: registered.range,
+        ended,
+    });
+    tracing::info!(node = %options.name, "node registered");
+    let pods_stop = CancellationToken::new();
+    let mut pods = std::pin::pin!(run_pods(Arc::clone(&host), pods_stop.clone()));
+    let node = register::NodeApi::new(client.clone(), &options.name, options.clock.clone());
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = &mut pods => {}
+        () = lease::renew(client, &options.name, registered.uid, options.clock) => {}
+        () = node.keep_ready() => {}
+    }
+    // Said before the pods stop: nothing should be scheduled here any more.
+    let not_ready = node.report_stopping();
+    if tokio::time::timeout(SHUTDOWN_GRACE, not_ready).await.is_err() {
+        tracing::warn!(node = %options.name, "no answer to the node's last status");
+    }
+    pods_stop.cancel();
+    if tokio::time::timeout(SHUTDOWN_GRACE, pods).await.is_err() {
+        tracing::warn!(node = %options.name, "containers did not stop in time and were dropped");
+    }
+    Ok(())
+}
+
+/// One task per pod that is bound to this node, fed with the pod's newest state.
+async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
+    let pods: Api<Pod> = Api::all(host.client.clone());
+    let bound_here = watcher::Config::default().fields(&format!("spec.nodeName={}", host.name));
+    let mut events = Box::pin(follow(pods, bound_here));
+    let mut fleet = Fleet { host, tasks: JoinSet::new(), pods: BTreeMap::new(), listed: Vec::new(), stop };
+    loop {
+        tokio::select! {
+            biased;
+            () = fleet.stop.cancelled() => break,
+            event = events.next() => match event {
+                Some(event) => fleet.take(event),
+                None => break,
+            },
+            Some(ended) = fleet.tasks.join_next() => {
+                if let Ok(uid) = ended {
+                    fleet.pods.remove(&uid);
+                }
+            }
+        }
+    }
+    while fleet.tasks.join_next().await.is_some() {}
+}
+
+/// The pods of a node by uid, so that a pod of the same name can start while its forerunner still stops.
+struct Fleet {
+    host: Arc<Host>,
+    tasks: JoinSet<String>,
+    /// `None` tells a task that its pod is gone.
+    pods: BTreeMap<String, watch::Sender<Option<Arc<Pod>>>>,
+    /// The uids seen since the last `Init`.
+    listed: Vec<String>,
+    stop: CancellationToken,
+}
+
+impl Fleet {
+    fn take(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(pod) => {
+                self.listed.extend(pod.metadata.uid.clone());
+                self.update(pod);
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                for (_, updates) in self.pods.iter().filter(|(uid, _)| !listed.contains(uid)) {
+                    updates.send_replace(None);
+                }
+            }
+            Event::Apply(pod) => self.update(pod),
+            Event::Delete(pod) => {
+                if let Some(updates) = pod.metadata.uid.and_then(|uid| self.pods.get(&uid)) {
+                    updates.send_replace(None);
+                }
+            }
+        }
+    }
+
+    fn update(&mut self, mut pod: Pod) {
+        let Some(uid) = pod.metadata.uid.clone() else { return };
+        // Field ownership is often half of an object, and nothing here reads it.
+        pod.metadata.managed_fields = None;
+        let pod = Arc::new(pod);
+        match self.pods.get(&uid) {
+            Some(updates) => {
+                updates.send_replace(Some(pod));
+            }
+            None => {
+                let (updates, receiver) = watch::channel(Some(Arc::clone(&pod)));
+                self.pods.insert(uid.clone(), updates);
+                let task = pod::run(Arc::clone(&self.host), pod, receiver, self.stop.clone());
+                self.tasks.spawn(async move {
+                    task.await;
+                    uid
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! One pod on this node, as one task: it waits for the pod's sources, starts its containers, restarts them, reports,
+//! and ends them when the pod is deleted. What to report and when to restart is decided in `status` and `slot`.
+
+mod environment;
+mod report;
+mod slot;
+pub(crate) mod sources;
+mod start;
+mod status;
+mod volumes;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use tokio::sync::{Notify, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::events::{Recorder, Weight};
+use crate::files::Content;
+use crate::follow::Pause;
+use crate::network::PodAddress;
+use crate::node::Host;
+use crate::{EXIT_KILLED, Exit, Found};
+use environment::Facts;
+use slot::{Doing, Restart, Slot};
+use sources::Sources;
+use volumes::Wanted;
+
+/// What a pod gets to stop that vanished from the API without a deletion this node could follow; the kubelet's minimum.
+const GONE_GRACE: Duration = Duration::from_secs(2);
+/// What containers get when their node stops; a little less than the node waits for its pods.
+const NODE_STOP_GRACE: Duration = Duration::from_secs(4);
+/// The grace period of pods that name none (kubernetes/api v1.35 core/v1/types.go).
+const GRACE_SECONDS: i64 = 30;
+
+/// Runs a pod from its binding to this node until it is gone, or the node stops.
+pub(crate) async fn run(
+    host: Arc<Host>,
+    pod: Arc<Pod>,
+    updates: watch::Receiver<Option<Arc<Pod>>>,
+    stop: CancellationToken,
+) {
+    let finished = matches!(
+        pod.status.as_ref().and_then(|status| status.phase.as_deref()),
+        Some("Succeeded" | "Failed")
+    );
+    let mut life = Box::new(Life::new(host, Arc::clone(&pod), updates, stop));
+    if finished {
+        life.bury().await;
+        return;
+    }
+    life.update(Some(pod)).await;
+    loop {
+        life.advance().await;
+        life.report().await;
+        if life.is_over() {
+            break;
+        }
+        let woken = life.wait().await;
+        life.take(woken).await;
+    }
+    if life.ending.as_ref().is_some_and(|ending| ending.why == Why::Deleted) {
+        life.bury().await;
+    }
+}
+
+/// Why a pod's containers end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// The pod is being deleted; this node says when it has stopped.
+    Deleted,
+    /// The pod is gone.
+    Gone,
+    /// The node stops; the pod stays as it is for others to see.
+    NodeStops,
+}
+
+struct Ending {
+    why: Why,
+    deadline: Instant,
+}
+
+/// What there was to wake up for.
+enum Woken {
+    Sources,
+    Ended(Result<(Id, (usize, Exit)), JoinError>),
+    Turned,
+    Due,
+    Updated(Option<Arc<Pod>>),
+    Stopped,
+}
+
+/// A volume that is there.
+struct Mounted {
+    content: Content,
+    writable: bool,
+}
+
+struct Life {
+    host: Arc<Host>,
+    /// As the API has it.
+    pod: Arc<Pod>,
+    /// With the service account's volume; the spec that counts.
+    shaped: Pod,
+    updates: watch::Receiver<Option<Arc<Pod>>>,
+    stop: CancellationToken,
+    address: Option<PodAddress>,
+    wanted: Wanted,
+    sources: Sources,
+    volumes: BTreeMap<String, Mounted>,
+    mounted: bool,
+    mount_failure: String,
+    changes: watch::Sender<u64>,
+    slots: Vec<Slot>,
+    tasks: JoinSet<(usize, Exit)>,
+    turned: Arc<Notify>,
+    recorder: Recorder,
+    said_simulated: bool,
+    started: Timestamp,
+    reported: Option<PodStatus>,
+    report_again: Option<Instant>,
+    report_pauses: Pause,
+    ending: Option<Ending>,
+}
+
+impl Life {
+    fn new(
+        host: Arc<Host>,
+        pod: Arc<Pod>,
+        updates: watch::Receiver<Option<Arc<Pod>>>,
+        stop: CancellationToken,
+    ) -> Self {
+        let shaped = volumes::with_service_account(&pod, |container| {
+            let image = container.image.as_deref().unwrap_or_default();
+            matches!(host.catalogue.find(image), Found::Known(_))
+        });
+        let wanted = volumes::wanted(&shaped);
+        let spec = shaped.spec.clone().unwrap_or_default();
+        let address = if spec.host_network == Some(true) { None } else { host.range.allocate() };
+        Life {
+            sources: Sources::new(&host, &shaped, &wanted),
+            slots: slots(&shaped),
+            recorder: Recorder::new(&host, &pod),
+            started: pod
+                .status
+                .as_ref()
+                .and_then(|status| status.start_time.as_ref())
+                .map_or_else(|| host.clock.now(), |time| time.0),
+            reported: pod.status.clone(),
+            host,
+            pod,
+            shaped,
+            updates,
+            stop,
+            address,
+            wanted,
+            volumes: BTreeMap::new(),
+            mounted: false,
+            mount_failure: String::new(),
+            changes: watch::Sender::new(0),
+            tasks: JoinSet::new(),
+            turned: Arc::default(),
+            said_simulated: false,
+            report_again: None,
+            report_pauses: Pause::default(),
+            ending: None,
+        }
+    }
+
+    /// The pod's address: its own, or its node's where it asks for the node's network.
+    fn ip(&self) -> Option<IpAddr> {
+        self.address.as_ref().map(|address| address.ip).or_else(|| {
+            let spec = self.shaped.spec.as_ref()?;
+            self.host.addresses.first().copied().filter(|_| spec.host_network == Some(true))
+        })
+    }
+
+    fn facts(&self, pod_ip: IpAddr) -> Facts<'_> {
+        Facts { pod_ip, host_ip: self.host.addresses.first().copied(), node_name: &self.host.name }
+    }
+
+    /// Starts whatever can start now.
+    async fn advance(&mut self) {
+        if let Some(ending) = &self.ending {
+            if ending.deadline <= Instant::now() {
+                self.kill();
+            }
+            return;
+        }
+        if !self.sources.found.has_read(&self.wanted) || !self.mount().await {
+            return;
+        }
+        let now = Instant::now();
+        let init = self.slots.iter().filter(|slot| slot.init).count();
+        for index in 0..init {
+            if !self.slots[index].lets_next_start() && self.slots[index].is_due(now) {
+                self.start(index).await;
+            }
+            if !self.slots[index].lets_next_start() {
+                return;
+            }
+        }
+        for index in init..self.slots.len() {
+            if self.slots[index].is_due(now) {
+                self.start(index).await;
+            }
+        }
+    }
+
+    /// Waits for the next thing to do. Branches are tried in order, so that a run can be repeated exactly.
+    async fn wait(&mut self) -> Woken {
+        let due = self.next_due();
+        let stopping = self.ending.is_some();
+        let Life { sources, tasks, turned, updates, stop, .. } = self;
+        tokio::select! {
+            biased;
+            changed = updates.changed() => Woken::Updated(match changed {
+                Ok(()) => updates.borrow_and_update().clone(),
+                Err(_) => None,
+            }),
+            () = stop.cancelled(), if !stopping => Woken::Stopped,
+            Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
+            () = turned.notified() => Woken::Turned,
+            () = sources.changed(), if !stopping => Woken::Sources,
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Woken::Due,
+        }
+    }
+
+    /// The next moment at which something happens by itself.
+    fn next_due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let restarts = self.slots.iter().filter_map(Slot::due_at).filter(|_| self.ending.is_none());
+        let deadline = self.ending.iter().map(|ending| ending.deadline);
+        restarts.chain(deadline).chain(self.report_again).filter(|due| *due > now).min()
+    }
+
+    async fn take(&mut self, woken: Woken) {
+        match woken {
+            Woken::Updated(pod) => self.update(pod).await,
+            Woken::Stopped => self.end(Why::NodeStops, NODE_STOP_GRACE).await,
+            Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
+            Woken::Ended(Err(error)) => {
+                let id = error.id();
+                let is_it = |slot: &Slot| {
+                    slot.run.as_ref().and_then(|run| run.task.as_ref()).is_some_and(|task| task.id() == id)
+                };
+                if let Some(index) = self.slots.iter().position(is_it) {
+                    let message = "container did not stop within its grace period".to_owned();
+                    self.ended(index, Exit { code: EXIT_KILLED, message }).await;
+                }
+            }
+            Woken::Sources if self.mounted => {
+                self.refresh();
+            }
+            Woken::Sources | Woken::Turned | Woken::Due => {}
+        }
+    }
+
+    async fn update(&mut self, pod: Option<Arc<Pod>>) {
+        let Some(pod) = pod else {
+            self.end(Why::Gone, GONE_GRACE).await;
+            return;
+        };
+        self.pod = pod;
+        let meta = &self.pod.metadata;
+        if meta.deletion_timestamp.is_none() {
+            return;
+        }
+        let seconds = meta
+            .deletion_grace_period_seconds
+            .or_else(|| self.pod.spec.as_ref()?.termination_grace_period_seconds)
+            .unwrap_or(GRACE_SECONDS);
+        let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        self.end(Why::Deleted, grace).await;
+    }
+
+    /// Asks all containers to stop. A second call can only shorten the time they have, except that a pod that is gone
+    /// or deleted says more than a node that stops.
+    async fn end(&mut self, why: Why, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        if let Some(ending) = &mut self.ending {
+            ending.deadline = ending.deadline.min(deadline);
+            if ending.why != Why::NodeStops {
+                ending.why = why;
+            }
+            return;
+        }
+        self.ending = Some(Ending { why, deadline });
+        for index in 0..self.slots.len() {
+            let Some(run) = &self.slots[index].run else { continue };
+            run.stop.cancel();
+            let simulated = run.task.is_none();
+            let name = self.slots[index].container.name.clone();
+            if why == Why::Deleted {
+                self.say(Weight::Normal, "Killing", Some(&name), &format!("Stopping container {name}")).await;
+            }
+            if simulated {
+                self.ended(index, Exit::done()).await;
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        for run in self.slots.iter_mut().filter_map(|slot| slot.run.as_mut()) {
+            if let (Some(task), false) = (&run.task, run.killed) {
+                task.abort();
+                run.killed = true;
+            }
+        }
+    }
+
+    async fn ended(&mut self, index: usize, exit: Exit) {
+        let again = self.ending.is_none();
+        let now = self.host.clock.now();
+        let id = self.id();
+        let slot = &mut self.slots[index];
+        if let Some(network) = slot.run.as_ref().and_then(|run| run.network.as_ref()) {
+            network.close();
+        }
+        let name = slot.container.name.clone();
+        if exit.code != 0 {
+            tracing::info!(pod = %id, container = %name, code = exit.code, message = %exit.message, "container ended");
+        }
+        if slot.end(exit, again, now, &id).is_some_and(|pause| !pause.is_zero()) {
+            let message = format!("Back-off restarting failed container {name} in pod {id}");
+            self.say(Weight::Warning, "BackOff", Some(&name), &message).await;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ending.is_some() && self.slots.iter().all(|slot| !slot.is_running())
+    }
+
+    async fn say(&mut self, weight: Weight, reason: &str, container: Option<&str>, message: &str) {
+        self.recorder.say(&self.host, weight, reason, container, message).await;
+    }
+
+    /// As the kubelet names a pod in messages.
+    fn id(&self) -> String {
+        let meta = &self.pod.metadata;
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
+    }
+}
+
+/// The pod's containers, init containers first, with what the pod's status says of earlier runs.
+fn slots(pod: &Pod) -> Vec<Slot> {
+    let policy = Restart::of(pod);
+    let spec = pod.spec.clone().unwrap_or_default();
+    let status = pod.status.clone().unwrap_or_default();
+    let seen = |statuses: &Option<Vec<ContainerStatus>>, name: &str| {
+        statuses.iter().flatten().find(|status| status.name == name).cloned()
+    };
+    let init = spec.init_containers.unwrap_or_default();
+    let has_init = !init.is_empty();
+    let init = init.into_iter().map(|container| {
+        let seen = seen(&status.init_container_statuses, &container.name);
+        Slot::new(container, policy, true, seen.as_ref())
+    });
+    let main = spec.containers.into_iter().map(|container| {
+        let seen = seen(&status.container_statuses, &container.name);
+        let mut slot = Slot::new(container, policy, false, seen.as_ref());
+        if has_init && matches!(slot.doing, Doing::Waiting { .. }) {
+            slot.hold("PodInitializing", String::new());
+        }
+        slot
+    });
+    init.chain(main).collect()
+}

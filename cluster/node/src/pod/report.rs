@@ -1,0 +1,116 @@
+//! What the API is told about a pod: its status, and that it has stopped. It writes only what this node owns.
+
+use base_client::is_missing;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::status::{View, status};
+use super::{Life, Why};
+use crate::follow::Pause;
+
+impl Life {
+    /// Writes the status if it has changed. A failure is tried again after a pause.
+    pub(super) async fn report(&mut self) {
+        // Of a pod that is gone nobody wants to know, and a node that stops leaves the last status standing.
+        if self.ending.as_ref().is_some_and(|ending| ending.why != Why::Deleted) {
+            return;
+        }
+        let view = View {
+            pod: &self.pod,
+            slots: &self.slots,
+            pod_ip: self.ip(),
+            host_ips: &self.host.addresses,
+            started: self.started,
+            now: self.host.clock.now(),
+            mounted: self.mounted,
+        };
+        let status = status(&view, self.reported.as_ref());
+        if self.reported.as_ref() == Some(&status) {
+            return;
+        }
+        if self.report_again.is_some_and(|again| again > Instant::now()) {
+            return;
+        }
+        let patch = Patch::Strategic(patch(&self.pod, &status));
+        match self.pods().patch_status(&self.name(), &PatchParams::default(), &patch).await {
+            Ok(_) => {
+                self.reported = Some(status);
+                self.report_again = None;
+                self.report_pauses = Pause::default();
+            }
+            // The watch will tell.
+            Err(error) if is_missing(&error) => self.reported = Some(status),
+            Err(error) => {
+                tracing::debug!(pod = %self.id(), %error, "status was not reported, trying again");
+                self.report_again = self.report_pauses.next().map(|pause| Instant::now() + pause);
+            }
+        }
+    }
+
+    /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone.
+    pub(super) async fn bury(&mut self) {
+        let mut pauses = Pause::default();
+        loop {
+            let deleting = self
+                .updates
+                .wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
+            let stop = self.stop.clone();
+            let gone = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                seen = deleting => seen.map_or(true, |pod| pod.is_none()),
+            };
+            if gone || self.confirm_deletion().await {
+                break;
+            }
+            tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+        }
+        let stop = self.stop.clone();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            _ = self.updates.wait_for(Option::is_none) => {}
+        }
+    }
+
+    /// The last step of a graceful deletion; true when the API needs no more from us.
+    async fn confirm_deletion(&mut self) -> bool {
+        let now = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(Preconditions { uid: self.pod.metadata.uid.clone(), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        match self.pods().delete(&self.name(), &now).await {
+            Ok(_) => true,
+            // Not there, or another pod of this name is.
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => true,
+            Err(error) => {
+                tracing::debug!(pod = %self.id(), %error, "deletion was not confirmed, trying again");
+                false
+            }
+        }
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.host.client.clone(), self.pod.metadata.namespace.as_deref().unwrap_or_default())
+    }
+
+    fn name(&self) -> String {
+        self.pod.metadata.name.clone().unwrap_or_default()
+    }
+}
+
+/// A strategic merge patch, as the kubelet's: other writers' conditions stay. The uid keeps it from hitting a pod that
+/// took the name; what a condition no longer says is taken out.
+fn patch(pod: &Pod, status: &PodStatus) -> Value {
+    let mut patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
+    let conditions = patch.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.entry("reason").or_insert(Value::Null);
+        condition.entry("message").or_insert(Value::Null);
+    }
+    patch
+}

@@ -1,0 +1,321 @@
+//! One container of a pod over all its runs: what it does now, how the last run ended, when the next may start. Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
+    ContainerStatus, Pod,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{EXIT_KILLED, Exit, PodNetwork, ReadySwitch, image_name};
+
+/// The first pause before a restart; the restart after the first crash of a fresh container is immediate
+/// (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet.go, container back-off).
+const BACKOFF_MIN: Duration = Duration::from_secs(10);
+/// The longest pause.
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
+/// A run of this length forgives the crashes before it: twice the longest pause.
+const BACKOFF_FORGIVEN_AFTER: Duration = Duration::from_secs(600);
+
+/// When a container is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restart {
+    Always,
+    OnFailure,
+    Never,
+}
+
+impl Restart {
+    /// The policy of a pod's ordinary containers.
+    pub(crate) fn of(pod: &Pod) -> Self {
+        match pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()) {
+            Some("Never") => Restart::Never,
+            Some("OnFailure") => Restart::OnFailure,
+            _ => Restart::Always,
+        }
+    }
+
+    fn after(self, code: i32) -> bool {
+        match self {
+            Restart::Always => true,
+            Restart::OnFailure => code != 0,
+            Restart::Never => false,
+        }
+    }
+}
+
+/// What a container does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Doing {
+    /// Not running, with reason and message; it may start at the instant, or now when there is none.
+    Waiting { reason: &'static str, message: String, until: Option<Instant> },
+    /// Running since.
+    Running(Timestamp),
+    /// Over, and not to be started again.
+    Over(ContainerStateTerminated),
+}
+
+/// What the node holds of a running container.
+pub(crate) struct Run {
+    pub(crate) stop: CancellationToken,
+    pub(crate) ready: ReadySwitch,
+    /// None for a simulated container: there is no task.
+    pub(crate) task: Option<AbortHandle>,
+    pub(crate) network: Option<PodNetwork>,
+    pub(crate) killed: bool,
+    pub(crate) started: Instant,
+}
+
+/// One container of a pod.
+pub(crate) struct Slot {
+    pub(crate) container: Container,
+    pub(crate) restart: Restart,
+    pub(crate) doing: Doing,
+    pub(crate) last: Option<ContainerStateTerminated>,
+    pub(crate) restarts: i32,
+    pub(crate) run: Option<Run>,
+    /// Whether it is among the init containers.
+    pub(crate) init: bool,
+    /// An init container that goes on running.
+    pub(crate) sidecar: bool,
+    backoff: Duration,
+}
+
+impl Slot {
+    /// A container that has not run on this node, with what its status says of earlier runs: one that was running is
+    /// lost, because containers do not outlive their node's process.
+    pub(crate) fn new(container: Container, policy: Restart, init: bool, seen: Option<&ContainerStatus>) -> Self {
+        let sidecar = init && container.restart_policy.as_deref() == Some("Always");
+        let restart = match policy {
+            _ if sidecar => Restart::Always,
+            Restart::Always if init => Restart::OnFailure,
+            policy => policy,
+        };
+        let mut slot = Slot {
+            container,
+            restart,
+            doing: Doing::Waiting { reason: "ContainerCreating", message: String::new(), until: None },
+            last: None,
+            restarts: 0,
+            run: None,
+            init,
+            sidecar,
+            backoff: Duration::ZERO,
+        };
+        if let Some(seen) = seen {
+            slot.adopt(seen);
+        }
+        slot
+    }
+
+    fn adopt(&mut self, seen: &ContainerStatus) {
+        self.restarts = seen.restart_count;
+        self.last = seen.last_state.as_ref().and_then(|state| state.terminated.clone());
+        let Some(state) = &seen.state else { return };
+        let ended = match (&state.running, &state.terminated) {
+            (Some(running), _) => ContainerStateTerminated {
+                exit_code: EXIT_KILLED,
+                reason: Some("ContainerStatusUnknown".to_owned()),
+                message: Some("the node was restarted".to_owned()),
+                started_at: running.started_at.clone(),
+                ..ContainerStateTerminated::default()
+            },
+            (None, Some(terminated)) => terminated.clone(),
+            (None, None) => return,
+        };
+        if self.restart.after(ended.exit_code) {
+            self.restarts += 1;
+            self.last = Some(ended);
+        } else {
+            self.doing = Doing::Over(ended);
+        }
+    }
+
+    /// Whether it may start now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        matches!(&self.doing, Doing::Waiting { until, .. } if until.is_none_or(|until| until <= now))
+    }
+
+    /// When it may start, if that lies ahead.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        match &self.doing {
+            Doing::Waiting { until, .. } => *until,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// Whether an init container lets the next one start.
+    pub(crate) fn lets_next_start(&self) -> bool {
+        match &self.doing {
+            Doing::Over(ended) => ended.exit_code == 0,
+            Doing::Running(_) => self.sidecar,
+            Doing::Waiting { .. } => false,
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.ready.is_ready())
+    }
+
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        match &self.doing {
+            Doing::Over(ended) => Some(ended.exit_code),
+            _ => None,
+        }
+    }
+
+    /// Notes that it cannot start, and says whether that is news.
+    pub(crate) fn hold(&mut self, reason: &'static str, message: String) -> bool {
+        let held = Doing::Waiting { reason, message, until: None };
+        let news = self.doing != held;
+        self.doing = held;
+        news
+    }
+
+    /// Notes how a run ended. `again` is false in a pod that is being deleted. Returns the pause before the next run,
+    /// if there is to be one.
+    pub(crate) fn end(&mut self, exit: Exit, again: bool, clock_now: Timestamp, pod: &str) -> Option<Duration> {
+        let run = self.run.take();
+        let started = match &self.doing {
+            Doing::Running(since) => Some(Time(*since)),
+            _ => None,
+        };
+        let reason = if exit.code == 0 { "Completed" } else { "Error" };
+        let ended = ContainerStateTerminated {
+            exit_code: exit.code,
+            reason: Some(reason.to_owned()),
+            message: Some(exit.message).filter(|message| !message.is_empty()),
+            started_at: started,
+            finished_at: Some(Time(clock_now)),
+            ..ContainerStateTerminated::default()
+        };
+        if !again || !self.restart.after(exit.code) {
+            self.doing = Doing::Over(ended);
+            return None;
+        }
+        if run.is_some_and(|run| run.started.elapsed() >= BACKOFF_FORGIVEN_AFTER) {
+            self.backoff = Duration::ZERO;
+        }
+        let pause = self.backoff;
+        self.backoff = (pause * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
+        self.last = Some(ended);
+        self.restarts += 1;
+        let message = format!(
+            "back-off {}s restarting failed container={} pod={pod}",
+            pause.as_secs(),
+            self.container.name
+        );
+        self.doing = Doing::Waiting { reason: "CrashLoopBackOff", message, until: Some(Instant::now() + pause) };
+        Some(pause)
+    }
+
+    /// The container's part of the pod's status.
+    pub(crate) fn status(&self) -> ContainerStatus {
+        let state = match &self.doing {
+            Doing::Waiting { reason, message, .. } => ContainerState {
+                waiting: Some(ContainerStateWaiting {
+                    reason: Some((*reason).to_owned()),
+                    message: Some(message.clone()).filter(|message| !message.is_empty()),
+                }),
+                ..ContainerState::default()
+            },
+            Doing::Running(since) => ContainerState {
+                running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
+                ..ContainerState::default()
+            },
+            Doing::Over(ended) => {
+                ContainerState { terminated: Some(ended.clone()), ..ContainerState::default() }
+            }
+        };
+        let image = self.container.image.clone().unwrap_or_default();
+        let started = matches!(self.doing, Doing::Running(_));
+        let completed_init = self.init && self.exit_code() == Some(0);
+        ContainerStatus {
+            name: self.container.name.clone(),
+            image_id: if started || self.last.is_some() { image_name(&image).to_owned() } else { String::new() },
+            image,
+            ready: self.is_ready() || completed_init,
+            started: Some(started),
+            restart_count: self.restarts,
+            state: Some(state),
+            last_state: Some(ContainerState { terminated: self.last.clone(), ..ContainerState::default() }),
+            ..ContainerStatus::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn slot(restart: Restart, init: bool) -> Slot {
+        Slot::new(Container { name: "c".into(), ..Container::default() }, restart, init, None)
+    }
+
+    fn start(slot: &mut Slot) {
+        slot.doing = Doing::Running(Timestamp::UNIX_EPOCH);
+        slot.run = Some(Run {
+            stop: CancellationToken::new(),
+            ready: ReadySwitch::new(Arc::default()),
+            task: None,
+            network: None,
+            killed: false,
+            started: Instant::now(),
+        });
+    }
+
+    fn crash(slot: &mut Slot) -> Option<u64> {
+        start(slot);
+        let pause = slot.end(Exit::failed("x"), true, Timestamp::UNIX_EPOCH, "p");
+        pause.map(|pause| pause.as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn crashes_are_paused_longer_and_longer_until_a_long_run_forgives_them() {
+        let mut slot = slot(Restart::Always, false);
+        let pauses: Vec<_> = (0..8).filter_map(|_| crash(&mut slot)).collect();
+        assert_eq!(pauses, [0, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!((slot.restarts, slot.is_due(Instant::now())), (8, false));
+        start(&mut slot);
+        tokio::time::advance(BACKOFF_FORGIVEN_AFTER).await;
+        assert_eq!(slot.end(Exit::done(), true, Timestamp::UNIX_EPOCH, "p"), Some(Duration::ZERO));
+        assert!(slot.is_due(Instant::now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn policies_decide_what_runs_again() {
+        assert_eq!(crash(&mut slot(Restart::Never, false)), None);
+        assert_eq!(crash(&mut slot(Restart::OnFailure, false)), Some(0));
+        assert_eq!(crash(&mut slot(Restart::Always, true)), Some(0), "a failed init container is tried again");
+        let mut done = slot(Restart::Always, true);
+        start(&mut done);
+        assert_eq!(done.end(Exit::done(), true, Timestamp::UNIX_EPOCH, "p"), None);
+        assert!(done.lets_next_start() && done.status().ready);
+    }
+
+    #[test]
+    fn a_container_that_ran_on_a_node_that_is_gone_counts_as_killed() {
+        let seen: ContainerStatus = serde_json::from_value(serde_json::json!({
+            "name": "c", "image": "c", "imageID": "", "ready": true, "restartCount": 2,
+            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+        }))
+        .unwrap();
+        let container = Container { name: "c".into(), ..Container::default() };
+        let again = Slot::new(container.clone(), Restart::Always, false, Some(&seen));
+        assert_eq!(again.restarts, 3);
+        assert_eq!(again.last.as_ref().map(|last| last.exit_code), Some(EXIT_KILLED));
+        let never = Slot::new(container, Restart::Never, false, Some(&seen));
+        assert_eq!(never.exit_code(), Some(EXIT_KILLED));
+    }
+}

@@ -1,0 +1,302 @@
+//! What a pod takes from outside: Secrets, ConfigMaps, claims and tokens, each followed by a watch (a token by its
+//! expiry). It decides nothing about the pod.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base_clock::Clock;
+use bytes::Bytes;
+use futures::stream::{BoxStream, SelectAll};
+use futures::{FutureExt, StreamExt, future, stream};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
+};
+use kube::Api;
+use kube::api::PostParams;
+
+use super::volumes::{TokenKey, Wanted};
+use crate::follow::{Pause, follow_one};
+use crate::node::Host;
+use crate::{Volume, Volumes};
+
+/// Tokens are renewed when this part of their life is over, as the kubelet does.
+const RENEW_AT: f64 = 0.8;
+/// No token is asked for more often, whatever life the server gives it.
+const RENEW_MIN: Duration = Duration::from_secs(10);
+
+type Data = BTreeMap<String, Bytes>;
+
+/// What is known of the sources. Not in a map: not read yet. `None` in it: read, and not there.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    secrets: BTreeMap<String, Option<Data>>,
+    config_maps: BTreeMap<String, Option<Data>>,
+    claims: BTreeMap<String, Option<Volume>>,
+    tokens: BTreeMap<TokenKey, Result<Bytes, String>>,
+}
+
+impl Found {
+    pub(crate) fn secret(&self, name: &str) -> Option<&Data> {
+        self.secrets.get(name)?.as_ref()
+    }
+
+    pub(crate) fn knows_secret(&self, name: &str) -> bool {
+        self.secrets.contains_key(name)
+    }
+
+    pub(crate) fn config_map(&self, name: &str) -> Option<&Data> {
+        self.config_maps.get(name)?.as_ref()
+    }
+
+    pub(crate) fn knows_config_map(&self, name: &str) -> bool {
+        self.config_maps.contains_key(name)
+    }
+
+    pub(crate) fn claim(&self, name: &str) -> Option<&Option<Volume>> {
+        self.claims.get(name)
+    }
+
+    pub(crate) fn token(&self, key: &TokenKey) -> Option<&Result<Bytes, String>> {
+        self.tokens.get(key)
+    }
+
+    pub(crate) fn put_secret(&mut self, name: &str, data: Option<Data>) {
+        self.secrets.insert(name.to_owned(), data);
+    }
+
+    pub(crate) fn put_config_map(&mut self, name: &str, data: Option<Data>) {
+        self.config_maps.insert(name.to_owned(), data);
+    }
+
+    /// Whether all that is wanted was looked at once, so that what is missing is missing indeed.
+    pub(crate) fn has_read(&self, wanted: &Wanted) -> bool {
+        wanted.secrets.iter().all(|name| self.secrets.contains_key(name))
+            && wanted.config_maps.iter().all(|name| self.config_maps.contains_key(name))
+            && wanted.claims.iter().all(|name| self.claims.contains_key(name))
+            && wanted.tokens.iter().all(|key| self.tokens.contains_key(key))
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Secret(name, data) => self.put_secret(&name, data),
+            News::ConfigMap(name, data) => self.put_config_map(&name, data),
+            // A bound claim keeps its volume: what is mounted stays until the pod ends.
+            News::Claim(name, None) if matches!(self.claims.get(&name), Some(Some(_))) => {}
+            News::Claim(name, volume) => {
+                self.claims.insert(name, volume);
+            }
+            // A failed renewal leaves the token that still works.
+            News::Token(key, Err(_)) if matches!(self.tokens.get(&key), Some(Ok(_))) => {}
+            News::Token(key, token) => {
+                self.tokens.insert(key, token);
+            }
+        }
+    }
+}
+
+enum News {
+    Secret(String, Option<Data>),
+    ConfigMap(String, Option<Data>),
+    Claim(String, Option<Volume>),
+    Token(TokenKey, Result<Bytes, String>),
+}
+
+/// All sources of one pod.
+pub(crate) struct Sources {
+    news: SelectAll<BoxStream<'static, News>>,
+    pub(crate) found: Found,
+}
+
+impl Sources {
+    /// Starts to follow what is wanted.
+    pub(crate) fn new(host: &Arc<Host>, pod: &Pod, wanted: &Wanted) -> Self {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let mut news = SelectAll::new();
+        for name in &wanted.secrets {
+            news.push(secret(host, namespace, name));
+        }
+        for name in &wanted.config_maps {
+            news.push(config_map(host, namespace, name));
+        }
+        for name in &wanted.claims {
+            news.push(claim(host, namespace, name));
+        }
+        for key in &wanted.tokens {
+            news.push(token(host, pod, key));
+        }
+        Sources { news, found: Found::default() }
+    }
+
+    /// Waits for news and takes all that are there into `found`. Never returns when there is nothing to follow.
+    pub(crate) async fn changed(&mut self) {
+        match self.news.next().await {
+            Some(news) => self.found.take(news),
+            None => future::pending().await,
+        }
+        while let Some(Some(news)) = self.news.next().now_or_never() {
+            self.found.take(news);
+        }
+    }
+}
+
+fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
+    let api: Api<Secret> = Api::namespaced(host.client.clone(), namespace);
+    let key = name.to_owned();
+    until_immutable(follow_one(api, name), |secret: &Secret| secret.immutable)
+        .map(move |secret| {
+            let data = secret.map(|secret| {
+                secret.data.into_iter().flatten().map(|(key, value)| (key, Bytes::from(value.0))).collect()
+            });
+            News::Secret(key.clone(), data)
+        })
+        .boxed()
+}
+
+fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
+    let api: Api<ConfigMap> = Api::namespaced(host.client.clone(), namespace);
+    let key = name.to_owned();
+    until_immutable(follow_one(api, name), |map: &ConfigMap| map.immutable)
+        .map(move |map| {
+            let data = map.map(|map| {
+                let text = map.data.into_iter().flatten().map(|(key, value)| (key, Bytes::from(value)));
+                let binary = map.binary_data.into_iter().flatten();
+                text.chain(binary.map(|(key, value)| (key, Bytes::from(value.0)))).collect()
+            });
+            News::ConfigMap(key.clone(), data)
+        })
+        .boxed()
+}
+
+/// Ends a watch with the first immutable state, as the kubelet does: nothing more will come, and a control plane's pods
+/// mount many such objects.
+fn until_immutable<K: Send + 'static>(
+    states: impl futures::Stream<Item = Option<K>> + Send + 'static,
+    immutable: impl Fn(&K) -> Option<bool> + Send + 'static,
+) -> impl futures::Stream<Item = Option<K>> + Send + 'static {
+    stream::unfold(Some((Box::pin(states), immutable)), |following| async move {
+        let (mut states, immutable) = following?;
+        let state = states.next().await?;
+        let last = state.as_ref().and_then(&immutable) == Some(true);
+        Some((state, (!last).then_some((states, immutable))))
+    })
+}
+
+fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.client.clone(), namespace);
+    let (host, key) = (Arc::clone(host), name.to_owned());
+    follow_one(claims, name)
+        .then(move |claim| {
+            let (host, key) = (Arc::clone(&host), key.clone());
+            async move { News::Claim(key, open(&host, claim).await) }
+        })
+        .boxed()
+}
+
+/// The content of a bound claim's volume; None while it is not bound.
+async fn open(host: &Arc<Host>, claim: Option<PersistentVolumeClaim>) -> Option<Volume> {
+    let claim = claim?;
+    let bound = claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound");
+    let volume_name = claim.spec.as_ref()?.volume_name.clone().filter(|_| bound)?;
+    let volumes: Api<PersistentVolume> = Api::all(host.client.clone());
+    let mut pauses = Pause::default();
+    let uid = loop {
+        match volumes.get_opt(&volume_name).await {
+            Ok(volume) => break volume?.metadata.uid?,
+            Err(error) => {
+                tracing::debug!(%error, volume = %volume_name, "persistent volume cannot be read, trying again");
+                tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+            }
+        }
+    };
+    let (volume, new) = host.volumes.open(&uid);
+    if new {
+        let forget = forget_when_deleted(volumes, volume_name, host.volumes.clone(), uid);
+        let ended = host.ended.clone();
+        tokio::spawn(async move { ended.run_until_cancelled(forget).await });
+    }
+    Some(volume)
+}
+
+/// Drops the content when its PersistentVolume goes, or another takes its name.
+async fn forget_when_deleted(api: Api<PersistentVolume>, name: String, volumes: Volumes, uid: String) {
+    let mut states = Box::pin(follow_one(api, &name));
+    while let Some(state) = states.next().await {
+        if state.and_then(|volume| volume.metadata.uid).as_deref() != Some(uid.as_str()) {
+            break;
+        }
+    }
+    volumes.forget(&uid);
+}
+
+fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News> {
+    let meta = &pod.metadata;
+    let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
+    let asking = Asking {
+        accounts: Api::namespaced(host.client.clone(), meta.namespace.as_deref().unwrap_or_default()),
+        account: account.unwrap_or_else(|| "default".to_owned()),
+        request: TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: key.audience.iter().cloned().collect(),
+                expiration_seconds: Some(key.seconds),
+                bound_object_ref: Some(BoundObjectReference {
+                    api_version: Some("v1".to_owned()),
+                    kind: Some("Pod".to_owned()),
+                    name: meta.name.clone(),
+                    uid: meta.uid.clone(),
+                }),
+            },
+            ..TokenRequest::default()
+        },
+        clock: host.clock.clone(),
+        pauses: Pause::default(),
+        wait: Duration::ZERO,
+    };
+    let key = key.clone();
+    stream::unfold(asking, |mut asking| async move {
+        tokio::time::sleep(asking.wait).await;
+        let answer = asking.ask().await;
+        Some((answer, asking))
+    })
+    .map(move |answer| News::Token(key.clone(), answer))
+    .boxed()
+}
+
+/// Asking for one token again and again.
+struct Asking {
+    accounts: Api<ServiceAccount>,
+    account: String,
+    request: TokenRequest,
+    clock: Clock,
+    pauses: Pause,
+    wait: Duration,
+}
+
+impl Asking {
+    /// One request; sets the time until the next.
+    async fn ask(&mut self) -> Result<Bytes, String> {
+        let asked = self.clock.now();
+        let answer: Result<TokenRequest, kube::Error> = self
+            .accounts
+            .create_subresource("token", &self.account, &PostParams::default(), &self.request)
+            .await;
+        let refused = |why: String| Err(format!("serviceaccount {}: {why}", self.account));
+        match answer.map(|answer| answer.status) {
+            Ok(Some(status)) => {
+                self.pauses = Pause::default();
+                let life = Duration::try_from(status.expiration_timestamp.0.duration_since(asked));
+                self.wait = life.unwrap_or_default().mul_f64(RENEW_AT).max(RENEW_MIN);
+                Ok(Bytes::from(status.token))
+            }
+            Ok(None) => {
+                self.wait = self.pauses.next().unwrap_or(RENEW_MIN);
+                refused("the API answered without a token".to_owned())
+            }
+            Err(error) => {
+                self.wait = self.pauses.next().unwrap_or(RENEW_MIN);
+                refused(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Starting: volumes first, then one container's surroundings and its future. It never decides whether a container
+//! should run.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::environment::{EnvironmentError, arguments, environment, expand};
+use super::slot::{Doing, Run};
+use super::volumes::{Rendered, VolumeError, render};
+use super::{Life, Mounted};
+use crate::events::Weight;
+use crate::files::{Content, Directory, Mount};
+use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, PodNetwork, ReadySwitch};
+
+/// Marks pods of which at least one container only pretends to run.
+const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
+
+impl Life {
+    /// Makes the volumes, and says why where it cannot. True once all are there.
+    pub(super) async fn mount(&mut self) -> bool {
+        if self.mounted {
+            return true;
+        }
+        let why = match self.refresh() {
+            _ if self.ip().is_none() => "no free pod address is left on this node".to_owned(),
+            None => {
+                self.mounted = true;
+                return true;
+            }
+            Some(VolumeError::NotRead { .. }) => return false,
+            Some(error) => error.to_string(),
+        };
+        if self.mount_failure != why {
+            self.say(Weight::Warning, "FailedMount", None, &why).await;
+            self.mount_failure = why;
+        }
+        false
+    }
+
+    /// Brings the volumes' files up to what their sources say now. Returns the first that cannot be made; one that
+    /// could once keeps its files.
+    pub(super) fn refresh(&mut self) -> Option<VolumeError> {
+        let ip = self.ip().unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        let lenient = self.host.catalogue.is_simulating();
+        let mut failed = None;
+        let mut changed = false;
+        let mut made = Vec::new();
+        for volume in self.shaped.spec.iter().flat_map(|spec| spec.volumes.iter().flatten()) {
+            match render(&self.pod, volume, &self.sources.found, self.facts(ip), lenient) {
+                Ok(rendered) => made.push((volume.name.clone(), rendered)),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        for (name, rendered) in made {
+            match rendered {
+                Rendered::Claim(claim) => {
+                    if let Some(Some(volume)) = self.sources.found.claim(&claim) {
+                        let content = Content::Claim(volume.clone());
+                        self.volumes.entry(name).or_insert(Mounted { content, writable: true });
+                    }
+                }
+                Rendered::Scratch => {
+                    let content = Content::Files(Directory::default());
+                    self.volumes.entry(name).or_insert(Mounted { content, writable: true });
+                }
+                Rendered::Files(files) => {
+                    let fresh = || Mounted { content: Content::Files(Directory::default()), writable: false };
+                    if let Content::Files(directory) = &self.volumes.entry(name).or_insert_with(fresh).content {
+                        changed |= directory.replace(files);
+                    }
+                }
+            }
+        }
+        if changed {
+            self.changes.send_modify(|count| *count += 1);
+        }
+        failed
+    }
+
+    /// Starts one container, or notes why it cannot start.
+    pub(super) async fn start(&mut self, index: usize) {
+        let Some(ip) = self.ip() else { return };
+        let container = self.slots[index].container.clone();
+        let reference = container.image.clone().unwrap_or_default();
+        let image = match self.host.catalogue.find(&reference) {
+            Found::Known(image) => Some(image),
+            Found::Simulated => None,
+            Found::Missing => {
+                let why = format!("image \"{reference}\" is not in the catalogue of node {}", self.host.name);
+                if self.slots[index].hold("ImageNotInCatalogue", why.clone()) {
+                    self.say(Weight::Warning, "ImageNotInCatalogue", Some(&container.name), &why).await;
+                }
+                return;
+            }
+        };
+        let env = match environment(&self.pod, &container, &self.sources.found, self.facts(ip)) {
+            // Nobody reads the environment of a simulated container.
+            Err(EnvironmentError::Unsupported(_)) if image.is_none() => BTreeMap::new(),
+            Err(error) => {
+                if self.slots[index].hold("CreateContainerConfigError", error.to_string()) {
+                    self.say(Weight::Warning, "Failed", Some(&container.name), &format!("Error: {error}")).await;
+                }
+                return;
+            }
+            Ok(env) => env,
+        };
+        let message = format!("Started container {}", container.name);
+        let name = container.name.clone();
+        let ready = ReadySwitch::new(Arc::clone(&self.turned));
+        let mut run = Run {
+            stop: CancellationToken::new(),
+            ready: ready.clone(),
+            task: None,
+            network: None,
+            killed: false,
+            started: Instant::now(),
+        };
+        match image {
+            Some(image) => self.spawn(index, image, container, env, ip, &mut run),
+            None => {
+                ready.set(true);
+                self.say_simulated(&name).await;
+            }
+        }
+        self.slots[index].doing = Doing::Running(self.host.clock.now());
+        self.slots[index].run = Some(run);
+        self.say(Weight::Normal, "Started", Some(&name), &message).await;
+    }
+
+    fn spawn(
+        &mut self,
+        index: usize,
+        image: Arc<dyn Image>,
+        container: Container,
+        env: BTreeMap<String, String>,
+        ip: IpAddr,
+        run: &mut Run,
+    ) {
+        let namespace = self.pod.metadata.namespace.clone().unwrap_or_default();
+        let network = PodNetwork::new(self.host.network.clone(), self.host.client.clone(), namespace, ip);
+        run.network = Some(network.clone());
+        let context = ContainerContext {
+            pod: Arc::clone(&self.pod),
+            args: arguments(&container, &env),
+            files: Files::new(self.mounts(&container, &env), self.changes.subscribe()),
+            env,
+            container,
+            network,
+            ready: run.ready.clone(),
+            stop: run.stop.clone(),
+            clock: self.host.clock.clone(),
+            entropy: self.host.entropy.clone(),
+            api: self.host.api.clone(),
+        };
+        // The image's own code may panic before its future exists, so it is called inside.
+        let running = AssertUnwindSafe(async move { image.run(context).await }).catch_unwind();
+        let task = self.tasks.spawn(async move {
+            let exit = running.await.unwrap_or_else(|panic| Exit {
+                code: EXIT_CRASHED,
+                message: format!("crashed: {}", panic_text(panic.as_ref())),
+            });
+            (index, exit)
+        });
+        run.task = Some(task);
+    }
+
+    fn mounts(&self, container: &Container, env: &BTreeMap<String, String>) -> Vec<Mount> {
+        let mounts = container.volume_mounts.iter().flatten();
+        mounts
+            .filter_map(|mount| {
+                let volume = self.volumes.get(&mount.name)?;
+                let sub_path = mount.sub_path_expr.as_ref().map(|path| expand(path, env));
+                let sub_path = sub_path.or_else(|| mount.sub_path.clone()).unwrap_or_default();
+                Some(Mount {
+                    path: mount.mount_path.trim_end_matches('/').to_owned(),
+                    sub_path: sub_path.trim_matches('/').to_owned(),
+                    writable: volume.writable && mount.read_only != Some(true),
+                    content: volume.content.clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// Says once per pod that it is not real.
+    async fn say_simulated(&mut self, container: &str) {
+        if std::mem::replace(&mut self.said_simulated, true) {
+            return;
+        }
+        let pods: Api<Pod> =
+            Api::namespaced(self.host.client.clone(), self.pod.metadata.namespace.as_deref().unwrap_or_default());
+        let name = self.pod.metadata.name.clone().unwrap_or_default();
+        let mark = json!({"metadata": {
+            "uid": self.pod.metadata.uid, "annotations": {SIMULATED_ANNOTATION: "true"},
+        }});
+        if let Err(error) = pods.patch(&name, &PatchParams::default(), &Patch::Merge(mark)).await {
+            tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked");
+        }
+        let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
+        self.say(Weight::Normal, "SimulatedImage", Some(container), message).await;
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
