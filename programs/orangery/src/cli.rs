@@ -9,12 +9,7 @@ pub const DATA_DIR: &str = ".orangery";
 
 /// Kubernetes clusters as a service, with every cloud behind an extension.
 #[derive(Debug, Parser)]
-#[command(
-    name = "orangery",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
+#[command(name = "orangery", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -103,17 +98,11 @@ pub struct ProviderLocal {
 
 fn shoot_name(text: &str) -> Result<ShootRef, String> {
     match text.split_once('/') {
-        Some((namespace, name))
-            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-        {
-            Ok(ShootRef {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            })
-        }
-        _ => Err(
-            "a Shoot is named by its namespace and its name, as in garden-local/local".to_owned(),
-        ),
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => Ok(ShootRef {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }),
+        _ => Err("a Shoot is named by its namespace and its name, as in garden-local/local".to_owned()),
     }
 }
 
@@ -130,18 +119,14 @@ mod tests {
 
     #[test]
     fn a_shoot_is_named_by_namespace_and_name() {
-        let parsed =
-            Cli::try_parse_from(["orangery", "kubeconfig", "shoot", "garden-a/b"]).unwrap();
+        let parsed = Cli::try_parse_from(["orangery", "kubeconfig", "shoot", "garden-a/b"]).unwrap();
         let Command::Kubeconfig(arguments) = parsed.command else {
             panic!("another command")
         };
         let KubeconfigOf::Shoot { shoot } = arguments.of else {
             panic!("another kubeconfig")
         };
-        assert_eq!(
-            (shoot.namespace.as_str(), shoot.name.as_str()),
-            ("garden-a", "b")
-        );
+        assert_eq!((shoot.namespace.as_str(), shoot.name.as_str()), ("garden-a", "b"));
         for wrong in ["b", "/b", "a/", "a/b/c"] {
             let error = Cli::try_parse_from(["orangery", "kubeconfig", "shoot", wrong])
                 .unwrap_err()

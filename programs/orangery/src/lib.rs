@@ -2,3 +2,5 @@
 //! Public so that scenarios and measurements start the very same landscape as a user does.
 
 pub mod cli;
+pub mod follow;
+pub mod kubeconfig;

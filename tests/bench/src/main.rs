@@ -1,0 +1,43 @@
+//! Measures the product as a user runs it: the real binary, real sockets, a cold store. Prints every run and the
+//! median; it judges nothing, because machines differ.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks on its standard streams"
+)]
+
+mod first_light;
+mod process;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Measurements; start them with `cargo xtask bench`")]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// From process start to the first Shoot `Succeeded`; then a second reconcile without change
+    FirstLight {
+        /// How many times; the median is reported
+        #[arg(long, default_value_t = 5)]
+        runs: u8,
+    },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let What::FirstLight { runs } = Arguments::parse().what;
+    match first_light::run(runs).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

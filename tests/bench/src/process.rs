@@ -1,0 +1,58 @@
+//! The measured process: started from the built binary in a folder of its own, ended when dropped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A running `orangery up --memory --port 0`.
+pub(crate) struct Landscape {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Landscape {
+    /// Starts the binary beside this program.
+    pub(crate) fn start(number: u8) -> Result<Self, String> {
+        let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        let binary = here.with_file_name("orangery");
+        let folder = std::env::temp_dir().join(format!("orangery-bench-{}-{number}", std::process::id()));
+        let child = Command::new(&binary)
+            .args(["up", "--memory", "--example", "--port", "0", "--data-dir"])
+            .arg(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        Ok(Self { child, folder })
+    }
+
+    /// Where the process writes its kubeconfigs.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The peak of its resident memory so far, in megabytes; `None` where the system does not tell.
+    pub(crate) fn peak_megabytes(&self) -> Option<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+        let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kilobytes / 1024.0)
+    }
+
+    /// Says so when the process has ended by itself.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("orangery ended early ({status})")),
+            Err(error) => Err(format!("cannot look at the process: {error}")),
+        }
+    }
+}
+
+impl Drop for Landscape {
+    fn drop(&mut self) {
+        // The process may have ended already; the folder may never have been made.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
