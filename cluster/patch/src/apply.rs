@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{Conflict, Conflicts, PatchError};
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, write};
 use crate::set::FieldSet;
-use crate::typed::{Difference, check_applied, compare, fields_of, merge, remove, with_named_parents};
+use crate::typed::{Difference, check_applied, compare, fields_of, merge, present, remove, with_named_parents};
 
 /// Who owned an object's fields before its first apply, when nobody had written it down.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -73,14 +73,19 @@ pub fn server_side_apply(
     let mut managers = old_managers.clone();
     let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
     let set = fields_of(schema, &applied).below;
+    // What is applied stays even where nobody owns it, such as a list with nothing in it.
+    let applied_now = present(schema, &applied).below;
 
     let merged = match &before {
         Some(before) => merge(schema, before, &applied),
         None => applied,
     };
     // What I owned, applied no more and nobody else owns goes, with all that is below it.
-    let owned_now = managers.values().fold(set.clone(), |all, owned| all.union(&owned.fields));
-    let dropped = with_named_parents(schema, &last).difference(&with_named_parents(schema, &owned_now));
+    let owned_now = managers
+        .values()
+        .fold(set.clone(), |all, owned| all.union(&owned.fields));
+    let kept = with_named_parents(schema, &owned_now).union(&applied_now);
+    let dropped = with_named_parents(schema, &last).difference(&kept);
     let merged = remove(schema, &merged, &dropped);
 
     let difference = compare(schema, before.as_ref(), &merged);
@@ -89,7 +94,14 @@ pub fn server_side_apply(
         return Err(PatchError::Conflicts(Conflicts { list: conflicts }));
     }
     let time = Some(print_time(options.time));
-    managers.insert(me.clone(), Owned { fields: set, api_version: options.api_version.to_owned(), time });
+    managers.insert(
+        me.clone(),
+        Owned {
+            fields: set,
+            api_version: options.api_version.to_owned(),
+            time,
+        },
+    );
     let mut managers = tidy(managers);
     keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
     Ok(with_managed_fields(merged, &managers))
@@ -105,8 +117,13 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
         *new = after;
         return;
     }
-    let recorded = live.and_then(|live| live.pointer("/metadata/managedFields")).and_then(read).unwrap_or_default();
-    let old_managers = read(&wish).filter(|managers| !managers.is_empty()).unwrap_or_else(|| recorded.clone());
+    let recorded = live
+        .and_then(|live| live.pointer("/metadata/managedFields"))
+        .and_then(read)
+        .unwrap_or_default();
+    let old_managers = read(&wish)
+        .filter(|managers| !managers.is_empty())
+        .unwrap_or_else(|| recorded.clone());
     if live.is_some() && old_managers.is_empty() {
         // Nobody's fields are known, so knowing this manager's alone would mislead the first apply.
         *new = after;
@@ -126,7 +143,14 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
     take_over(&mut managers, &difference);
     let fields = last.difference(&difference.removed).union(&difference.written());
     let time = Some(print_time(options.time));
-    managers.insert(me.clone(), Owned { fields, api_version: options.api_version.to_owned(), time });
+    managers.insert(
+        me.clone(),
+        Owned {
+            fields,
+            api_version: options.api_version.to_owned(),
+            time,
+        },
+    );
     let mut managers = tidy(managers);
     keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
     *new = with_managed_fields(after, &managers);
@@ -135,7 +159,9 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
 /// The configuration without what a request of this kind cannot change.
 fn sound_configuration(applied: &Value, options: &ApplyOptions<'_>) -> Result<Value, PatchError> {
     let Value::Object(fields) = applied else {
-        return Err(PatchError::Malformed("an applied configuration must be a JSON object".to_owned()));
+        return Err(PatchError::Malformed(
+            "an applied configuration must be a JSON object".to_owned(),
+        ));
     };
     let mut fields = fields.clone();
     for reset in options.reset {
@@ -167,11 +193,18 @@ fn managers_before_apply(
     options: &ApplyOptions<'_>,
     schema: Option<&Schema>,
 ) -> Managers {
-    let managers = live.pointer("/metadata/managedFields").and_then(read).unwrap_or_default();
+    let managers = live
+        .pointer("/metadata/managedFields")
+        .and_then(read)
+        .unwrap_or_default();
     if !managers.is_empty() {
         return managers;
     }
-    let api_version = live.get("apiVersion").and_then(Value::as_str).unwrap_or(options.api_version).to_owned();
+    let api_version = live
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or(options.api_version)
+        .to_owned();
     let manager = Manager {
         operation: Operation::Update,
         name: BEFORE_FIRST_APPLY.to_owned(),
@@ -180,7 +213,14 @@ fn managers_before_apply(
     };
     let fields = compare(schema, None, before).added;
     let time = Some(print_time(options.time));
-    tidy(Managers::from([(manager, Owned { fields, api_version, time })]))
+    tidy(Managers::from([(
+        manager,
+        Owned {
+            fields,
+            api_version,
+            time,
+        },
+    )]))
 }
 
 /// Takes from all managers what a change wrote or removed; returns what it wrote of theirs, sorted.
@@ -188,8 +228,14 @@ fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<Conflict> 
     let written = difference.written();
     let mut conflicts = Vec::new();
     for (manager, owned) in managers.iter_mut() {
-        let taken = owned.fields.intersection(&written);
-        let conflict = |path| Conflict { manager: manager.shown(), path };
+        let taken = owned
+            .fields
+            .intersection(&written)
+            .union(&owned.fields.intersection(&difference.replaced));
+        let conflict = |path| Conflict {
+            manager: manager.shown(),
+            path,
+        };
         conflicts.extend(taken.paths().into_iter().map(conflict));
         owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
     }
@@ -200,7 +246,10 @@ fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<Conflict> 
 /// A request that changed neither the object nor who owns what leaves no trace, not even its time.
 fn keep_time_of_no_change(old: &Managers, new: &mut Managers, me: &Manager, difference: &Difference) {
     let fields_of_all = |managers: &Managers| -> Vec<(Manager, FieldSet)> {
-        managers.iter().map(|(manager, owned)| (manager.clone(), owned.fields.clone())).collect()
+        managers
+            .iter()
+            .map(|(manager, owned)| (manager.clone(), owned.fields.clone()))
+            .collect()
     };
     if difference.is_empty()
         && fields_of_all(old) == fields_of_all(new)

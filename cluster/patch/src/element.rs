@@ -107,7 +107,10 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().zip(right).all(|((l_key, left), (r_key, right))| l_key == r_key && same(left, right))
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|((l_key, left), (r_key, right))| l_key == r_key && same(left, right))
         }
         _ => left == right,
     }
@@ -124,7 +127,10 @@ mod tests {
             ("f:", "."),
             ("f:a.b/c:d", ".a.b/c:d"),
             (r#"k:{"name":"a\"b"}"#, r#"[name="a\"b"]"#),
-            (r#"k:{"containerPort":80,"protocol":"TCP"}"#, r#"[containerPort=80,protocol="TCP"]"#),
+            (
+                r#"k:{"containerPort":80,"protocol":"TCP"}"#,
+                r#"[containerPort=80,protocol="TCP"]"#,
+            ),
             (r#"v:"x""#, r#"[="x"]"#),
             ("v:3", "[=3]"),
             ("i:-1", "[-1]"),
@@ -141,7 +147,7 @@ mod tests {
     #[test]
     fn whole_floats_name_the_same_element_as_integers() {
         assert_eq!(Element::parse(r#"k:{"port":80.0}"#), Element::parse(r#"k:{"port":80}"#));
-        assert_eq!(Element::value(&json!(1e300)).print(), "v:1e300");
+        assert_eq!(Element::value(&json!(1e300)).print(), "v:1e+300");
         assert!(same(&json!({"a": [1.0, "x"]}), &json!({"a": [1, "x"]})));
         assert!(!same(&json!({"a": 1}), &json!({"b": 1})));
         assert!(!same(&json!(9007199254740993_u64), &json!(9007199254740992.0)));

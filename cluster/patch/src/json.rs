@@ -53,7 +53,9 @@ fn check_growth(object: &Value, operation: &PatchOperation, copied: &mut usize) 
     };
     let nested = target.tokens().count() + value.map_or(0, depth);
     if nested > DEPTH_MAX {
-        return Err(PatchError::TooLarge(format!("the patched object would be nested deeper than {DEPTH_MAX} levels")));
+        return Err(PatchError::TooLarge(format!(
+            "the patched object would be nested deeper than {DEPTH_MAX} levels"
+        )));
     }
     Ok(())
 }
@@ -116,15 +118,27 @@ mod tests {
         });
         assert_eq!(json_patch(&object, &patch), Ok(expected));
         let failing = json!([{"op": "remove", "path": "/list"}, {"op": "test", "path": "/metadata", "value": 1}]);
-        assert!(matches!(json_patch(&object, &failing), Err(PatchError::NotApplicable(_))));
-        for broken in [json!({}), json!([{"op": "fly", "path": "/a"}]), json!([{"op": "add", "path": "a", "value": 1}])] {
-            assert!(matches!(json_patch(&object, &broken), Err(PatchError::Malformed(_))), "{broken}");
+        assert!(matches!(
+            json_patch(&object, &failing),
+            Err(PatchError::NotApplicable(_))
+        ));
+        for broken in [
+            json!({}),
+            json!([{"op": "fly", "path": "/a"}]),
+            json!([{"op": "add", "path": "a", "value": 1}]),
+        ] {
+            assert!(
+                matches!(json_patch(&object, &broken), Err(PatchError::Malformed(_))),
+                "{broken}"
+            );
         }
     }
 
     #[test]
     fn small_patches_cannot_make_large_or_deep_objects() {
-        let doubling: Vec<_> = (0..64).map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a/{n}")})).collect();
+        let doubling: Vec<_> = (0..64)
+            .map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a/{n}")}))
+            .collect();
         let result = json_patch(&json!({"a": {"pad": "x".repeat(1000)}}), &json!(doubling));
         assert!(matches!(result, Err(PatchError::TooLarge(_))));
 
@@ -135,10 +149,16 @@ mod tests {
                 json!({"op": "add", "path": path, "value": {}})
             })
             .collect();
-        assert!(matches!(json_patch(&json!({}), &json!(deepening)), Err(PatchError::TooLarge(_))));
+        assert!(matches!(
+            json_patch(&json!({}), &json!(deepening)),
+            Err(PatchError::TooLarge(_))
+        ));
 
         let many = vec![json!({"op": "test", "path": "", "value": {}}); OPERATIONS_MAX + 1];
-        assert!(matches!(json_patch(&json!({}), &json!(many)), Err(PatchError::TooLarge(_))));
+        assert!(matches!(
+            json_patch(&json!({}), &json!(many)),
+            Err(PatchError::TooLarge(_))
+        ));
     }
 
     #[test]
@@ -147,7 +167,11 @@ mod tests {
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
             (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
             (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
             (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
             (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),

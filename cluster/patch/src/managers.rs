@@ -99,7 +99,14 @@ pub(crate) fn read(managed_fields: &Value) -> Option<Managers> {
         match managers.get_mut(&manager) {
             Some(owned) => owned.fields = std::mem::take(&mut owned.fields).union(&fields),
             None => {
-                managers.insert(manager, Owned { fields, api_version: entry.api_version, time: entry.time });
+                managers.insert(
+                    manager,
+                    Owned {
+                        fields,
+                        api_version: entry.api_version,
+                        time: entry.time,
+                    },
+                );
             }
         }
     }
@@ -153,7 +160,15 @@ pub(crate) fn tidy(managers: Managers) -> Managers {
     let unowned = unowned();
     let mut tidied: Managers = managers
         .into_iter()
-        .map(|(manager, owned)| (manager, Owned { fields: owned.fields.difference(&unowned), ..owned }))
+        .map(|(manager, owned)| {
+            (
+                manager,
+                Owned {
+                    fields: owned.fields.difference(&unowned),
+                    ..owned
+                },
+            )
+        })
         .filter(|(_, owned)| !owned.fields.is_empty())
         .collect();
     let mut updaters: Vec<(Option<String>, Manager)> = tidied
@@ -167,7 +182,11 @@ pub(crate) fn tidy(managers: Managers) -> Managers {
         let excess = updaters.len() - UPDATE_MANAGERS_MAX + 1;
         for (_, manager) in updaters.into_iter().take(excess) {
             let Some(owned) = tidied.remove(&manager) else { continue };
-            let ancient = Manager { name: ANCIENT_CHANGES.to_owned(), subresource: String::new(), ..manager };
+            let ancient = Manager {
+                name: ANCIENT_CHANGES.to_owned(),
+                subresource: String::new(),
+                ..manager
+            };
             match tidied.get_mut(&ancient) {
                 Some(kept) => {
                     kept.fields = std::mem::take(&mut kept.fields).union(&owned.fields);

@@ -26,7 +26,10 @@ pub struct Branch {
 impl Branch {
     /// A field alone.
     pub fn leaf() -> Self {
-        Branch { member: true, below: FieldSet::default() }
+        Branch {
+            member: true,
+            below: FieldSet::default(),
+        }
     }
 
     /// Nothing is in the set here or below.
@@ -95,7 +98,10 @@ impl FieldSet {
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |ours, theirs| {
             let theirs = theirs?;
-            Some(Branch { member: ours.member && theirs.member, below: ours.below.intersection(&theirs.below) })
+            Some(Branch {
+                member: ours.member && theirs.member,
+                below: ours.below.intersection(&theirs.below),
+            })
         })
     }
 
@@ -104,9 +110,10 @@ impl FieldSet {
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |ours, theirs| match theirs {
             None => Some(ours.clone()),
-            Some(theirs) => {
-                Some(Branch { member: ours.member && !theirs.member, below: ours.below.difference(&theirs.below) })
-            }
+            Some(theirs) => Some(Branch {
+                member: ours.member && !theirs.member,
+                below: ours.below.difference(&theirs.below),
+            }),
         })
     }
 
@@ -200,7 +207,12 @@ mod tests {
                 r#"[="x"]"#,
             ]
         );
-        for broken in [json!([]), json!({"x": {}}), json!({"f:a": 1}), json!({"f:a": {"k:1": {}}})] {
+        for broken in [
+            json!([]),
+            json!({"x": {}}),
+            json!({"f:a": 1}),
+            json!({"f:a": {"k:1": {}}}),
+        ] {
             assert_eq!(FieldSet::from_json(&broken), None, "{broken}");
         }
     }
@@ -211,7 +223,10 @@ mod tests {
         let right = set(json!({"f:a": {}, "f:c": {"f:d": {}}}));
         assert_eq!(left.difference(&right), set(json!({"f:a": {"f:b": {}}, "f:c": {}})));
         assert_eq!(left.intersection(&right), set(json!({"f:a": {}})));
-        assert_eq!(left.clone().union(&right), set(json!({"f:a": {".": {}, "f:b": {}}, "f:c": {".": {}, "f:d": {}}})));
+        assert_eq!(
+            left.clone().union(&right),
+            set(json!({"f:a": {".": {}, "f:b": {}}, "f:c": {".": {}, "f:d": {}}}))
+        );
         assert!(left.difference(&left).is_empty());
     }
 }

@@ -20,7 +20,9 @@ const SET_ELEMENT_ORDER: &str = "$setElementOrder/";
 /// not know merge as in a JSON merge patch.
 pub fn strategic_merge(object: &Value, patch: &Value, schema: &Schema) -> Result<Value, PatchError> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
-        return Err(PatchError::Malformed("a strategic merge patch must be a JSON object".to_owned()));
+        return Err(PatchError::Malformed(
+            "a strategic merge patch must be a JSON object".to_owned(),
+        ));
     };
     merge_map(object.clone(), patch, Some(schema)).map(Value::Object)
 }
@@ -42,7 +44,9 @@ pub(crate) fn merge_map(
     retain_keys(&mut original, patch)?;
     let mut done = Vec::new();
     for (key, order) in patch {
-        let Some(field) = key.strip_prefix(SET_ELEMENT_ORDER) else { continue };
+        let Some(field) = key.strip_prefix(SET_ELEMENT_ORDER) else {
+            continue;
+        };
         let Some(order) = order.as_array() else {
             return Err(PatchError::Malformed(format!("{key} must be a list")));
         };
@@ -60,7 +64,10 @@ pub(crate) fn merge_map(
             None if values.is_none() => continue,
             None => Vec::new(),
         };
-        original.insert(field.to_owned(), Value::Array(merge_list_in_order(old, values, order, &rule)?));
+        original.insert(
+            field.to_owned(),
+            Value::Array(merge_list_in_order(old, values, order, &rule)?),
+        );
         done.push(field);
     }
     for (key, change) in patch {
@@ -105,14 +112,19 @@ fn merge_field(
 
 /// Drops the keys that the patch's `$retainKeys` does not name.
 fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
-    let Some(directive) = patch.get(RETAIN_KEYS) else { return Ok(()) };
+    let Some(directive) = patch.get(RETAIN_KEYS) else {
+        return Ok(());
+    };
     let malformed = || PatchError::Malformed(format!("invalid patch format of {RETAIN_KEYS} list"));
     let names = directive.as_array().ok_or_else(malformed)?;
     let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
     let names = names.ok_or_else(malformed)?;
     let named = |key: &str| names.contains(&key);
     // A field that the patch sets and does not retain contradicts itself.
-    if patch.iter().any(|(key, change)| !key.starts_with('$') && !change.is_null() && !named(key)) {
+    if patch
+        .iter()
+        .any(|(key, change)| !key.starts_with('$') && !change.is_null() && !named(key))
+    {
         return Err(malformed());
     }
     original.retain(|key, _| named(key));
@@ -135,12 +147,23 @@ fn without_directives_or_nulls(change: &Value) -> Value {
             if fields.get(PATCH).and_then(Value::as_str) == Some("delete") {
                 return Value::Object(Map::new());
             }
-            let kept = fields.iter().filter(|(key, value)| !is_directive(key) && !value.is_null());
-            Value::Object(kept.map(|(key, value)| (key.clone(), without_directives_or_nulls(value))).collect())
+            let kept = fields
+                .iter()
+                .filter(|(key, value)| !is_directive(key) && !value.is_null());
+            Value::Object(
+                kept.map(|(key, value)| (key.clone(), without_directives_or_nulls(value)))
+                    .collect(),
+            )
         }
         Value::Array(items) => {
             let is_special = |item: &&Value| item.get(PATCH).is_none();
-            Value::Array(items.iter().filter(is_special).map(without_directives_or_nulls).collect())
+            Value::Array(
+                items
+                    .iter()
+                    .filter(is_special)
+                    .map(without_directives_or_nulls)
+                    .collect(),
+            )
         }
         other => other.clone(),
     }
@@ -157,13 +180,18 @@ pub(crate) fn unknown_directive(directive: &Value) -> PatchError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cluster_schema::{Kind, List, ListType, Node, Patch, Scalar};
+    use cluster_schema::{ListType, Patch, Scalar};
     use serde_json::json;
 
     fn list(items: Schema, merge: bool, key: Option<&str>) -> Schema {
-        let patch = Patch { merge, merge_key: key.map(Into::into), ..Patch::default() };
-        let kind = Kind::List(List { items, list_type: ListType::Atomic });
-        Schema::new(Node { kind, patch, ..Node::default() })
+        let patch = Patch {
+            merge,
+            merge_key: key.map(Into::into),
+            ..Patch::default()
+        };
+        let mut node = Schema::list(items, ListType::Atomic).node().clone();
+        node.patch = patch;
+        Schema::new(node)
     }
 
     fn schema() -> Schema {
@@ -172,14 +200,25 @@ mod tests {
             ("name", text()),
             ("image", text()),
             ("args", list(text(), false, None)),
-            ("env", list(Schema::object([("name", text()), ("value", text())]), true, Some("name"))),
+            (
+                "env",
+                list(
+                    Schema::object([("name", text()), ("value", text())]),
+                    true,
+                    Some("name"),
+                ),
+            ),
         ]);
-        let replaced = Node { patch: Patch { replace: true, ..Patch::default() }, ..(*Schema::map(text()).node()).clone() };
+        let mut replaced = Schema::map(text()).node().clone();
+        replaced.patch.replace = true;
         Schema::object([
             ("items", list(item, true, Some("name"))),
             ("set", list(text(), true, None)),
             ("args", list(text(), false, None)),
-            ("strategy", Schema::object([("type", text()), ("rolling", Schema::map(text()))])),
+            (
+                "strategy",
+                Schema::object([("type", text()), ("rolling", Schema::map(text()))]),
+            ),
             ("labels", Schema::map(text())),
             ("replaced", Schema::new(replaced)),
         ])
@@ -187,23 +226,55 @@ mod tests {
 
     #[track_caller]
     fn check(object: Value, patch: Value, expected: Value) {
-        assert_eq!(strategic_merge(&object, &patch, &schema()), Ok(expected), "{object} + {patch}");
+        assert_eq!(
+            strategic_merge(&object, &patch, &schema()),
+            Ok(expected),
+            "{object} + {patch}"
+        );
     }
 
     #[test]
     fn maps_merge_and_obey_their_directives() {
-        check(json!({"labels": {"a": "1", "b": "2"}}), json!({"labels": {"a": null, "c": "3"}}), json!({"labels": {"b": "2", "c": "3"}}));
-        check(json!({"labels": {"a": "1"}}), json!({"labels": {"$patch": "replace", "c": "3"}}), json!({"labels": {"c": "3"}}));
-        check(json!({"labels": {"a": "1"}}), json!({"labels": {"$patch": "delete", "c": "3"}}), json!({"labels": {}}));
-        check(json!({"replaced": {"a": "1"}}), json!({"replaced": {"b": "2"}}), json!({"replaced": {"b": "2"}}));
-        check(json!({"a": 1}), json!({"$patch": "replace", "b": {"c": null}}), json!({"b": {}}));
+        check(
+            json!({"labels": {"a": "1", "b": "2"}}),
+            json!({"labels": {"a": null, "c": "3"}}),
+            json!({"labels": {"b": "2", "c": "3"}}),
+        );
+        check(
+            json!({"labels": {"a": "1"}}),
+            json!({"labels": {"$patch": "replace", "c": "3"}}),
+            json!({"labels": {"c": "3"}}),
+        );
+        check(
+            json!({"labels": {"a": "1"}}),
+            json!({"labels": {"$patch": "delete", "c": "3"}}),
+            json!({"labels": {}}),
+        );
+        check(
+            json!({"replaced": {"a": "1"}}),
+            json!({"replaced": {"b": "2"}}),
+            json!({"replaced": {"b": "2"}}),
+        );
+        check(
+            json!({"a": 1}),
+            json!({"$patch": "replace", "b": {"c": null}}),
+            json!({"b": {}}),
+        );
         check(
             json!({"strategy": {"type": "RollingUpdate", "rolling": {"x": "1"}}}),
             json!({"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}),
             json!({"strategy": {"type": "Recreate"}}),
         );
-        check(json!({}), json!({"labels": {"$patch": "replace", "a": "1", "b": null}}), json!({"labels": {"a": "1"}}));
-        check(json!({"labels": 1, "unknown": {"a": 1}}), json!({"labels": {"a": "1"}, "unknown": {"b": 2}}), json!({"labels": {"a": "1"}, "unknown": {"a": 1, "b": 2}}));
+        check(
+            json!({}),
+            json!({"labels": {"$patch": "replace", "a": "1", "b": null}}),
+            json!({"labels": {"a": "1"}}),
+        );
+        check(
+            json!({"labels": 1, "unknown": {"a": 1}}),
+            json!({"labels": {"a": "1"}, "unknown": {"b": 2}}),
+            json!({"labels": {"a": "1"}, "unknown": {"a": 1, "b": 2}}),
+        );
     }
 
     #[test]
@@ -219,14 +290,22 @@ mod tests {
             json!({"items": [{"name": "b", "image": "9"}, {"name": "a", "$patch": "delete"}]}),
             json!({"items": [{"name": "b", "image": "9"}]}),
         );
-        check(object.clone(), json!({"items": [{"$patch": "replace"}, {"name": "z"}]}), json!({"items": [{"name": "z"}]}));
+        check(
+            object.clone(),
+            json!({"items": [{"$patch": "replace"}, {"name": "z"}]}),
+            json!({"items": [{"name": "z"}]}),
+        );
         check(
             object.clone(),
             json!({"items": [{"name": "a", "args": ["y"], "image": null}]}),
             json!({"items": [{"name": "a", "args": ["y"]}, {"name": "b", "image": "2"}]}),
         );
         check(object.clone(), json!({"items": null}), json!({}));
-        check(object, json!({"items": [{"$patch": "replace", "name": "z"}]}), json!({"items": []}));
+        check(
+            object,
+            json!({"items": [{"$patch": "replace", "name": "z"}]}),
+            json!({"items": []}),
+        );
     }
 
     #[test]
@@ -243,15 +322,30 @@ mod tests {
             json!({"items": [{"name": "a"}, {"name": "server"}, {"name": "b"}], "set": ["z", "y"]}),
         );
         let contradiction = json!({"$setElementOrder/items": [{"name": "a"}], "items": [{"name": "new"}]});
-        assert!(matches!(strategic_merge(&object, &contradiction, &schema()), Err(PatchError::Malformed(_))));
+        assert!(matches!(
+            strategic_merge(&object, &contradiction, &schema()),
+            Err(PatchError::Malformed(_))
+        ));
     }
 
     #[test]
     fn sets_gain_and_lose_values_and_plain_lists_are_replaced() {
-        check(json!({"set": ["a", "b"]}), json!({"set": ["b", "c"]}), json!({"set": ["a", "b", "c"]}));
-        check(json!({"set": ["a", "b", "a"]}), json!({"$deleteFromPrimitiveList/set": ["a", "zz"]}), json!({"set": ["b"]}));
+        check(
+            json!({"set": ["a", "b"]}),
+            json!({"set": ["b", "c"]}),
+            json!({"set": ["a", "b", "c"]}),
+        );
+        check(
+            json!({"set": ["a", "b", "a"]}),
+            json!({"$deleteFromPrimitiveList/set": ["a", "zz"]}),
+            json!({"set": ["b"]}),
+        );
         check(json!({}), json!({"$deleteFromPrimitiveList/set": ["a"]}), json!({}));
-        check(json!({"args": ["a", "b"]}), json!({"args": ["c"]}), json!({"args": ["c"]}));
+        check(
+            json!({"args": ["a", "b"]}),
+            json!({"args": ["c"]}),
+            json!({"args": ["c"]}),
+        );
     }
 
     #[test]
@@ -267,7 +361,13 @@ mod tests {
             json!({"$deleteFromPrimitiveList/set": "a"}),
         ] {
             let object = json!({"items": [{"name": "a"}], "set": ["a"], "strategy": {"type": "x"}});
-            assert!(matches!(strategic_merge(&object, &patch, &schema()), Err(PatchError::Malformed(_))), "{patch}");
+            assert!(
+                matches!(
+                    strategic_merge(&object, &patch, &schema()),
+                    Err(PatchError::Malformed(_))
+                ),
+                "{patch}"
+            );
         }
     }
 }

@@ -96,17 +96,26 @@ fn merge_set(mut old: Vec<Value>, patch: &[Value]) -> Vec<Value> {
 
 fn merge_elements(mut old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> Result<Vec<Value>, PatchError> {
     let Some(key) = rule.key else {
-        return Err(PatchError::Malformed("cannot merge lists of objects without a merge key".to_owned()));
+        return Err(PatchError::Malformed(
+            "cannot merge lists of objects without a merge key".to_owned(),
+        ));
     };
-    if patch.iter().any(|item| item.get(PATCH).and_then(Value::as_str) == Some("replace")) {
+    if patch
+        .iter()
+        .any(|item| item.get(PATCH).and_then(Value::as_str) == Some("replace"))
+    {
         return Ok(patch.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect());
     }
     for item in patch {
         let Value::Object(fields) = item else {
-            return Err(PatchError::Malformed(format!("a list of objects cannot be merged with {item}")));
+            return Err(PatchError::Malformed(format!(
+                "a list of objects cannot be merged with {item}"
+            )));
         };
         let Some(identity) = fields.get(key) else {
-            return Err(PatchError::Malformed(format!("map: {item} does not contain declared merge key: {key}")));
+            return Err(PatchError::Malformed(format!(
+                "map: {item} does not contain declared merge key: {key}"
+            )));
         };
         match fields.get(PATCH).map(|directive| (directive, directive.as_str())) {
             Some((_, Some("delete"))) => old.retain(|other| rule.identity(other) != Some(identity)),

@@ -51,7 +51,8 @@ fn shape<'v>(schema: Option<&Schema>, value: &'v Value) -> Shape<'v> {
 
 /// The elements of a granular list; none when the list is atomic or an element has no identity.
 fn elements<'v>(schema: Option<&Schema>, items: &'v [Value]) -> Option<Vec<(Element, &'v Value)>> {
-    items.iter().map(|item| Some((identity(schema?, item)?, item))).collect()
+    let schema = schema.filter(|schema| schema.list_type() != Some(&ListType::Atomic))?;
+    items.iter().map(|item| Some((identity(schema, item)?, item))).collect()
 }
 
 /// What tells an element of a list from the others; a missing key field has its default.
@@ -95,7 +96,11 @@ fn check_applied_list(schema: Option<&Schema>, items: &[Value], path: &str) -> R
                 Some(ListType::Map { keys }) => keys.iter(),
                 _ => [].iter(),
             };
-            let missing = keys.filter(|key| item.get(&***key).is_none()).map(|key| &**key).next().unwrap_or_default();
+            let missing = keys
+                .filter(|key| item.get(&***key).is_none())
+                .map(|key| &**key)
+                .next()
+                .unwrap_or_default();
             return Err(refuse(format!(
                 "element {index}: associative list with keys has an element that omits key field {missing:?} (and doesn't have default value)"
             )));
@@ -128,17 +133,27 @@ pub(crate) fn fields_of(schema: Option<&Schema>, value: &Value) -> Branch {
                 // Of elements that are there twice nobody can own a part.
                 let branch = match set.get(&element) {
                     Some(_) => Branch::leaf(),
-                    None => Branch { member: true, ..fields_of(items, child) },
+                    None => Branch {
+                        member: true,
+                        ..fields_of(items, child)
+                    },
                 };
                 set.put(element, branch);
             }
         }
     }
-    Branch { member: false, below: set }
+    Branch {
+        member: false,
+        below: set,
+    }
 }
 
 /// The left value with everything that the right one has.
 pub(crate) fn merge(schema: Option<&Schema>, left: &Value, right: &Value) -> Value {
+    if same(left, right) {
+        // 1 and 1.0 are no change.
+        return left.clone();
+    }
     match (left, right) {
         (Value::Object(old), Value::Object(new)) => match (shape(schema, left), shape(schema, right)) {
             (Shape::Map(_), Shape::Map(_)) => {
@@ -186,7 +201,9 @@ fn merge_lists(schema: Option<&Schema>, old: &[(Element, &Value)], new: &[(Eleme
                 continue;
             }
         }
-        let Some((element, value)) = new.get(next_new) else { break };
+        let Some((element, value)) = new.get(next_new) else {
+            break;
+        };
         next_new += 1;
         merged.push(match in_old.get(element) {
             Some(old) => merge(items, old, value),
@@ -205,6 +222,8 @@ pub(crate) struct Difference {
     pub(crate) modified: FieldSet,
     /// Fields that only the right one has.
     pub(crate) added: FieldSet,
+    /// Fields that went because something above them became a value of another type; in `removed` too.
+    pub(crate) replaced: FieldSet,
 }
 
 impl Difference {
@@ -224,36 +243,53 @@ struct Branches {
     removed: Branch,
     modified: Branch,
     added: Branch,
+    replaced: Branch,
 }
 
 /// What differs between two objects; none is an object without any field.
 pub(crate) fn compare(schema: Option<&Schema>, left: Option<&Value>, right: &Value) -> Difference {
     let branches = match left {
         Some(left) => differ(schema, left, right),
-        None => Branches { added: added(schema, right), ..Branches::default() },
+        None => Branches {
+            added: present(schema, right),
+            ..Branches::default()
+        },
     };
-    let Branches { removed, modified, added } = branches;
-    Difference { removed: removed.below, modified: modified.below, added: added.below }
+    let Branches {
+        removed,
+        modified,
+        added,
+        replaced,
+    } = branches;
+    Difference {
+        removed: removed.below,
+        modified: modified.below,
+        added: added.below,
+        replaced: replaced.below,
+    }
 }
 
 /// Every field of a value, those on the way included.
-fn added(schema: Option<&Schema>, value: &Value) -> Branch {
+pub(crate) fn present(schema: Option<&Schema>, value: &Value) -> Branch {
     let mut set = FieldSet::default();
     match shape(schema, value) {
         Shape::Leaf => {}
         Shape::Map(fields) => {
             for (name, child) in fields {
-                set.put(Element::field(name), added(field(schema, name), child));
+                set.put(Element::field(name), present(field(schema, name), child));
             }
         }
         Shape::List(elements) => {
             let items = schema.and_then(Schema::items);
             for (element, child) in elements {
-                set.put(element, added(items, child));
+                set.put(element, present(items, child));
             }
         }
     }
-    Branch { member: true, below: set }
+    Branch {
+        member: true,
+        below: set,
+    }
 }
 
 fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
@@ -268,10 +304,11 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
             result.modified.member = true;
             // A leaf that takes the place of a tree, or the other way round, also takes its fields away or brings them.
             if !matches!(old, Shape::Leaf) {
-                result.removed.below = added(schema, left).below;
+                result.removed.below = present(schema, left).below;
+                result.replaced.below = result.removed.below.clone();
             }
             if !matches!(new, Shape::Leaf) {
-                result.added.below = added(schema, right).below;
+                result.added.below = present(schema, right).below;
             }
             return result;
         }
@@ -279,9 +316,15 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     for (element, old) in &old {
         let schema = below(schema, element);
         match new.get(element) {
-            None => result.removed.below.put(element.clone(), added(schema, old)),
+            None => result.removed.below.put(element.clone(), present(schema, old)),
             Some(new) => {
-                let Branches { removed, modified, added } = differ(schema, old, new);
+                let Branches {
+                    removed,
+                    modified,
+                    added,
+                    replaced,
+                } = differ(schema, old, new);
+                result.replaced.below.put(element.clone(), replaced);
                 result.removed.below.put(element.clone(), removed);
                 result.modified.below.put(element.clone(), modified);
                 result.added.below.put(element.clone(), added);
@@ -290,14 +333,20 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     }
     for (element, new) in &new {
         if !old.contains_key(element) {
-            result.added.below.put(element.clone(), added(below(schema, element), new));
+            result
+                .added
+                .below
+                .put(element.clone(), present(below(schema, element), new));
         }
     }
     result
 }
 
 fn named_fields(fields: &Map<String, Value>) -> BTreeMap<Element, &Value> {
-    fields.iter().map(|(name, value)| (Element::field(name), value)).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (Element::field(name), value))
+        .collect()
 }
 
 fn first_of_each(elements: Vec<(Element, &Value)>) -> BTreeMap<Element, &Value> {
@@ -317,10 +366,15 @@ pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) 
     match shape(schema, value) {
         Shape::Leaf => value.clone(),
         Shape::Map(map) => {
-            let kept = map.iter().filter_map(|(name, child)| Some((name.clone(), keep(&Element::field(name), child)?)));
+            let kept = map
+                .iter()
+                .filter_map(|(name, child)| Some((name.clone(), keep(&Element::field(name), child)?)));
             Value::Object(kept.collect())
         }
-        Shape::List(elements) => elements.iter().filter_map(|(element, child)| keep(element, child)).collect(),
+        Shape::List(elements) => elements
+            .iter()
+            .filter_map(|(element, child)| keep(element, child))
+            .collect(),
     }
 }
 
@@ -331,7 +385,13 @@ pub(crate) fn with_named_parents(schema: Option<&Schema>, set: &FieldSet) -> Fie
     for (element, branch) in set.iter() {
         let is_parent = matches!(element, Element::Field(name) if is_named(schema, name)) && !branch.below.is_empty();
         let below = with_named_parents(below(schema, element), &branch.below);
-        result.put(element.clone(), Branch { member: branch.member || is_parent, below });
+        result.put(
+            element.clone(),
+            Branch {
+                member: branch.member || is_parent,
+                below,
+            },
+        );
     }
     result
 }
@@ -343,14 +403,27 @@ mod tests {
     use serde_json::json;
 
     fn list_map() -> Schema {
-        let item = Schema::object([("name", Schema::scalar(Scalar::String)), ("v", Schema::scalar(Scalar::Integer))]);
-        Schema::list(item, ListType::Map { keys: vec!["name".into()] })
+        let item = Schema::object([
+            ("name", Schema::scalar(Scalar::String)),
+            ("v", Schema::scalar(Scalar::Integer)),
+        ]);
+        Schema::list(
+            item,
+            ListType::Map {
+                keys: vec!["name".into()],
+            },
+        )
     }
 
     #[test]
     fn merged_list_keeps_the_applied_order_and_the_others_in_place() {
         let names = |value: &Value| -> String {
-            value.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+            value
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["name"].as_str().unwrap().to_owned())
+                .collect()
         };
         let list = |names: &str| -> Value { names.chars().map(|name| json!({"name": name.to_string()})).collect() };
         for (old, new, expected) in [
@@ -358,10 +431,10 @@ mod tests {
             ("ab", "", "ab"),
             ("ab", "c", "abc"),
             ("axb", "ab", "axb"),
-            ("axb", "ba", "xba"),
+            ("axb", "ba", "bax"),
             ("abc", "cba", "cba"),
             ("xay", "za", "xzay"),
-            ("abcx", "ca", "bcax"),
+            ("abcx", "ca", "cabx"),
         ] {
             let merged = merge(Some(&list_map()), &list(old), &list(new));
             assert_eq!(names(&merged), expected, "{old} + {new}");
@@ -373,26 +446,48 @@ mod tests {
         let schema = list_map();
         let odd = json!([{"v": 1}, {"name": "a"}]);
         assert_eq!(fields_of(Some(&schema), &odd), Branch::leaf());
-        assert_eq!(merge(Some(&schema), &odd, &json!([{"name": "a"}])), json!([{"name": "a"}]));
+        assert_eq!(
+            merge(Some(&schema), &odd, &json!([{"name": "a"}])),
+            json!([{"name": "a"}])
+        );
         let twice = json!([{"name": "a", "v": 1}, {"name": "a", "v": 2}]);
-        assert_eq!(fields_of(Some(&schema), &twice).below.to_json(), json!({r#"k:{"name":"a"}"#: {}}));
+        assert_eq!(
+            fields_of(Some(&schema), &twice).below.to_json(),
+            json!({r#"k:{"name":"a"}"#: {}})
+        );
     }
 
     #[test]
     fn compare_names_leaves_and_the_way_to_added_ones() {
-        let schema = Schema::object([("spec", Schema::object([("items", list_map()), ("n", Schema::scalar(Scalar::Integer))]))]);
+        let schema = Schema::object([(
+            "spec",
+            Schema::object([("items", list_map()), ("n", Schema::scalar(Scalar::Integer))]),
+        )]);
         let left = json!({"spec": {"items": [{"name": "a", "v": 1}, {"name": "b"}], "n": 1.0}});
         let right = json!({"spec": {"items": [{"name": "c", "v": 3}, {"name": "a", "v": 2}], "n": 1}});
         let difference = compare(Some(&schema), Some(&left), &right);
         assert_eq!(difference.modified.paths(), [r#".spec.items[name="a"].v"#]);
-        assert_eq!(difference.removed.paths(), [r#".spec.items[name="b"]"#, r#".spec.items[name="b"].name"#]);
+        assert_eq!(
+            difference.removed.paths(),
+            [r#".spec.items[name="b"]"#, r#".spec.items[name="b"].name"#]
+        );
         assert_eq!(
             difference.added.paths(),
-            [r#".spec.items[name="c"]"#, r#".spec.items[name="c"].name"#, r#".spec.items[name="c"].v"#]
+            [
+                r#".spec.items[name="c"]"#,
+                r#".spec.items[name="c"].name"#,
+                r#".spec.items[name="c"].v"#
+            ]
         );
         let reordered = json!({"spec": {"items": [{"name": "b"}, {"name": "a", "v": 1}], "n": 1}});
-        assert!(compare(Some(&schema), Some(&left), &reordered).is_empty(), "the order of elements is nobody's");
+        assert!(
+            compare(Some(&schema), Some(&left), &reordered).is_empty(),
+            "the order of elements is nobody's"
+        );
         let changed_type = compare(None, Some(&json!({"a": {"b": 1}})), &json!({"a": 1}));
-        assert_eq!((changed_type.modified.paths(), changed_type.removed.paths()), (vec![".a".to_owned()], vec![".a.b".to_owned()]));
+        assert_eq!(
+            (changed_type.modified.paths(), changed_type.removed.paths()),
+            (vec![".a".to_owned()], vec![".a.b".to_owned()])
+        );
     }
 }

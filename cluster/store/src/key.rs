@@ -27,7 +27,11 @@ pub struct Key {
 impl Key {
     /// A key of these three parts.
     pub fn new(resource: impl Into<Arc<str>>, namespace: Option<&str>, name: impl Into<Arc<str>>) -> Self {
-        Key { resource: resource.into(), namespace: namespace.map(Arc::from), name: name.into() }
+        Key {
+            resource: resource.into(),
+            namespace: namespace.map(Arc::from),
+            name: name.into(),
+        }
     }
 }
 
@@ -54,23 +58,38 @@ pub struct Range {
 impl Range {
     /// Every object of a resource.
     pub fn all(resource: impl Into<Arc<str>>) -> Self {
-        Range { resource: resource.into(), namespace: None, name: None }
+        Range {
+            resource: resource.into(),
+            namespace: None,
+            name: None,
+        }
     }
 
     /// Every object of a resource in one namespace.
     pub fn namespaced(resource: impl Into<Arc<str>>, namespace: impl Into<Arc<str>>) -> Self {
-        Range { resource: resource.into(), namespace: Some(namespace.into()), name: None }
+        Range {
+            resource: resource.into(),
+            namespace: Some(namespace.into()),
+            name: None,
+        }
     }
 
     /// One object.
     pub fn one(key: &Key) -> Self {
-        Range { resource: key.resource.clone(), namespace: key.namespace.clone(), name: Some(key.name.clone()) }
+        Range {
+            resource: key.resource.clone(),
+            namespace: key.namespace.clone(),
+            name: Some(key.name.clone()),
+        }
     }
 
     /// Whether the key lies in the range.
     pub fn contains(&self, key: &Key) -> bool {
         self.resource == key.resource
-            && self.namespace.as_ref().is_none_or(|namespace| key.namespace.as_ref() == Some(namespace))
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|namespace| key.namespace.as_ref() == Some(namespace))
             && self.name.as_ref().is_none_or(|name| *name == key.name)
     }
 }

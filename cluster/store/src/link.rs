@@ -19,7 +19,10 @@ pub struct Link {
 impl Link {
     /// A new connection.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Link { store, cut: watch::Sender::new(false) }
+        Link {
+            store,
+            cut: watch::Sender::new(false),
+        }
     }
 
     /// Cuts the connection for good; the store behind it stays as it is.
@@ -28,7 +31,11 @@ impl Link {
     }
 
     fn open(&self) -> Result<&Arc<dyn Store>, StoreError> {
-        if *self.cut.borrow() { Err(refused()) } else { Ok(&self.store) }
+        if *self.cut.borrow() {
+            Err(refused())
+        } else {
+            Ok(&self.store)
+        }
     }
 }
 
@@ -74,7 +81,11 @@ impl Store for Link {
             failed |= item.is_err();
             std::future::ready(go_on)
         };
-        Ok(changes.take_until(is_cut).chain(end).take_while(until_first_error).boxed())
+        Ok(changes
+            .take_until(is_cut)
+            .chain(end)
+            .take_while(until_first_error)
+            .boxed())
     }
 
     async fn revision(&self) -> Result<Revision, StoreError> {

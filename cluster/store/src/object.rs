@@ -94,7 +94,12 @@ enum Comma {
 impl std::fmt::Debug for Object {
     /// Names the object without its content, which may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Meta { name, namespace, generation, .. } = &self.meta;
+        let Meta {
+            name,
+            namespace,
+            generation,
+            ..
+        } = &self.meta;
         f.debug_struct("Object")
             .field("namespace", namespace)
             .field("name", name)
@@ -113,7 +118,9 @@ impl Object {
         let Some(fields) = value.as_object_mut() else {
             return Err(StoreError::Malformed("it is not a JSON object".to_owned()));
         };
-        let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        let metadata = fields
+            .entry("metadata")
+            .or_insert_with(|| Value::Object(serde_json::Map::new()));
         let Some(metadata) = metadata.as_object_mut() else {
             return Err(StoreError::Malformed("metadata is not a JSON object".to_owned()));
         };
@@ -183,7 +190,10 @@ impl Object {
 /// Prints sorted and compact, remembering where in `metadata` the resource version belongs.
 fn print(fields: &serde_json::Map<String, Value>) -> (Bytes, Gap) {
     let mut out = Vec::new();
-    let mut gap = Gap { at: 0, comma: Comma::None };
+    let mut gap = Gap {
+        at: 0,
+        comma: Comma::None,
+    };
     out.push(b'{');
     for (position, (key, value)) in fields.iter().enumerate() {
         if position > 0 {
@@ -208,13 +218,20 @@ fn print_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>) 
             out.push(b',');
         }
         if gap.is_none() && key.as_str() > RESOURCE_VERSION {
-            gap = Some(Gap { at: out.len(), comma: Comma::After });
+            gap = Some(Gap {
+                at: out.len(),
+                comma: Comma::After,
+            });
         }
         print_value(out, key);
         out.push(b':');
         print_value(out, value);
     }
-    let comma = if metadata.is_empty() { Comma::None } else { Comma::Before };
+    let comma = if metadata.is_empty() {
+        Comma::None
+    } else {
+        Comma::Before
+    };
     let gap = gap.unwrap_or(Gap { at: out.len(), comma });
     out.push(b'}');
     gap
@@ -249,7 +266,11 @@ mod tests {
             assert_eq!(std::str::from_utf8(&rendered).unwrap(), value.to_string());
             assert!(rendered.len() <= object.rendered_len_max());
             assert_eq!(object.value(Revision(u64::MAX)), value);
-            assert_eq!(Object::from_bytes(&rendered).unwrap(), object, "reading back drops the resource version");
+            assert_eq!(
+                Object::from_bytes(&rendered).unwrap(),
+                object,
+                "reading back drops the resource version"
+            );
         }
     }
 

@@ -56,14 +56,24 @@ impl MemoryStore {
     /// An empty store whose first write gets the revision after `start`. Who replaces a lost store starts it beyond
     /// the old one's last revision, so that old readers are told to list again.
     pub fn starting_at(start: Revision) -> Self {
-        let state = State { revision: start, tables: BTreeMap::new() };
-        MemoryStore { shared: Arc::new(Shared { state: Mutex::new(state), start }) }
+        let state = State {
+            revision: start,
+            tables: BTreeMap::new(),
+        };
+        MemoryStore {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                start,
+            }),
+        }
     }
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder of this lock panics: it only moves pointers")
+        self.state
+            .lock()
+            .expect("no holder of this lock panics: it only moves pointers")
     }
 }
 
@@ -85,7 +95,10 @@ impl State {
             return Err(StoreError::Missing { key: key.clone() });
         };
         if current.revision != expected {
-            return Err(StoreError::Conflict { expected, current: current.clone() });
+            return Err(StoreError::Conflict {
+                expected,
+                current: current.clone(),
+            });
         }
         Ok(())
     }
@@ -95,7 +108,11 @@ impl State {
 impl Store for MemoryStore {
     async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
         let state = self.shared.lock();
-        Ok(state.tables.get(&key.resource).and_then(|table| table.get(key)).cloned())
+        Ok(state
+            .tables
+            .get(&key.resource)
+            .and_then(|table| table.get(key))
+            .cloned())
     }
 
     async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
@@ -107,8 +124,15 @@ impl Store for MemoryStore {
         }
         match state.tables.get(&range.resource) {
             Some(table) => table.list(range, &page, at),
-            None if at < self.shared.start => Err(StoreError::Expired { asked: at, oldest: self.shared.start }),
-            None => Ok(Listing { entries: Vec::new(), revision: at, remaining: 0 }),
+            None if at < self.shared.start => Err(StoreError::Expired {
+                asked: at,
+                oldest: self.shared.start,
+            }),
+            None => Ok(Listing {
+                entries: Vec::new(),
+                revision: at,
+                remaining: 0,
+            }),
         }
     }
 
@@ -117,11 +141,17 @@ impl Store for MemoryStore {
         tokio::task::consume_budget().await;
         let mut state = self.shared.lock();
         if let Some(current) = state.tables.get(&key.resource).and_then(|table| table.get(&key)) {
-            return Err(StoreError::Exists { current: current.clone() });
+            return Err(StoreError::Exists {
+                current: current.clone(),
+            });
         }
         let revision = state.next_revision();
         let resource = key.resource.clone();
-        let entry = Entry { key, revision, object: Arc::new(object) };
+        let entry = Entry {
+            key,
+            revision,
+            object: Arc::new(object),
+        };
         state.table(&resource, self.shared.start).put(entry.clone());
         Ok(entry)
     }
@@ -131,7 +161,11 @@ impl Store for MemoryStore {
         let mut state = self.shared.lock();
         state.current(key, expected)?;
         let revision = state.next_revision();
-        let entry = Entry { key: key.clone(), revision, object: Arc::new(object) };
+        let entry = Entry {
+            key: key.clone(),
+            revision,
+            object: Arc::new(object),
+        };
         state.table(&key.resource, self.shared.start).put(entry.clone());
         Ok(entry)
     }
@@ -204,7 +238,10 @@ async fn next_change(watcher: Option<Watcher>) -> Option<(Result<Arc<Change>, St
 impl Watcher {
     fn take_batch(&mut self) -> Result<(), StoreError> {
         let state = self.shared.lock();
-        let table = state.tables.get(&self.range.resource).expect("the watch created its table and tables stay");
+        let table = state
+            .tables
+            .get(&self.range.resource)
+            .expect("the watch created its table and tables stay");
         table.reaches(self.cursor)?;
         self.cursor = table.since(self.cursor, &self.range, WATCH_BATCH_MAX, &mut self.batch);
         Ok(())

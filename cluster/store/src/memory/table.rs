@@ -71,17 +71,30 @@ impl Table {
     pub(super) fn put(&mut self, entry: Entry) {
         let previous = self.entries.insert(entry.key.clone(), entry.clone());
         let previous_revision = previous.as_ref().map_or(Revision(0), |previous| previous.revision);
-        let kind = ChangeKind::Put { previous: previous.map(|previous| previous.object) };
-        self.record(Record { change: Arc::new(Change { kind, entry }), previous_revision });
+        let kind = ChangeKind::Put {
+            previous: previous.map(|previous| previous.object),
+        };
+        self.record(Record {
+            change: Arc::new(Change { kind, entry }),
+            previous_revision,
+        });
     }
 
     /// Removes an entry and gives it back at the deletion's revision; none when it was not there.
     pub(super) fn delete(&mut self, key: &Key, revision: Revision) -> Option<Entry> {
         let previous = self.entries.remove(key)?;
-        let entry = Entry { revision, ..previous.clone() };
-        let kind = ChangeKind::Delete { previous: previous.object };
+        let entry = Entry {
+            revision,
+            ..previous.clone()
+        };
+        let kind = ChangeKind::Delete {
+            previous: previous.object,
+        };
         self.record(Record {
-            change: Arc::new(Change { kind, entry: entry.clone() }),
+            change: Arc::new(Change {
+                kind,
+                entry: entry.clone(),
+            }),
             previous_revision: previous.revision,
         });
         Some(entry)
@@ -104,7 +117,10 @@ impl Table {
     /// Refuses a revision that the history does not reach back to.
     pub(super) fn reaches(&self, asked: Revision) -> Result<(), StoreError> {
         if asked < self.forgotten {
-            return Err(StoreError::Expired { asked, oldest: self.forgotten });
+            return Err(StoreError::Expired {
+                asked,
+                oldest: self.forgotten,
+            });
         }
         Ok(())
     }
@@ -140,7 +156,11 @@ impl Table {
         self.reaches(at)?;
         let lower = match &page.after {
             Some(after) => Bound::Excluded(after.clone()),
-            None => Bound::Included(Key { resource: range.resource.clone(), namespace: range.namespace.clone(), name: "".into() }),
+            None => Bound::Included(Key {
+                resource: range.resource.clone(),
+                namespace: range.namespace.clone(),
+                name: "".into(),
+            }),
         };
         let in_page = |key: &Key| match &lower {
             Bound::Excluded(after) => key > after,
@@ -155,7 +175,11 @@ impl Table {
             .take_while(|entry| range.namespace.is_none() || entry.key.namespace <= range.namespace)
             .filter(|entry| range.contains(&entry.key));
         let limit = page.limit.map_or(usize::MAX, |limit| limit.get());
-        let mut listing = Listing { entries: Vec::new(), revision: at, remaining: 0 };
+        let mut listing = Listing {
+            entries: Vec::new(),
+            revision: at,
+            remaining: 0,
+        };
         let mut add = |entry: Entry| {
             if listing.entries.len() < limit {
                 listing.entries.push(entry);

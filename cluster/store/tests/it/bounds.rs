@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cluster_store::{
-    HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, Link, MemoryStore, Object, Page, Range, Revision, Store,
-    StoreError,
+    HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, Link, MemoryStore, Object, Page, Range, Revision,
+    Store, StoreError,
 };
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
@@ -30,10 +30,22 @@ async fn watcher_that_falls_off_the_history_is_told_and_ended() {
     let mut elsewhere = store.watch(&Range::all("nodes"), Revision(1)).await.unwrap();
     rewrite(&store, HISTORY_CHANGES_MAX, 1).await;
     let expired = slow.next().await.unwrap().unwrap_err();
-    assert_eq!(expired, StoreError::Expired { asked: Revision(1), oldest: Revision(2) });
+    assert_eq!(
+        expired,
+        StoreError::Expired {
+            asked: Revision(1),
+            oldest: Revision(2)
+        }
+    );
     assert!(slow.next().await.is_none());
-    let page = Page { at: Some(Revision(1)), ..Page::default() };
-    assert!(matches!(store.list(&Range::all("pods"), page).await, Err(StoreError::Expired { .. })));
+    let page = Page {
+        at: Some(Revision(1)),
+        ..Page::default()
+    };
+    assert!(matches!(
+        store.list(&Range::all("pods"), page).await,
+        Err(StoreError::Expired { .. })
+    ));
 
     // A quiet resource keeps its whole history, however busy others are.
     let node = cluster_store::Key::new("nodes", None, "n");
@@ -47,7 +59,14 @@ async fn exactly_the_window_can_be_resumed() {
     let store = MemoryStore::new();
     rewrite(&store, HISTORY_CHANGES_MAX, 1).await;
     let resumed = store.watch(&Range::all("pods"), Revision(2)).await.unwrap();
-    assert_eq!(resumed.take(HISTORY_CHANGES_MAX).filter(|c| std::future::ready(c.is_ok())).count().await, HISTORY_CHANGES_MAX);
+    assert_eq!(
+        resumed
+            .take(HISTORY_CHANGES_MAX)
+            .filter(|c| std::future::ready(c.is_ok()))
+            .count()
+            .await,
+        HISTORY_CHANGES_MAX
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,8 +101,14 @@ async fn readers_of_a_replaced_store_must_list_again() {
     let seen = old.revision().await.unwrap();
     let new = MemoryStore::starting_at(Revision(100));
     for range in [Range::all("pods"), Range::all("never-written")] {
-        assert!(matches!(new.watch(&range, seen).await.err(), Some(StoreError::Expired { .. })));
-        let page = Page { at: Some(seen), ..Page::default() };
+        assert!(matches!(
+            new.watch(&range, seen).await.err(),
+            Some(StoreError::Expired { .. })
+        ));
+        let page = Page {
+            at: Some(seen),
+            ..Page::default()
+        };
         assert!(matches!(new.list(&range, page).await, Err(StoreError::Expired { .. })));
     }
 }
@@ -99,6 +124,9 @@ async fn cut_link_refuses_calls_and_ends_watches_but_keeps_the_data() {
     link.clone().cut();
     assert!(matches!(watch.next().await, Some(Err(StoreError::Unavailable(_)))));
     assert!(watch.next().await.is_none());
-    assert!(matches!(link.get(&pod("a", "x")).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(
+        link.get(&pod("a", "x")).await,
+        Err(StoreError::Unavailable(_))
+    ));
     assert!(store.get(&pod("a", "x")).await.unwrap().is_some());
 }

@@ -14,14 +14,28 @@ use crate::suite::object;
 #[derive(Clone, Debug)]
 enum Step {
     /// Creates, or updates at the current revision.
-    Write { key: usize, content: i64 },
+    Write {
+        key: usize,
+        content: i64,
+    },
     /// Creates where something is, updates or deletes at a wrong revision.
-    WriteWrongly { key: usize },
-    Delete { key: usize },
+    WriteWrongly {
+        key: usize,
+    },
+    Delete {
+        key: usize,
+    },
     /// Opens a watch of a range from a revision this share of the way back.
-    Watch { range: usize, back: u8 },
+    Watch {
+        range: usize,
+        back: u8,
+    },
     /// Lists in pages as of a revision this share of the way back.
-    List { range: usize, back: u8, limit: usize },
+    List {
+        range: usize,
+        back: u8,
+        limit: usize,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -95,13 +109,19 @@ impl Model {
 /// Asks the store in random ways and compares it with the model.
 pub(crate) fn check(fresh: &dyn Fn() -> Arc<dyn Store>) {
     // Regression files would be written into the checkout; failures print their smallest case anyway.
-    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 64,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let result = runner.run(&steps(), |steps| {
         let store = fresh();
         // The store's futures never wait for anything but other writes, so polling once is running them.
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers");
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .build()
+                    .expect("a runtime without drivers");
                 runtime.block_on(follow(store, steps));
             });
             run.join().map_err(|panic| {
@@ -115,7 +135,10 @@ pub(crate) fn check(fresh: &dyn Fn() -> Arc<dyn Store>) {
 
 async fn follow(store: Arc<dyn Store>, steps: Vec<Step>) {
     let start = store.revision().await.unwrap();
-    let mut model = Model { states: vec![(start, State::new())], changes: Vec::new() };
+    let mut model = Model {
+        states: vec![(start, State::new())],
+        changes: Vec::new(),
+    };
     let mut watches = Vec::new();
     for step in steps {
         match step {
@@ -124,7 +147,9 @@ async fn follow(store: Arc<dyn Store>, steps: Vec<Step>) {
             Step::Delete { key: index } => {
                 let key = key(index);
                 let current = model.now().1.get(&key).copied();
-                let result = store.delete(&key, current.map_or(Revision(1), |(revision, _)| revision)).await;
+                let result = store
+                    .delete(&key, current.map_or(Revision(1), |(revision, _)| revision))
+                    .await;
                 match current {
                     Some(_) => model.write(result.unwrap().revision, key, None),
                     None => assert_eq!(result, Err(StoreError::Missing { key })),
@@ -134,13 +159,22 @@ async fn follow(store: Arc<dyn Store>, steps: Vec<Step>) {
                 let from = model.revision_back(back);
                 watches.push((range(index), from, store.watch(&range(index), from).await.unwrap()));
             }
-            Step::List { range: index, back, limit } => list(&store, &model, range(index), back, limit).await,
+            Step::List {
+                range: index,
+                back,
+                limit,
+            } => list(&store, &model, range(index), back, limit).await,
         }
     }
     for (range, from, mut watch) in watches {
         for (revision, key, content) in &model.changes {
             if *revision > from && range.contains(key) {
-                let change = watch.next().now_or_never().expect("a change is there").unwrap().unwrap();
+                let change = watch
+                    .next()
+                    .now_or_never()
+                    .expect("a change is there")
+                    .unwrap()
+                    .unwrap();
                 assert_eq!((&change.entry.key, change.entry.revision), (key, *revision));
                 assert_eq!(change.is_delete(), content.is_none());
                 if let Some(content) = content {
@@ -177,16 +211,27 @@ async fn write_wrongly(store: &Arc<dyn Store>, model: &Model, key: Key) {
 
 async fn list(store: &Arc<dyn Store>, model: &Model, range: Range, back: u8, limit: usize) {
     let at = model.revision_back(back);
-    let state = &model.states.iter().find(|(revision, _)| *revision == at).expect("it came from there").1;
+    let state = &model
+        .states
+        .iter()
+        .find(|(revision, _)| *revision == at)
+        .expect("it came from there")
+        .1;
     let expected: Vec<_> = state.iter().filter(|(key, _)| range.contains(key)).collect();
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let page = Page { limit: NonZeroUsize::new(limit), after: after.take(), at: Some(at) };
+        let page = Page {
+            limit: NonZeroUsize::new(limit),
+            after: after.take(),
+            at: Some(at),
+        };
         let listing = store.list(&range, page).await.unwrap();
         assert_eq!(listing.revision, at);
         seen.extend(listing.entries.iter().map(|entry| {
-            let content = entry.object.value(entry.revision)["content"].as_i64().expect("a number");
+            let content = entry.object.value(entry.revision)["content"]
+                .as_i64()
+                .expect("a number");
             (entry.key.clone(), (entry.revision, content))
         }));
         assert_eq!(listing.remaining, expected.len() - seen.len());

@@ -46,11 +46,21 @@ async fn writes_ask_for_the_revision_they_replace(store: Arc<dyn Store>) {
 
     let second = store.update(&key, first.revision, object("x", 2)).await.unwrap();
     assert!(second.revision > first.revision);
-    let conflict = StoreError::Conflict { expected: first.revision, current: second.clone() };
-    assert_eq!(store.update(&key, first.revision, object("x", 3)).await, Err(conflict.clone()));
+    let conflict = StoreError::Conflict {
+        expected: first.revision,
+        current: second.clone(),
+    };
+    assert_eq!(
+        store.update(&key, first.revision, object("x", 3)).await,
+        Err(conflict.clone())
+    );
     assert_eq!(store.delete(&key, first.revision).await, Err(conflict));
     assert_eq!(store.get(&key).await.unwrap(), Some(second.clone()));
-    assert_eq!(store.revision().await.unwrap(), second.revision, "refused writes use no revision");
+    assert_eq!(
+        store.revision().await.unwrap(),
+        second.revision,
+        "refused writes use no revision"
+    );
 
     let gone = store.delete(&key, second.revision).await.unwrap();
     assert!(gone.revision > second.revision);
@@ -67,14 +77,23 @@ async fn pages_show_one_revision_while_writers_go_on(store: Arc<dyn Store>) {
         revisions.push(store.create(pod("n", name), object(name, 0)).await.unwrap().revision);
     }
     let range = Range::all("pods");
-    let page = Page { limit: NonZeroUsize::new(2), ..Page::default() };
+    let page = Page {
+        limit: NonZeroUsize::new(2),
+        ..Page::default()
+    };
     let first = store.list(&range, page.clone()).await.unwrap();
     assert_eq!(first.revision, revisions[4]);
     assert_eq!((first.entries.len(), first.remaining, first.more()), (2, 3, true));
 
     // Between the pages: one changed twice, one removed, one removed and made again, two new ones.
-    let changed = store.update(&pod("n", "c"), revisions[2], object("c", 1)).await.unwrap();
-    store.update(&pod("n", "c"), changed.revision, object("c", 2)).await.unwrap();
+    let changed = store
+        .update(&pod("n", "c"), revisions[2], object("c", 1))
+        .await
+        .unwrap();
+    store
+        .update(&pod("n", "c"), changed.revision, object("c", 2))
+        .await
+        .unwrap();
     store.delete(&pod("n", "d"), revisions[3]).await.unwrap();
     store.delete(&pod("n", "e"), revisions[4]).await.unwrap();
     store.create(pod("n", "e"), object("e", 1)).await.unwrap();
@@ -82,12 +101,23 @@ async fn pages_show_one_revision_while_writers_go_on(store: Arc<dyn Store>) {
     store.create(pod("z", "a"), object("a", 1)).await.unwrap();
 
     let after = first.entries.last().map(|entry| entry.key.clone());
-    let next = Page { after, at: Some(first.revision), ..page };
+    let next = Page {
+        after,
+        at: Some(first.revision),
+        ..page
+    };
     let second = store.list(&range, next.clone()).await.unwrap();
-    let seen: Vec<_> = second.entries.iter().map(|e| (e.key.name.to_string(), e.revision)).collect();
+    let seen: Vec<_> = second
+        .entries
+        .iter()
+        .map(|e| (e.key.name.to_string(), e.revision))
+        .collect();
     assert_eq!(seen, [("c".to_owned(), revisions[2]), ("d".to_owned(), revisions[3])]);
     assert_eq!(second.remaining, 1);
-    let third = Page { after: second.entries.last().map(|entry| entry.key.clone()), ..next };
+    let third = Page {
+        after: second.entries.last().map(|entry| entry.key.clone()),
+        ..next
+    };
     let third = store.list(&range, third).await.unwrap();
     assert_eq!(third.entries[0].revision, revisions[4]);
     assert_eq!(third.entries[0].object.value(Revision(0))["content"], 0);
@@ -95,25 +125,64 @@ async fn pages_show_one_revision_while_writers_go_on(store: Arc<dyn Store>) {
 
     let now = store.list(&range, Page::default()).await.unwrap();
     let seen: Vec<_> = now.entries.iter().map(|e| e.key.to_string()).collect();
-    assert_eq!(seen, ["pods/n/a", "pods/n/b", "pods/n/bb", "pods/n/c", "pods/n/e", "pods/z/a"]);
+    assert_eq!(
+        seen,
+        ["pods/n/a", "pods/n/b", "pods/n/bb", "pods/n/c", "pods/n/e", "pods/z/a"]
+    );
 }
 
 async fn namespaces_that_share_a_prefix_stay_apart(store: Arc<dyn Store>) {
     for namespace in ["a", "a-b", "a.b", "ab"] {
         store.create(pod(namespace, "x"), object("x", 0)).await.unwrap();
     }
-    store.create(Key::new("pods.x", Some("a"), "x"), object("x", 0)).await.unwrap();
-    store.create(Key::new("nodes", None, "x"), object("x", 0)).await.unwrap();
+    store
+        .create(Key::new("pods.x", Some("a"), "x"), object("x", 0))
+        .await
+        .unwrap();
+    store
+        .create(Key::new("nodes", None, "x"), object("x", 0))
+        .await
+        .unwrap();
     for namespace in ["a", "a-b", "a.b", "ab"] {
-        let listed = store.list(&Range::namespaced("pods", namespace), Page::default()).await.unwrap();
+        let listed = store
+            .list(&Range::namespaced("pods", namespace), Page::default())
+            .await
+            .unwrap();
         let keys: Vec<_> = listed.entries.into_iter().map(|entry| entry.key).collect();
         assert_eq!(keys, [pod(namespace, "x")]);
     }
-    assert_eq!(store.list(&Range::all("pods"), Page::default()).await.unwrap().entries.len(), 4);
-    assert_eq!(store.list(&Range::all("nodes"), Page::default()).await.unwrap().entries.len(), 1);
-    let one = store.list(&Range::one(&pod("a-b", "x")), Page::default()).await.unwrap();
+    assert_eq!(
+        store
+            .list(&Range::all("pods"), Page::default())
+            .await
+            .unwrap()
+            .entries
+            .len(),
+        4
+    );
+    assert_eq!(
+        store
+            .list(&Range::all("nodes"), Page::default())
+            .await
+            .unwrap()
+            .entries
+            .len(),
+        1
+    );
+    let one = store
+        .list(&Range::one(&pod("a-b", "x")), Page::default())
+        .await
+        .unwrap();
     assert_eq!(one.entries.len(), 1);
-    assert_eq!(store.list(&Range::all("pod"), Page::default()).await.unwrap().entries.len(), 0);
+    assert_eq!(
+        store
+            .list(&Range::all("pod"), Page::default())
+            .await
+            .unwrap()
+            .entries
+            .len(),
+        0
+    );
 }
 
 async fn watch_tells_every_change_of_its_range_once_and_in_order(store: Arc<dyn Store>) {
@@ -121,8 +190,14 @@ async fn watch_tells_every_change_of_its_range_once_and_in_order(store: Arc<dyn 
     let mut early = store.watch(&Range::namespaced("pods", "a"), start).await.unwrap();
     let created = store.create(pod("a", "x"), object("x", 0)).await.unwrap();
     store.create(pod("b", "x"), object("x", 0)).await.unwrap();
-    store.create(Key::new("nodes", None, "x"), object("x", 0)).await.unwrap();
-    let updated = store.update(&created.key, created.revision, object("x", 1)).await.unwrap();
+    store
+        .create(Key::new("nodes", None, "x"), object("x", 0))
+        .await
+        .unwrap();
+    let updated = store
+        .update(&created.key, created.revision, object("x", 1))
+        .await
+        .unwrap();
     let deleted = store.delete(&created.key, updated.revision).await.unwrap();
 
     let mut late = store.watch(&Range::namespaced("pods", "a"), start).await.unwrap();
@@ -135,7 +210,10 @@ async fn watch_tells_every_change_of_its_range_once_and_in_order(store: Arc<dyn 
         let delete = watch.next().await.unwrap().unwrap();
         assert!(delete.is_delete());
         assert_eq!((delete.previous(), &delete.entry), (Some(&updated.object), &deleted));
-        assert!(watch.next().now_or_never().is_none(), "nothing more, and the stream stays open");
+        assert!(
+            watch.next().now_or_never().is_none(),
+            "nothing more, and the stream stays open"
+        );
     }
     let mut resumed = store.watch(&Range::all("pods"), updated.revision).await.unwrap();
     assert_eq!(resumed.next().await.unwrap().unwrap().entry, deleted);
@@ -146,7 +224,10 @@ async fn watch_waits_and_wakes(store: Arc<dyn Store>) {
     let mut watch = store.watch(&Range::all("pods"), start).await.unwrap();
     let (changes, entry) = tokio::join!(watch.next(), async {
         tokio::task::yield_now().await;
-        store.create(Key::new("nodes", None, "x"), object("x", 0)).await.unwrap();
+        store
+            .create(Key::new("nodes", None, "x"), object("x", 0))
+            .await
+            .unwrap();
         tokio::task::yield_now().await;
         store.create(pod("a", "x"), object("x", 0)).await.unwrap()
     });
@@ -158,6 +239,9 @@ async fn revisions_ahead_of_the_store_are_refused(store: Arc<dyn Store>) {
     let asked = Revision(current.0 + 1);
     let ahead = StoreError::Ahead { asked, current };
     assert_eq!(store.watch(&Range::all("pods"), asked).await.err(), Some(ahead.clone()));
-    let page = Page { at: Some(asked), ..Page::default() };
+    let page = Page {
+        at: Some(asked),
+        ..Page::default()
+    };
     assert_eq!(store.list(&Range::all("pods"), page).await.err(), Some(ahead));
 }
