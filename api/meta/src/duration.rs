@@ -184,7 +184,7 @@ impl JsonSchema for GoDuration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string"})
+        json_schema!({"type": "string", "format": "duration"})
     }
 }
 

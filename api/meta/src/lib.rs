@@ -13,6 +13,7 @@ mod string_enum;
 
 pub mod annotations;
 pub mod conditions;
+pub mod crd;
 pub mod finalizers;
 pub mod labels;
 pub mod names;

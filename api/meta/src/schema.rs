@@ -48,28 +48,35 @@ const KIND_HELP: &str = "What this object is, in CamelCase.";
 
 /// The structural schema of any type, as it stands below a kind.
 pub fn of<T: JsonSchema>() -> Value {
-    let mut settings = SchemaSettings::draft07();
-    settings.inline_subschemas = true;
+    let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    restructure(&mut schema);
+    let definitions = schema
+        .as_object_mut()
+        .and_then(|map| map.remove("$defs"))
+        .unwrap_or_default();
+    restructure(&mut schema, &definitions);
     schema
 }
 
 /// Rewrites one schema node and all below it.
-fn restructure(node: &mut Value) {
+fn restructure(node: &mut Value, definitions: &Value) {
     if node == &Value::Bool(true) {
         *node = json!({"x-kubernetes-preserve-unknown-fields": true});
     }
     let Some(map) = node.as_object_mut() else { return };
-    for gone in ["$schema", "title", "default", "examples", "definitions"] {
+    drop_null(map);
+    while let Some(Value::String(reference)) = map.remove("$ref") {
+        resolve(map, &reference, definitions);
+        drop_null(map);
+    }
+    for gone in ["$schema", "title", "default", "examples"] {
         map.remove(gone);
     }
-    drop_null(map);
     restructure_scalar(map);
     for key in ["properties", "patternProperties"] {
         if let Some(children) = map.get_mut(key).and_then(Value::as_object_mut) {
-            children.values_mut().for_each(restructure);
+            children.values_mut().for_each(|child| restructure(child, definitions));
         }
     }
     if map.get("additionalProperties").is_some_and(Value::is_boolean) {
@@ -77,13 +84,34 @@ fn restructure(node: &mut Value) {
     }
     for key in ["items", "additionalProperties", "not"] {
         if let Some(child) = map.get_mut(key) {
-            restructure(child);
+            restructure(child, definitions);
         }
+    }
+    if map.contains_key("x-kubernetes-int-or-string") {
+        return;
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         if let Some(children) = map.get_mut(key).and_then(Value::as_array_mut) {
-            children.iter_mut().for_each(restructure);
+            children.iter_mut().for_each(|child| restructure(child, definitions));
         }
+    }
+}
+
+/// Writes a referenced definition into the node; what the node says itself (its description) stays.
+fn resolve(map: &mut Map<String, Value>, reference: &str, definitions: &Value) {
+    let name = reference.trim_start_matches("#/$defs/");
+    let own;
+    let definition = if name.ends_with(".ObjectMeta") {
+        own = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        &own
+    } else if name.ends_with(".Quantity") {
+        own = json!({"x-kubernetes-int-or-string": true, "pattern": QUANTITY_PATTERN});
+        &own
+    } else {
+        &definitions[name]
+    };
+    for (key, value) in definition.as_object().into_iter().flatten() {
+        map.entry(key.as_str()).or_insert_with(|| value.clone());
     }
 }
 
@@ -127,12 +155,60 @@ fn restructure_scalar(map: &mut Map<String, Value>) {
     };
     if map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
         map.remove("type");
+        map.remove("format");
         map.insert("anyOf".into(), json!([{"type": "integer"}, {"type": "string"}]));
-        let description = map.get("description").and_then(Value::as_str).unwrap_or_default();
-        if description.starts_with("Quantity is a fixed-point") {
-            map.remove("description");
-            map.insert("pattern".into(), json!(QUANTITY_PATTERN));
-        }
+    }
+}
+
+/// A value that has every field of a structural schema, for tests that read and write whole objects.
+pub fn full_sample(schema: &Value) -> Value {
+    if schema.get("x-kubernetes-preserve-unknown-fields").is_some() {
+        return json!({"b": 9_007_199_254_740_993_u64, "a": [1.5, "x"]});
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        return properties
+            .iter()
+            .map(|(name, child)| (name.clone(), full_sample(child)))
+            .collect();
+    }
+    if let Some(child) = schema.get("additionalProperties") {
+        return json!({"key": full_sample(child)});
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => json!([full_sample(&schema["items"])]),
+        Some("boolean") => json!(true),
+        Some("integer") => json!(7),
+        Some("number") => json!(0.5),
+        Some("object") => json!({}),
+        Some(_) => match schema.get("format").and_then(Value::as_str) {
+            Some("date-time") => json!("2026-11-21T08:15:00Z"),
+            Some("byte") => json!("b3Jhbmdl"),
+            Some("duration") => json!("3m0s"),
+            _ => json!("text"),
+        },
+        None => json!("25%"),
+    }
+}
+
+/// Reads [`full_sample`] of a kind as the kind, writes it again and compares: for tests.
+///
+/// # Errors
+/// Says which kind does not come back as it was.
+pub fn round_trip<K>() -> Result<(), String>
+where
+    K: crate::Kind + JsonSchema + serde::Serialize + serde::de::DeserializeOwned,
+{
+    let mut sample = full_sample(&structural::<K>());
+    sample["apiVersion"] = K::API_VERSION.into();
+    sample["kind"] = K::KIND.into();
+    sample["metadata"] = json!({"name": "sample", "labels": {"a": "b"}});
+    let text = sample.to_string();
+    let object: K = serde_json::from_str(&text).map_err(|error| format!("{} does not read: {error}", K::KIND))?;
+    let written = serde_json::to_value(&object).map_err(|error| format!("{} does not write: {error}", K::KIND))?;
+    if written == sample {
+        Ok(())
+    } else {
+        Err(format!("{} read {sample}\nwrote {written}", K::KIND))
     }
 }
 
@@ -195,9 +271,10 @@ mod tests {
         );
         assert_eq!(field("values"), &json!({"x-kubernetes-preserve-unknown-fields": true}));
         assert_eq!(field("size")["description"], "How big.");
+        assert_eq!(field("size")["pattern"], QUANTITY_PATTERN);
         assert_eq!(field("limits")["additionalProperties"]["pattern"], QUANTITY_PATTERN);
         assert_eq!(field("permissions")["format"], "int64");
-        assert_eq!(field("timeout"), &json!({"type": "string"}));
+        assert_eq!(field("timeout"), &json!({"type": "string", "format": "duration"}));
         assert_eq!(field("when")["format"], "date-time");
         assert_eq!(field("conditions")["x-kubernetes-list-map-keys"], json!(["type"]));
         assert_eq!(field("conditions")["type"], "array");

@@ -1,0 +1,76 @@
+//! Buckets for backups (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_backupbucket.go).
+//! It only describes; providers act on it and answer in the status.
+
+use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ExtensionClass;
+
+/// A bucket in an object store. Cluster-scoped.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct BackupBucket {
+    /// Kubernetes' metadata.
+    pub metadata: ObjectMeta,
+    /// What is wanted.
+    pub spec: BackupBucketSpec,
+    /// What is known.
+    pub status: Option<BackupBucketStatus>,
+}
+
+kind!(BackupBucket, "extensions.gardener.cloud", "v1alpha1", "backupbuckets", Cluster, { metadata, spec } optional { status });
+
+/// What the bucket shall be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct BackupBucketSpec {
+    /// Type.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// For whom the object is reconciled; nothing means a shoot. Immutable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<ExtensionClass>,
+    /// Configuration for the provider, opaque.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_config: Option<RawJson>,
+    /// Region.
+    pub region: String,
+    /// Secret with the credentials.
+    pub secret_ref: SecretReference,
+}
+
+/// What the extension reports about the bucket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct BackupBucketStatus {
+    /// What the provider reports, opaque.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_status: Option<RawJson>,
+    /// What is known about it.
+    #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// What went wrong last; empty after success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastError>,
+    /// What was done last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_operation: Option<LastOperation>,
+    /// The generation that the status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What the extension needs to take over on another seed, opaque.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<RawJson>,
+    /// Resources.
+    #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<NamedResourceReference>,
+    /// Secret with credentials that the extension made, to be used instead of those given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generated_secret_ref: Option<SecretReference>,
+}
