@@ -1,5 +1,7 @@
 //! Every body of the store passes the same suite.
 
+#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
+
 mod bounds;
 mod model;
 mod suite;
