@@ -5,8 +5,8 @@ use std::fmt;
 
 use base_clock::Entropy;
 use p256::SecretKey;
-use p256::ecdsa::signature::Signer;
-use p256::ecdsa::{DerSignature, SigningKey};
+use p256::ecdsa::signature::{Signer, Verifier};
+use p256::ecdsa::{DerSignature, Signature, SigningKey, VerifyingKey};
 use p256::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, LineEnding};
 use sha2::{Digest, Sha256};
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
@@ -68,6 +68,12 @@ impl PrivateKey {
         let signature: DerSignature = SigningKey::from(&self.0).sign(message);
         signature.as_bytes().to_vec()
     }
+
+    /// Signs as JSON Web Signatures of algorithm ES256 want it: 64 bytes, deterministic nonce.
+    pub fn sign_es256(&self, message: &[u8]) -> Vec<u8> {
+        let signature: Signature = SigningKey::from(&self.0).sign(message);
+        signature.to_bytes().to_vec()
+    }
 }
 
 /// The public half of a key.
@@ -96,6 +102,29 @@ impl PublicKey {
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(der.as_bytes()))
     }
 
+    /// Whether `signature` is the ES256 signature of `message` by this key.
+    pub fn verifies_es256(&self, message: &[u8], signature: &[u8]) -> bool {
+        let Ok(signature) = Signature::from_slice(signature) else { return false };
+        VerifyingKey::from(&self.0).verify(message, &signature).is_ok()
+    }
+
+    /// All `PUBLIC KEY` blocks of a text; private keys count by their public half, as kube-apiserver reads the files
+    /// of `--service-account-key-file`.
+    ///
+    /// # Errors
+    /// [`SecretError::KeyKind`] when there is none or one is not ECDSA P-256.
+    pub fn all_from_pem(text: &str) -> Result<Vec<Self>, SecretError> {
+        let mut keys = Vec::new();
+        for block in text.split_inclusive("-----END").collect::<Vec<_>>().windows(2) {
+            let Some(start) = block[0].find("-----BEGIN") else { continue };
+            let end = block[1].find("KEY-----").ok_or(SecretError::KeyKind)?;
+            let pem = format!("{}{}KEY-----\n", &block[0][start..], &block[1][..end]);
+            let private = || PrivateKey::from_pem(&pem).map(|key| key.public());
+            keys.push(Self::from_pem(&pem).or_else(|_| private())?);
+        }
+        if keys.is_empty() { Err(SecretError::KeyKind) } else { Ok(keys) }
+    }
+
     pub(crate) fn info(&self) -> SubjectPublicKeyInfoOwned {
         SubjectPublicKeyInfoOwned::from_key(self.0).expect("a valid P-256 key always encodes")
     }
@@ -113,6 +142,17 @@ mod tests {
         assert_eq!(PrivateKey::from_pem(first.to_pem().expose()).expect("own PEM"), first);
         assert_eq!(PublicKey::from_pem(&first.public().to_pem()).expect("own PEM"), first.public());
         assert!(!format!("{first:?}").contains("SecretKey"));
+    }
+
+    #[test]
+    fn a_bundle_of_keys_reads_in_order_and_each_verifies_only_its_own_signatures() {
+        let entropy = Entropy::seeded(1);
+        let (first, second) = (PrivateKey::generate(&entropy), PrivateKey::generate(&entropy));
+        let bundle = format!("# newest\n{}{}", first.public().to_pem(), second.to_pem().expose());
+        assert_eq!(PublicKey::all_from_pem(&bundle).expect("keys"), [first.public(), second.public()]);
+        let signature = first.sign_es256(b"x");
+        assert!(first.public().verifies_es256(b"x", &signature));
+        assert!(!second.public().verifies_es256(b"x", &signature) && !first.public().verifies_es256(b"y", &signature));
     }
 
     #[test]

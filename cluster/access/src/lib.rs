@@ -1,9 +1,23 @@
 //! Who asks, and may they: authentication (client certificates, service account tokens, bootstrap tokens,
 //! anonymous, impersonation) and RBAC with the semantics of kube-apiserver v1.35. Never serves requests, never reads a store:
-//! what it needs to look up it asks for through `Lookup`, and the RBAC objects are told to it as `Change`s.
+//! what it needs to look up it asks for through [`Lookup`], and the RBAC objects are told to it as [`Change`]s.
 
 mod attributes;
+mod authenticate;
+mod certificates;
+mod error;
+mod impersonate;
+mod policy;
+mod rbac;
+mod rules;
+mod token;
 mod user;
 
 pub use attributes::{Attributes, Decision, ResourceTarget, Target, forbidden_message};
+pub use authenticate::{Authenticated, Authenticator, Live, Lookup};
+pub use error::{AuthenticationError, ImpersonationError, TokenFault};
+pub use impersonate::Impersonation;
+pub use policy::{BootstrapPolicy, bootstrap_policy};
+pub use rbac::{Authorizer, Change, RbacIndex};
+pub use token::{BoundObject, IssuedToken, ServiceAccountTokens, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
 pub use user::{PeerCertificates, User, group};

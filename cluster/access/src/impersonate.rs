@@ -1,0 +1,121 @@
+//! Impersonation headers: what they ask for and who the request then is. Never checks whether the user may; the
+//! API server authorises [`Impersonation::requests`] one by one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+use crate::error::ImpersonationError;
+use crate::user::{service_account_groups, split_service_account};
+use crate::{Attributes, ResourceTarget, User, group};
+
+const USER: &str = "impersonate-user";
+const UID: &str = "impersonate-uid";
+const GROUP: &str = "impersonate-group";
+const EXTRA_PREFIX: &str = "impersonate-extra-";
+const AUTHENTICATION_GROUP: &str = "authentication.k8s.io";
+
+/// Somebody else a request wants to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impersonation {
+    user: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Impersonation {
+    /// Reads the headers; `None` when there are none.
+    ///
+    /// # Errors
+    /// [`ImpersonationError`] when they contradict themselves.
+    pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, ImpersonationError> {
+        let mut asked = Self { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
+        for (name, value) in headers {
+            let name = name.as_str();
+            if !name.starts_with("impersonate-") {
+                continue;
+            }
+            let text = value.to_str().map_err(|_| ImpersonationError::NotText(name.to_owned()))?.to_owned();
+            match name {
+                USER => asked.user = text,
+                UID => asked.uid = text,
+                GROUP => asked.groups.push(text),
+                _ => {
+                    if let Some(key) = name.strip_prefix(EXTRA_PREFIX) {
+                        asked.extra.entry(unescape(key)).or_default().push(text);
+                    }
+                }
+            }
+        }
+        if !asked.user.is_empty() {
+            return Ok(Some(asked));
+        }
+        if asked.uid.is_empty() && asked.groups.is_empty() && asked.extra.is_empty() { Ok(None) } else { Err(ImpersonationError::WithoutUser) }
+    }
+
+    /// What the real user must be allowed, one by one (verb `impersonate`).
+    pub fn requests(&self, real: &Arc<User>) -> Vec<Attributes> {
+        let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
+            let target = ResourceTarget {
+                group: group.to_owned(),
+                version: if group.is_empty() { String::new() } else { "v1".to_owned() },
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            };
+            Attributes::resource(real, "impersonate", target)
+        };
+        let mut all = vec![match split_service_account(&self.user) {
+            Some((namespace, name)) => ask("", "serviceaccounts", "", namespace, name),
+            None => ask("", "users", "", "", &self.user),
+        }];
+        all.extend(self.groups.iter().map(|group| ask("", "groups", "", "", group)));
+        for (key, values) in &self.extra {
+            all.extend(values.iter().map(|value| ask(AUTHENTICATION_GROUP, "userextras", key, "", value)));
+        }
+        if !self.uid.is_empty() {
+            all.push(ask(AUTHENTICATION_GROUP, "uids", "", "", &self.uid));
+        }
+        all
+    }
+
+    /// Who the request is from then on (groups as
+    /// kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonation.go).
+    pub fn user(&self) -> User {
+        let mut groups = self.groups.clone();
+        if groups.is_empty()
+            && let Some((namespace, _)) = split_service_account(&self.user)
+        {
+            groups = service_account_groups(namespace);
+        }
+        let general = if self.user == group::ANONYMOUS_USER { group::UNAUTHENTICATED } else { group::AUTHENTICATED };
+        if !groups.iter().any(|own| own == group::AUTHENTICATED || own == group::UNAUTHENTICATED) {
+            groups.push(general.to_owned());
+        }
+        User { name: self.user.clone(), uid: self.uid.clone(), groups, extra: self.extra.clone() }
+    }
+}
+
+/// Header names carry extra keys percent-encoded.
+fn unescape(key: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = key.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let code = code.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match code {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,226 @@
+//! Service account tokens: JSON Web Tokens signed with ES256, claims as kube-apiserver's
+//! (kubernetes/kubernetes v1.35 pkg/serviceaccount/claims.go). Other algorithms are never accepted, whatever the
+//! token's header says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base_clock::{Clock, Entropy};
+use base_secrets::{PrivateKey, PublicKey, SecretText};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TokenFault;
+
+/// Shortest life of a token, as TokenRequest's validation (kubernetes/kubernetes v1.35 pkg/apis/authentication/validation).
+pub const TOKEN_VALIDITY_MIN: Duration = Duration::from_secs(10 * 60);
+
+/// Longest life of a token that can be asked for (the same place: 2^32 seconds).
+pub const TOKEN_VALIDITY_MAX: Duration = Duration::from_secs(1 << 32);
+
+/// Longer tokens are not even parsed: a service account token is below 2 KiB.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// A token to be issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenSpec {
+    /// Namespace of the service account.
+    pub namespace: String,
+    /// Name of the service account.
+    pub name: String,
+    /// UID of the service account.
+    pub uid: String,
+    /// Who may accept the token; empty means the API server itself.
+    pub audiences: Vec<String>,
+    /// How long it is valid.
+    pub validity: Duration,
+    /// Object with which the token dies.
+    pub bound: Option<BoundObject>,
+    /// Node of the pod it is bound to: name and UID.
+    pub node: Option<(String, String)>,
+}
+
+/// The object a token dies with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundObject {
+    /// `Pod`, `Secret` or `Node`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// An issued token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuedToken {
+    /// The token.
+    pub token: SecretText,
+    /// Until when it is valid.
+    pub expires: Timestamp,
+}
+
+/// Issues and verifies the tokens of one API server.
+pub struct ServiceAccountTokens {
+    issuer: String,
+    audiences: Vec<String>,
+    signer: Option<PrivateKey>,
+    verifiers: BTreeMap<String, PublicKey>,
+    clock: Clock,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    pub(crate) aud: Vec<String>,
+    pub(crate) exp: i64,
+    pub(crate) iat: i64,
+    pub(crate) iss: String,
+    pub(crate) jti: String,
+    #[serde(rename = "kubernetes.io")]
+    pub(crate) private: PrivateClaims,
+    pub(crate) nbf: i64,
+    pub(crate) sub: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PrivateClaims {
+    pub(crate) namespace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pod: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<Reference>,
+    pub(crate) serviceaccount: Reference,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reference {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    alg: String,
+    #[serde(default)]
+    kid: String,
+}
+
+impl ServiceAccountTokens {
+    /// `issuer` is the `iss` of tokens, `audiences` those the API server accepts for itself. `signer` may be absent:
+    /// then tokens are verified but none issued. Trusted keys are `verifiers` and the signer's own.
+    pub fn new(issuer: String, audiences: Vec<String>, signer: Option<PrivateKey>, verifiers: Vec<PublicKey>, clock: Clock) -> Self {
+        let own = signer.as_ref().map(PrivateKey::public);
+        let verifiers = verifiers.into_iter().chain(own).map(|key| (key.key_id(), key)).collect();
+        let audiences = if audiences.is_empty() { vec![issuer.clone()] } else { audiences };
+        Self { issuer, audiences, signer, verifiers, clock }
+    }
+
+    /// Audiences the API server accepts for itself.
+    pub fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    /// The `iss` of issued tokens.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Issues a token; `None` when there is no key to sign with.
+    pub fn issue(&self, spec: &TokenSpec, entropy: &Entropy) -> Option<IssuedToken> {
+        let signer = self.signer.as_ref()?;
+        let now = self.clock.now().as_second();
+        let validity = i64::try_from(spec.validity.as_secs()).unwrap_or(i64::MAX);
+        let exp = now.saturating_add(validity);
+        let bound = |kind: &str| {
+            let bound = spec.bound.as_ref().filter(|bound| bound.kind == kind);
+            bound.map(|bound| Reference { name: bound.name.clone(), uid: bound.uid.clone() })
+        };
+        let node = spec.node.clone().map(|(name, uid)| Reference { name, uid });
+        let claims = Claims {
+            aud: if spec.audiences.is_empty() { self.audiences.clone() } else { spec.audiences.clone() },
+            exp,
+            iat: now,
+            iss: self.issuer.clone(),
+            jti: entropy.uid(),
+            private: PrivateClaims {
+                namespace: spec.namespace.clone(),
+                node: bound("Node").or(node),
+                pod: bound("Pod"),
+                secret: bound("Secret"),
+                serviceaccount: Reference { name: spec.name.clone(), uid: spec.uid.clone() },
+            },
+            nbf: now,
+            sub: format!("{}{}:{}", crate::group::SERVICE_ACCOUNT_PREFIX, spec.namespace, spec.name),
+        };
+        let header = Header { alg: "ES256".to_owned(), kid: signer.public().key_id() };
+        let signed = format!("{}.{}", encode(&header), encode(&claims));
+        let signature = URL_SAFE_NO_PAD.encode(signer.sign_es256(signed.as_bytes()));
+        let expires = Timestamp::from_second(exp).unwrap_or(Timestamp::MAX);
+        Some(IssuedToken { token: SecretText::new(format!("{signed}.{signature}")), expires })
+    }
+
+    /// Whether the text claims to be a token of this issuer. Says nothing about its signature.
+    pub(crate) fn recognises(&self, token: &str) -> bool {
+        parts(token).and_then(|(_, claims, _)| decode::<Claims>(claims)).is_some_and(|claims| claims.iss == self.issuer)
+    }
+
+    /// Verifies signature, time and audience. `audiences` are the acceptable ones; empty means the API server's own.
+    /// Returns the claims and the audiences both sides know. Whether the accounts still exist is the caller's part.
+    pub(crate) fn verify(&self, token: &str, audiences: &[String]) -> Result<(Claims, Vec<String>), TokenFault> {
+        let (header, claims, signature) = parts(token).ok_or(TokenFault::Form)?;
+        let signed = token.rsplit_once('.').map(|(signed, _)| signed).ok_or(TokenFault::Form)?;
+        let header: Header = decode(header).ok_or(TokenFault::Form)?;
+        if header.alg != "ES256" {
+            return Err(TokenFault::Signature);
+        }
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Form)?;
+        let by = |key: &PublicKey| key.verifies_es256(signed.as_bytes(), &signature);
+        let good = match self.verifiers.get(&header.kid) {
+            Some(key) => by(key),
+            None => header.kid.is_empty() && self.verifiers.values().any(by),
+        };
+        if !good {
+            return Err(TokenFault::Signature);
+        }
+        let claims: Claims = decode(claims).ok_or(TokenFault::Form)?;
+        let now = self.clock.now().as_second();
+        let expected = format!("{}{}:{}", crate::group::SERVICE_ACCOUNT_PREFIX, claims.private.namespace, claims.private.serviceaccount.name);
+        if claims.iss != self.issuer || claims.sub != expected {
+            return Err(TokenFault::Form);
+        }
+        if now >= claims.exp {
+            return Err(TokenFault::Expired);
+        }
+        if now < claims.nbf {
+            return Err(TokenFault::NotYet);
+        }
+        let wanted = if audiences.is_empty() { &self.audiences } else { audiences };
+        let common: Vec<String> = claims.aud.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+        if common.is_empty() {
+            return Err(TokenFault::Audience(claims.aud));
+        }
+        Ok((claims, common))
+    }
+}
+
+fn parts(token: &str) -> Option<(&str, &str, &str)> {
+    if token.len() > TOKEN_BYTES_MAX {
+        return None;
+    }
+    let (header, rest) = token.split_once('.')?;
+    let (claims, signature) = rest.split_once('.')?;
+    (!signature.contains('.')).then_some((header, claims, signature))
+}
+
+fn encode(value: &impl Serialize) -> String {
+    let text = serde_json::to_vec(value).expect("structs of text and numbers always serialise");
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+fn decode<T: for<'a> Deserialize<'a>>(part: &str) -> Option<T> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}

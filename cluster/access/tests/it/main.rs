@@ -1,0 +1,4 @@
+//! Authentication and RBAC through the public API.
+
+mod authentication;
+mod rbac;
