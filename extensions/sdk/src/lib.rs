@@ -1,1 +1,19 @@
-//! To be written.
+//! What an extension is written with: an actuator per kind, and everything around it: which objects concern it,
+//! which operation is asked for, annotations, finalizers, status, retries, heartbeat (contract of
+//! gardener/gardener v1.150 docs/extensions and extensions/pkg). It knows no provider.
+
+mod actuator;
+mod cluster;
+mod codes;
+mod extension;
+mod kinds;
+mod operation;
+mod reconcile;
+mod status;
+
+pub use actuator::{Actuator, Context, Observer, Outcome};
+pub use cluster::ClusterView;
+pub use codes::{CodeTable, InvalidTable};
+pub use extension::{Extension, HEARTBEAT_LEASE, HEARTBEAT_PERIOD, Registration};
+pub use kinds::{ActuatedKind, CommonStatus, InfrastructureOwn, OperatingSystemConfigOwn, WorkerOwn};
+pub use operation::Operation;

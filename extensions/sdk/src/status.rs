@@ -1,0 +1,136 @@
+//! How the common status moves. Pure functions, and one writer that keeps what others wrote.
+
+use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
+use base_client::patch_status_if_changed;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+
+use crate::actuator::Outcome;
+use crate::kinds::ActuatedKind;
+use crate::operation::Operation;
+
+/// Progress when work has begun, in percent (upstream's value).
+const PROGRESS_BEGUN: i32 = 1;
+/// Progress shown when it failed (upstream's value).
+const PROGRESS_FAILED: i32 = 50;
+/// How often a status is written anew on a fresh copy when others keep writing it.
+const ATTEMPTS_MAX: usize = 5;
+
+/// Writes what `edit` changes in the status of `object`; on a conflict on a fresh copy again.
+pub(crate) async fn edit_status<K: ActuatedKind>(
+    api: &Api<K>,
+    object: &K,
+    edit: impl Fn(&mut K) + Send,
+) -> Result<K, Fault> {
+    let mut before = object.clone();
+    let mut attempt = 1;
+    loop {
+        let mut after = before.clone();
+        edit(&mut after);
+        match patch_status_if_changed(api, &before, &after).await {
+            Ok(written) => return Ok(written.unwrap_or(before)),
+            Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => attempt += 1,
+            Err(fault) => return Err(fault),
+        }
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        before = match base_client::get(api, name).await? {
+            Some(fresh) if fresh.meta().uid == object.meta().uid => fresh,
+            _ => return Err(Fault::transient(format!("{} {name} was deleted meanwhile", K::kind(&())))),
+        };
+    }
+}
+
+fn last_operation(operation: Operation, state: LastOperationState, progress: i32, text: String, now: Timestamp) -> LastOperation {
+    LastOperation { description: text, last_update_time: Time(now), progress, state, type_: operation.type_() }
+}
+
+/// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
+pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: Timestamp) {
+    let text = format!("{} the {}", operation.under_way(), K::NOUN);
+    let status = object.common_status();
+    *status.last_operation = Some(last_operation(operation, LastOperationState::Processing, PROGRESS_BEGUN, text, now));
+}
+
+/// Work has failed with `fault`.
+pub(crate) fn fail<K: ActuatedKind>(object: &mut K, operation: Operation, generation: i64, fault: &Fault, now: Timestamp) {
+    let text = format!("Error {} {}: {}", operation.under_way().to_lowercase(), K::NOUN, fault.chain());
+    let status = object.common_status();
+    *status.last_error = Some(LastError {
+        description: text.clone(),
+        task_id: None,
+        codes: fault.codes.clone(),
+        last_update_time: Some(Time(now)),
+    });
+    *status.last_operation = Some(last_operation(operation, LastOperationState::Error, PROGRESS_FAILED, text, now));
+    *status.observed_generation = Some(generation);
+}
+
+/// Work has succeeded.
+pub(crate) fn succeed<K: ActuatedKind>(object: &mut K, operation: Operation, generation: i64, now: Timestamp) {
+    let text = format!("Successfully {} {}", operation.done(), K::NOUN);
+    let status = object.common_status();
+    *status.last_error = None;
+    *status.last_operation = Some(last_operation(operation, LastOperationState::Succeeded, 100, text, now));
+    *status.observed_generation = Some(generation);
+}
+
+/// Writes what an actuator has to say.
+pub(crate) fn put_outcome<K: ActuatedKind>(object: &mut K, outcome: &Outcome<K>) {
+    let Outcome { provider_status, state, resources, conditions, own } = outcome.clone();
+    let status = object.common_status();
+    *status.provider_status = provider_status;
+    *status.state = state;
+    *status.resources = resources;
+    for condition in conditions {
+        condition.put_into(status.conditions);
+    }
+    object.set_own(own);
+}
+
+/// Writes the state that a migration leaves behind; without one, what is there stays.
+pub(crate) fn put_state<K: ActuatedKind>(object: &mut K, state: Option<&RawJson>) {
+    if let Some(state) = state {
+        *object.common_status().state = Some(state.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_extensions::Infrastructure;
+    use api_meta::ErrorCode;
+
+    use super::*;
+    use crate::kinds::InfrastructureOwn;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn an_error_stays_until_an_attempt_succeeds_and_raw_status_keeps_its_bytes() {
+        let mut object = Infrastructure::default();
+        let fault = Fault::quota("no more cores").code(ErrorCode::InfraQuotaExceeded);
+        fail(&mut object, Operation::Create, 3, &fault, at(1));
+        begin(&mut object, Operation::Create, at(2));
+        let status = object.common_status();
+        assert_eq!(status.last_error.as_ref().unwrap().codes, [ErrorCode::InfraQuotaExceeded]);
+        assert_eq!(*status.observed_generation, Some(3));
+        assert_eq!(status.last_operation.as_ref().unwrap().progress, 1);
+
+        let raw = r#"{"z": 9007199254740993, "a":"\u00e9"}"#;
+        let outcome = Outcome::<Infrastructure> {
+            provider_status: Some(RawJson::parse(raw).unwrap()),
+            own: InfrastructureOwn { nodes_cidr: Some("10.0.0.0/16".into()), ..Default::default() },
+            ..Default::default()
+        };
+        put_outcome(&mut object, &outcome);
+        succeed(&mut object, Operation::Create, 4, at(3));
+        let status = object.common_status();
+        assert_eq!(*status.last_error, None);
+        assert_eq!(*status.observed_generation, Some(4));
+        assert_eq!(status.last_operation.as_ref().unwrap().description, "Successfully created infrastructure");
+        let printed = serde_json::to_string(&object).unwrap();
+        assert!(printed.contains(raw), "{printed}");
+    }
+}
