@@ -1,0 +1,222 @@
+//! A machine in memory: files in a map, units as tasks of this process where the embedding has a body for them. Units
+//! without a body are noted as running and do nothing. It reaches no disk and starts no program.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use api_meta::Fault;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::desired::Content;
+use crate::machine::{Machine, MachineError, Seen, SeenFile, SeenUnit};
+use crate::plan::Action;
+
+/// What a unit's body is given.
+#[derive(Clone, Debug)]
+pub struct UnitContext {
+    /// The unit file.
+    pub content: String,
+    /// The machine's files.
+    pub files: MemoryFiles,
+    /// Cancelled when the unit should stop.
+    pub stop: CancellationToken,
+}
+
+/// Runs a unit until it is stopped; an error is a failed unit.
+pub type UnitBody = Arc<dyn Fn(UnitContext) -> BoxFuture<'static, Result<(), Fault>> + Send + Sync>;
+
+/// The files of a machine. Clones are the same files.
+#[derive(Clone, Default)]
+pub struct MemoryFiles {
+    /// Digest of what was written, and the bytes.
+    by_path: Arc<Mutex<BTreeMap<String, (String, Bytes)>>>,
+}
+
+impl MemoryFiles {
+    /// A file's bytes.
+    pub fn read(&self, path: &str) -> Option<Bytes> {
+        self.lock().get(path).map(|(_, bytes)| bytes.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (String, Bytes)>> {
+        self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for MemoryFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.lock().keys()).finish()
+    }
+}
+
+/// A machine in memory. Clones are the same machine; its units end with the last of them.
+#[derive(Clone)]
+pub struct MemoryMachine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    bodies: BTreeMap<String, UnitBody>,
+    files: MemoryFiles,
+    units: Mutex<BTreeMap<String, Unit>>,
+    failures: tokio::sync::Mutex<mpsc::UnboundedReceiver<MachineError>>,
+    fail: mpsc::UnboundedSender<MachineError>,
+}
+
+struct Unit {
+    seen: SeenUnit,
+    content: String,
+    run: Option<Run>,
+}
+
+/// A running body. Dropping it is a power cut.
+struct Run {
+    stop: CancellationToken,
+    task: AbortHandle,
+    ended: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl MemoryMachine {
+    /// An empty machine with these unit bodies by unit name.
+    pub fn new(bodies: BTreeMap<String, UnitBody>) -> Self {
+        let (fail, failures) = mpsc::unbounded_channel();
+        let failures = tokio::sync::Mutex::new(failures);
+        let inner = Inner { bodies, files: MemoryFiles::default(), units: Mutex::default(), failures, fail };
+        MemoryMachine { inner: Arc::new(inner) }
+    }
+
+    /// A file's bytes.
+    pub fn read(&self, path: &str) -> Option<Bytes> {
+        self.inner.files.read(path)
+    }
+
+    /// Stops all units and waits for them.
+    pub async fn stop(&self) {
+        let names: Vec<String> = self.lock().keys().cloned().collect();
+        for name in names {
+            self.stop_unit(&name).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Unit>> {
+        self.inner.units.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn stop_unit(&self, name: &str) {
+        let run = self.lock().get_mut(name).and_then(|unit| {
+            unit.seen.running = false;
+            unit.run.take()
+        });
+        if let Some(mut run) = run {
+            run.stop.cancel();
+            // An error says that the task is gone already.
+            let _ = run.ended.wait_for(|ended| *ended).await;
+        }
+    }
+
+    fn start_unit(&self, name: &str) {
+        let mut units = self.lock();
+        let Some(unit) = units.get_mut(name) else { return };
+        unit.seen.running = true;
+        let Some(body) = self.inner.bodies.get(name) else { return };
+        let stop = CancellationToken::new();
+        let (end, ended) = tokio::sync::watch::channel(false);
+        // Of the machine a unit gets the files alone: it must not keep alive the machine that owns it.
+        let files = self.inner.files.clone();
+        let running = body(UnitContext { content: unit.content.clone(), files, stop: stop.clone() });
+        let (fail, name) = (self.inner.fail.clone(), name.to_owned());
+        let task = tokio::spawn(async move {
+            if let Err(fault) = running.await {
+                // Nobody may listen any more when the machine goes down.
+                let _ = fail.send(MachineError { doing: format!("run {name}"), why: fault.chain() });
+            }
+            end.send_replace(true);
+        });
+        unit.run = Some(Run { stop, task: task.abort_handle(), ended });
+    }
+}
+
+#[async_trait]
+impl Machine for MemoryMachine {
+    async fn seen(&self) -> Result<Seen, MachineError> {
+        let seen = |(path, (digest, _)): (&String, &(String, Bytes))| (path.clone(), SeenFile { digest: digest.clone() });
+        let files = self.inner.files.lock().iter().map(seen).collect();
+        let units = self.lock().iter().map(|(name, unit)| (name.clone(), unit.seen.clone())).collect();
+        Ok(Seen { files, units })
+    }
+
+    async fn perform(&self, action: &Action) -> Result<(), MachineError> {
+        match action {
+            Action::WriteFile { path, file } => {
+                // A file of an image is a program; programs have no bytes here, units have bodies.
+                let bytes = match &file.content {
+                    Content::Bytes(bytes) => bytes.clone(),
+                    Content::Image { .. } => Bytes::new(),
+                };
+                self.inner.files.lock().insert(path.clone(), (file.digest(), bytes));
+            }
+            Action::RemoveFile { path } => {
+                self.inner.files.lock().remove(path);
+            }
+            Action::WriteUnit { name, unit } => {
+                let mut units = self.lock();
+                let known = units.entry(name.clone()).or_insert_with(|| Unit {
+                    seen: SeenUnit { digest: String::new(), enabled: false, running: false },
+                    content: String::new(),
+                    run: None,
+                });
+                known.seen.digest = unit.digest();
+                known.content = unit.content.clone().unwrap_or_default();
+            }
+            Action::RemoveUnit { name } => {
+                self.stop_unit(name).await;
+                self.lock().remove(name);
+            }
+            Action::Reload => {}
+            Action::Enable { name, enabled } => {
+                if let Some(unit) = self.lock().get_mut(name) {
+                    unit.seen.enabled = *enabled;
+                }
+            }
+            Action::Restart { name } => {
+                self.stop_unit(name).await;
+                self.start_unit(name);
+            }
+            Action::Stop { name } => self.stop_unit(name).await,
+        }
+        Ok(())
+    }
+
+    async fn read_file(&self, path: &str) -> Result<Option<Bytes>, MachineError> {
+        Ok(self.read(path))
+    }
+
+    async fn failed(&self) -> MachineError {
+        match self.inner.failures.lock().await.recv().await {
+            Some(error) => error,
+            // This machine holds a sender itself.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl fmt::Debug for MemoryMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryMachine")
+            .field("files", &self.inner.files)
+            .field("units", &self.lock().keys().collect::<Vec<_>>())
+            .finish()
+    }
+}
