@@ -83,31 +83,13 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>) -> Result<Rule, Field
             return Err(FieldError::not_supported(path.field("reason"), other, &allowed));
         }
     };
-    let known = ["self", "oldSelf", "apiVersion", "apiGroup", "kind"];
-    let mut unknown: Vec<String> = program
-        .references()
-        .variables()
-        .into_iter()
-        .filter(|name| !known.contains(name))
-        .map(str::to_owned)
-        .collect();
-    // Names of types are read as variables by the parser.
-    let types = [
-        "int",
-        "uint",
-        "double",
-        "bool",
-        "string",
-        "bytes",
-        "list",
-        "map",
-        "null_type",
-        "type",
-        "optional",
-    ];
-    unknown.retain(|name| !types.contains(&name.as_str()) && !name.starts_with("google.") && !name.starts_with('@'));
-    let (mut nodes, mut loops) = (0, 0);
-    measure(program.expression(), 0, &mut nodes, &mut loops);
+    let mut survey = Survey::default();
+    survey.visit(program.expression(), 0);
+    if let Some(name) = survey.unknown {
+        let why = format!("compilation failed: undeclared reference to '{name}'");
+        return Err(FieldError::invalid(rule_path, source, why));
+    }
+    let (nodes, loops) = (survey.nodes, survey.loops);
     let uses_old_self = program.references().has_variable("oldSelf");
     Ok(Rule {
         source: source.to_owned(),
@@ -132,7 +114,11 @@ fn parse(source: &str) -> Result<Program, String> {
     }
     match catch_unwind(AssertUnwindSafe(|| Program::compile(source))) {
         Ok(Ok(program)) => Ok(program),
-        Ok(Err(error)) => Err(format!("compilation failed: {}", error.to_string().trim())),
+        // The first line names the place and the reason; the rest repeats the rule.
+        Ok(Err(error)) => Err(format!(
+            "compilation failed: {}",
+            error.to_string().trim().lines().next().unwrap_or_default()
+        )),
         Err(_) => Err("compilation failed: the parser gave up".to_owned()),
     }
 }
@@ -177,52 +163,103 @@ fn nesting(source: &str) -> usize {
     deepest
 }
 
-fn measure(expression: &IdedExpr, depth: u32, nodes: &mut u64, loops: &mut u32) {
-    *nodes += 1;
-    *loops = (*loops).max(depth);
-    match &expression.expr {
-        Expr::Call(call) => {
-            call.target
-                .iter()
-                .for_each(|target| measure(target, depth, nodes, loops));
-            call.args
-                .iter()
-                .for_each(|argument| measure(argument, depth, nodes, loops));
-        }
-        Expr::Comprehension(comprehension) => {
-            measure(&comprehension.iter_range, depth, nodes, loops);
-            for part in [
-                &comprehension.accu_init,
-                &comprehension.loop_cond,
-                &comprehension.loop_step,
-                &comprehension.result,
-            ] {
-                measure(part, depth + 1, nodes, loops);
-            }
-        }
-        Expr::List(list) => list
-            .elements
-            .iter()
-            .for_each(|element| measure(element, depth, nodes, loops)),
-        Expr::Map(map) => map
-            .entries
-            .iter()
-            .for_each(|entry| measure_entry(&entry.expr, depth, nodes, loops)),
-        Expr::Struct(object) => object
-            .entries
-            .iter()
-            .for_each(|entry| measure_entry(&entry.expr, depth, nodes, loops)),
-        Expr::Select(select) => measure(&select.operand, depth, nodes, loops),
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
-    }
+/// Names that every rule may use: the variables, and types, which the parser takes for variables.
+const KNOWN_NAMES: [&str; 17] = [
+    "self",
+    "oldSelf",
+    "apiVersion",
+    "apiGroup",
+    "kind",
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional",
+    "math",
+];
+
+/// What a walk over a rule's expression finds.
+#[derive(Default)]
+struct Survey<'e> {
+    nodes: u64,
+    loops: u32,
+    scope: Vec<&'e str>,
+    unknown: Option<&'e str>,
 }
 
-fn measure_entry(entry: &EntryExpr, depth: u32, nodes: &mut u64, loops: &mut u32) {
-    match entry {
-        EntryExpr::StructField(field) => measure(&field.value, depth, nodes, loops),
-        EntryExpr::MapEntry(entry) => {
-            measure(&entry.key, depth, nodes, loops);
-            measure(&entry.value, depth, nodes, loops);
+impl<'e> Survey<'e> {
+    fn visit(&mut self, expression: &'e IdedExpr, depth: u32) {
+        self.nodes += 1;
+        self.loops = self.loops.max(depth);
+        match &expression.expr {
+            Expr::Call(call) => {
+                // `ip.isCanonical(x)`: a function's namespace is no variable.
+                if let Some(target) = call
+                    .target
+                    .as_ref()
+                    .filter(|target| !matches!(target.expr, Expr::Ident(_)) || self.knows(target))
+                {
+                    self.visit(target, depth);
+                }
+                call.args.iter().for_each(|argument| self.visit(argument, depth));
+            }
+            Expr::Comprehension(comprehension) => {
+                self.visit(&comprehension.iter_range, depth);
+                let outer = self.scope.len();
+                self.scope
+                    .extend([comprehension.iter_var.as_str(), comprehension.accu_var.as_str()]);
+                self.scope.extend(comprehension.iter_var2.as_deref());
+                for part in [
+                    &comprehension.accu_init,
+                    &comprehension.loop_cond,
+                    &comprehension.loop_step,
+                    &comprehension.result,
+                ] {
+                    self.visit(part, depth + 1);
+                }
+                self.scope.truncate(outer);
+            }
+            Expr::List(list) => list.elements.iter().for_each(|element| self.visit(element, depth)),
+            Expr::Map(map) => map
+                .entries
+                .iter()
+                .for_each(|entry| self.visit_entry(&entry.expr, depth)),
+            Expr::Struct(object) => object
+                .entries
+                .iter()
+                .for_each(|entry| self.visit_entry(&entry.expr, depth)),
+            Expr::Select(select) => self.visit(&select.operand, depth),
+            Expr::Ident(name) => {
+                if !self.knows(expression) {
+                    self.unknown.get_or_insert(name);
+                }
+            }
+            Expr::Unspecified | Expr::Literal(_) => {}
+        }
+    }
+
+    fn visit_entry(&mut self, entry: &'e EntryExpr, depth: u32) {
+        match entry {
+            EntryExpr::StructField(field) => self.visit(&field.value, depth),
+            EntryExpr::MapEntry(entry) => {
+                self.visit(&entry.key, depth);
+                self.visit(&entry.value, depth);
+            }
+        }
+    }
+
+    fn knows(&self, expression: &IdedExpr) -> bool {
+        match &expression.expr {
+            Expr::Ident(name) => {
+                KNOWN_NAMES.contains(&name.as_str()) || self.scope.contains(&name.as_str()) || name.starts_with('@')
+            }
+            _ => false,
         }
     }
 }

@@ -216,7 +216,11 @@ impl<'d> Inliner<'d> {
             Some(Value::Bool(true)) if fields.is_empty() => Some(Schema::any()),
             _ => None,
         };
-        let names = json.get("required").and_then(Value::as_array);
+        // kube-apiserver reads missing fields of built-in kinds as empty ones; its rules are code (`builtin`).
+        let names = json
+            .get("required")
+            .and_then(Value::as_array)
+            .filter(|_| self.dialect == Dialect::Rust);
         let required = names
             .into_iter()
             .flatten()

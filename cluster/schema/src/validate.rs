@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::tree::{Bounds, Kind, List, ListType, Node, Object, Scalar, Schema};
+use crate::tree::{Bounds, Kind, List, ListType, Node, Scalar, Schema};
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format};
 
 impl Schema {

@@ -1,0 +1,238 @@
+//! Defaults of pods and pod templates (Kubernetes v1.35 `pkg/apis/core/v1/defaults.go`).
+//! Nothing here reads other objects: what admission adds to pods is the API server's business.
+
+use serde_json::{Map, Value, json};
+
+use super::{child, elements, elements_mut, is_unset, set_default, set_default_number, text};
+
+/// `0644`: the mode of files in secret, config map, downward API and projected volumes.
+const FILE_MODE: i64 = 0o644;
+
+const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
+/// Defaults of a Pod beyond those of its spec.
+pub(super) fn pod(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
+    pod_spec(spec);
+    set_default(spec, "enableServiceLinks", true);
+    let host_network = spec["hostNetwork"] == true;
+    for list in ["containers", "initContainers"] {
+        for container in elements_mut(spec, list) {
+            request_what_is_limited(container);
+            for port in elements_mut(container, "ports").filter(|_| host_network) {
+                let number = port["containerPort"].as_i64().unwrap_or_default();
+                set_default_number(port, "hostPort", number);
+            }
+        }
+    }
+    let class = qos_class(&object["spec"]);
+    if let Some(status) = child(object, "status") {
+        set_default(status, "phase", "Pending");
+        set_default(status, "qosClass", class);
+    }
+}
+
+/// Defaults of the pod template below `spec.template` (or wherever `owner` holds one).
+pub(super) fn template(owner: &mut Value) {
+    if let Some(spec) = owner.pointer_mut("/template/spec").filter(|spec| spec.is_object()) {
+        pod_spec(spec);
+    }
+}
+
+fn pod_spec(spec: &mut Value) {
+    set_default(spec, "dnsPolicy", "ClusterFirst");
+    set_default(spec, "restartPolicy", "Always");
+    set_default(spec, "securityContext", json!({}));
+    set_default(spec, "terminationGracePeriodSeconds", 30);
+    set_default(spec, "schedulerName", "default-scheduler");
+    // The deprecated alias and the field always agree (pkg/apis/core/v1/conversion.go).
+    if is_unset(spec, "serviceAccountName") {
+        let alias = text(spec, "serviceAccount").to_owned();
+        if !alias.is_empty() {
+            set_default(spec, "serviceAccountName", alias);
+        }
+    }
+    let account = text(spec, "serviceAccountName").to_owned();
+    if !account.is_empty() {
+        spec["serviceAccount"] = account.into();
+    }
+    for list in CONTAINER_LISTS {
+        elements_mut(spec, list).for_each(container);
+    }
+    elements_mut(spec, "volumes").for_each(volume);
+}
+
+fn container(container: &mut Value) {
+    if !container.is_object() {
+        return;
+    }
+    let policy = if tag(text(container, "image")) == "latest" {
+        "Always"
+    } else {
+        "IfNotPresent"
+    };
+    set_default(container, "imagePullPolicy", policy);
+    set_default(container, "terminationMessagePath", "/dev/termination-log");
+    set_default(container, "terminationMessagePolicy", "File");
+    set_default(container, "resources", json!({}));
+    for port in elements_mut(container, "ports") {
+        set_default(port, "protocol", "TCP");
+    }
+    for variable in elements_mut(container, "env") {
+        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+            set_default(field, "apiVersion", "v1");
+        }
+    }
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(name).filter(|probe| probe.is_object()) {
+            set_default_number(probe, "timeoutSeconds", 1);
+            set_default_number(probe, "periodSeconds", 10);
+            set_default_number(probe, "successThreshold", 1);
+            set_default_number(probe, "failureThreshold", 3);
+            http_get(probe);
+            if let Some(grpc) = probe
+                .get_mut("grpc")
+                .filter(|grpc| grpc.is_object() && grpc.get("service").is_none())
+            {
+                grpc["service"] = "".into();
+            }
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        if let Some(handler) = container.pointer_mut(&format!("/lifecycle/{hook}")) {
+            http_get(handler);
+        }
+    }
+}
+
+fn http_get(handler: &mut Value) {
+    if let Some(get) = handler.get_mut("httpGet").filter(|get| get.is_object()) {
+        set_default(get, "path", "/");
+        set_default(get, "scheme", "HTTP");
+    }
+}
+
+/// The tag of an image reference; `latest` when there is neither tag nor digest.
+fn tag(image: &str) -> &str {
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or(name);
+    match (last.split_once(':'), digest) {
+        (Some((_, tag)), _) => tag,
+        (None, Some(_)) => "",
+        (None, None) => "latest",
+    }
+}
+
+fn volume(volume: &mut Value) {
+    let Some(map) = volume.as_object_mut() else { return };
+    if map.iter().all(|(name, source)| name == "name" || source.is_null()) {
+        map.insert("emptyDir".to_owned(), json!({}));
+    }
+    for name in ["secret", "configMap", "downwardAPI", "projected"] {
+        if let Some(source) = volume.get_mut(name).filter(|source| source.is_object()) {
+            set_default(source, "defaultMode", FILE_MODE);
+        }
+    }
+    if let Some(source) = volume.get_mut("downwardAPI") {
+        field_refs(source);
+    }
+    if let Some(source) = volume
+        .get_mut("hostPath")
+        .filter(|source| source.is_object() && source.get("type").is_none())
+    {
+        source["type"] = "".into();
+    }
+    if let Some(claim) = volume.pointer_mut("/ephemeral/volumeClaimTemplate/spec") {
+        set_default(claim, "volumeMode", "Filesystem");
+    }
+    if let Some(projected) = volume.get_mut("projected") {
+        for source in elements_mut(projected, "sources") {
+            if let Some(token) = source.get_mut("serviceAccountToken") {
+                set_default(token, "expirationSeconds", 3600);
+            }
+            if let Some(downward) = source.get_mut("downwardAPI") {
+                field_refs(downward);
+            }
+        }
+    }
+}
+
+fn field_refs(source: &mut Value) {
+    for item in elements_mut(source, "items") {
+        if let Some(field) = item.get_mut("fieldRef") {
+            set_default(field, "apiVersion", "v1");
+        }
+    }
+}
+
+fn request_what_is_limited(container: &mut Value) {
+    let Some(limits) = container
+        .pointer("/resources/limits")
+        .and_then(Value::as_object)
+        .cloned()
+    else {
+        return;
+    };
+    let Some(requests) = container
+        .get_mut("resources")
+        .and_then(|resources| child(resources, "requests"))
+    else {
+        return;
+    };
+    for (name, limit) in limits {
+        set_default(requests, &name, limit);
+    }
+}
+
+/// Guaranteed, Burstable or BestEffort (Kubernetes v1.35 `pkg/apis/core/v1/helper/qos/qos.go`).
+fn qos_class(spec: &Value) -> &'static str {
+    let (mut any, mut guaranteed) = (false, true);
+    for container in elements(spec, "containers").chain(elements(spec, "initContainers")) {
+        let none = Map::new();
+        let of = |name: &str| {
+            container
+                .pointer(&format!("/resources/{name}"))
+                .and_then(Value::as_object)
+                .unwrap_or(&none)
+                .clone()
+        };
+        let (limits, requests) = (of("limits"), of("requests"));
+        for name in ["cpu", "memory"] {
+            any |= limits.contains_key(name) || requests.contains_key(name);
+            let equal = match (limits.get(name), requests.get(name)) {
+                (Some(limit), Some(request)) => limit == request,
+                (Some(_), None) => true,
+                _ => false,
+            };
+            guaranteed &= equal;
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_tags_are_found_behind_registry_ports_and_before_digests() {
+        let table = [
+            ("nginx", "latest"),
+            ("nginx:1.25", "1.25"),
+            ("localhost:5000/nginx", "latest"),
+            ("localhost:5000/nginx:v1", "v1"),
+            ("nginx@sha256:abc", ""),
+        ];
+        for (image, expected) in table {
+            assert_eq!(tag(image), expected, "{image}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Defaults and rules of Services (Kubernetes v1.35 `pkg/apis/core/v1/defaults.go`, `validation.go`).
+//! Addresses and node ports are allocated by the API server, not here.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{elements, elements_mut, set_default, text};
+use crate::{FieldError, FieldPath, names};
+
+const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+
+pub(super) fn default(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
+    set_default(spec, "sessionAffinity", "None");
+    match text(spec, "sessionAffinity") {
+        "ClientIP" if spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds").is_none() => {
+            spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": 10800}});
+        }
+        "None" => {
+            spec.as_object_mut()
+                .and_then(|spec| spec.remove("sessionAffinityConfig"));
+        }
+        _ => {}
+    }
+    set_default(spec, "type", "ClusterIP");
+    for port in elements_mut(spec, "ports") {
+        set_default(port, "protocol", "TCP");
+        let number = port["port"].clone();
+        if port
+            .get("targetPort")
+            .is_none_or(|target| target.is_null() || target == 0 || target == "")
+            && number.is_i64()
+        {
+            port["targetPort"] = number;
+        }
+    }
+    let kind = text(spec, "type").to_owned();
+    let external = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
+        || kind == "ClusterIP" && elements(spec, "externalIPs").next().is_some();
+    if external {
+        set_default(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
+        set_default(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        set_default(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("spec");
+    let spec = &object["spec"];
+    let kind = text(spec, "type");
+    if !TYPES.contains(&kind) {
+        errors.push(FieldError::not_supported(path.field("type"), kind, &TYPES));
+    }
+    let headless = text(spec, "clusterIP") == "None";
+    let ports: Vec<&Value> = elements(spec, "ports").collect();
+    if ports.is_empty() && !headless && kind != "ExternalName" {
+        errors.push(FieldError::required(path.field("ports"), ""));
+    }
+    if kind == "ExternalName" {
+        let name = text(spec, "externalName").trim_end_matches('.');
+        let at = path.field("externalName");
+        match names::dns_subdomain(name) {
+            _ if name.is_empty() => errors.push(FieldError::required(at, "")),
+            Some(why) => errors.push(FieldError::invalid(at, name, why)),
+            None => {}
+        }
+    }
+    let at = path.field("ports");
+    ports_errors(&ports, &at, errors);
+    affinity_errors(spec, &path, errors);
+    let address = text(spec, "clusterIP");
+    if !address.is_empty() && !headless && address.parse::<std::net::IpAddr>().is_err() {
+        let words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        errors.push(FieldError::invalid(path.field("clusterIPs").index(0), address, words));
+    }
+    if let Some(old) = old {
+        let before = text(&old["spec"], "clusterIP");
+        let typed_before = text(&old["spec"], "type");
+        let keeps = kind != "ExternalName" && typed_before != "ExternalName";
+        if keeps && !before.is_empty() && before != address {
+            let words = "may not change once set";
+            errors.push(FieldError::invalid(
+                path.field("clusterIPs").index(0),
+                spec["clusterIP"].clone(),
+                words,
+            ));
+        }
+    }
+}
+
+fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let (mut seen_names, mut seen_ports) = (HashSet::new(), HashSet::new());
+    for (index, port) in ports.iter().enumerate() {
+        let at = path.index(index);
+        let name = text(port, "name");
+        if name.is_empty() && ports.len() > 1 {
+            errors.push(FieldError::required(at.field("name"), ""));
+        }
+        if !name.is_empty() {
+            if let Some(why) = names::dns_label(name) {
+                errors.push(FieldError::invalid(at.field("name"), name, why));
+            }
+            if !seen_names.insert(name) {
+                errors.push(FieldError::duplicate(at.field("name"), name));
+            }
+        }
+        super::rules::port_number(port.get("port"), &at.field("port"), errors);
+        let protocol = text(port, "protocol");
+        if !["SCTP", "TCP", "UDP"].contains(&protocol) {
+            errors.push(FieldError::not_supported(
+                at.field("protocol"),
+                protocol,
+                &["SCTP", "TCP", "UDP"],
+            ));
+        }
+        match port.get("targetPort") {
+            Some(Value::String(name)) => {
+                if let Some(why) = names::port_name(name) {
+                    errors.push(FieldError::invalid(at.field("targetPort"), name.as_str(), why));
+                }
+            }
+            target => super::rules::port_number(target, &at.field("targetPort"), errors),
+        }
+        if !seen_ports.insert((protocol, port["port"].as_i64())) {
+            let value = json!({"port": port["port"], "protocol": protocol});
+            errors.push(FieldError::duplicate(at, value));
+        }
+    }
+}
+
+fn affinity_errors(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    for (name, allowed) in [
+        ("sessionAffinity", &["ClientIP", "None"]),
+        ("externalTrafficPolicy", &["Cluster", "Local"]),
+        ("internalTrafficPolicy", &["Cluster", "Local"]),
+    ] {
+        let value = text(spec, name);
+        if !value.is_empty() && !allowed.contains(&value) {
+            errors.push(FieldError::not_supported(path.field(name), value, allowed));
+        }
+    }
+    if let Some(selector) = spec.get("selector").and_then(Value::as_object) {
+        names::validate_labels(selector, &path.field("selector"), errors);
+    }
+}

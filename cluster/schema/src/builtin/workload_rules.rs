@@ -1,0 +1,256 @@
+//! Rules of the controllers of pods (Kubernetes v1.35 `pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
+
+use serde_json::Value;
+
+use super::rules::{not_negative, one_of, require};
+use super::{elements, pod_rules, text};
+use crate::{FieldError, FieldPath, names};
+
+/// Longest name of a CronJob: its Jobs add eleven characters.
+const CRON_JOB_NAME_BYTES_MAX: usize = 52;
+
+pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("spec");
+    let spec = &object["spec"];
+    not_negative(spec, "replicas", &path, errors);
+    not_negative(spec, "minReadySeconds", &path, errors);
+    not_negative(spec, "revisionHistoryLimit", &path, errors);
+    selector(spec, &path, errors);
+    let at = path.field("template");
+    pod_rules::template(&spec["template"], &at, &["Always"], errors);
+    match kind {
+        "Deployment" => {
+            let at = path.field("strategy");
+            one_of(&spec["strategy"], "type", &["Recreate", "RollingUpdate"], &at, errors);
+            rolling_update(&spec["strategy"], &at, errors);
+        }
+        "DaemonSet" => {
+            let at = path.field("updateStrategy");
+            one_of(
+                &spec["updateStrategy"],
+                "type",
+                &["OnDelete", "RollingUpdate"],
+                &at,
+                errors,
+            );
+        }
+        "StatefulSet" => {
+            one_of(
+                spec,
+                "podManagementPolicy",
+                &["OrderedReady", "Parallel"],
+                &path,
+                errors,
+            );
+            let at = path.field("updateStrategy");
+            one_of(
+                &spec["updateStrategy"],
+                "type",
+                &["OnDelete", "RollingUpdate"],
+                &at,
+                errors,
+            );
+        }
+        _ => {}
+    }
+    let Some(old) = old else { return };
+    if old["spec"]["selector"] != spec["selector"] && kind != "StatefulSet" {
+        errors.push(FieldError::invalid(
+            path.field("selector"),
+            spec["selector"].clone(),
+            "field is immutable",
+        ));
+    }
+    if kind == "StatefulSet" && fixed(spec) != fixed(&old["spec"]) {
+        let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.push(FieldError::forbidden(path, words));
+    }
+}
+
+/// What of a StatefulSet may never change.
+fn fixed(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    if let Some(map) = spec.as_object_mut() {
+        for name in [
+            "replicas",
+            "ordinals",
+            "template",
+            "updateStrategy",
+            "revisionHistoryLimit",
+            "persistentVolumeClaimRetentionPolicy",
+            "minReadySeconds",
+        ] {
+            map.remove(name);
+        }
+    }
+    spec
+}
+
+fn selector(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let at = path.field("selector");
+    let empty = |selector: &Value| {
+        selector["matchLabels"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+            && elements(selector, "matchExpressions").next().is_none()
+    };
+    let selector = &spec["selector"];
+    if !selector.is_object() {
+        return errors.push(FieldError::required(at, ""));
+    }
+    if empty(selector) {
+        errors.push(FieldError::invalid(
+            at,
+            selector.clone(),
+            "empty selector is invalid for deployment",
+        ));
+        return;
+    }
+    if let Some(labels) = selector["matchLabels"].as_object() {
+        names::validate_labels(labels, &at.field("matchLabels"), errors);
+    }
+    if !selects(selector, &spec["template"]["metadata"]["labels"]) {
+        let template = path.field("template");
+        let meta = template.field("metadata");
+        let labels = spec["template"]["metadata"]["labels"].clone();
+        errors.push(FieldError::invalid(
+            meta.field("labels"),
+            labels,
+            "`selector` does not match template `labels`",
+        ));
+    }
+}
+
+fn selects(selector: &Value, labels: &Value) -> bool {
+    let equal = selector["matchLabels"]
+        .as_object()
+        .is_none_or(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value)));
+    let expressions = elements(selector, "matchExpressions").all(|expression| {
+        let label = labels.get(text(expression, "key"));
+        let listed = label.is_some_and(|label| elements(expression, "values").any(|value| value == label));
+        match text(expression, "operator") {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => label.is_some(),
+            "DoesNotExist" => label.is_none(),
+            _ => false,
+        }
+    });
+    equal && expressions
+}
+
+fn rolling_update(strategy: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let at = path.field("rollingUpdate");
+    let rolling = &strategy["rollingUpdate"];
+    if text(strategy, "type") == "Recreate" && rolling.is_object() {
+        errors.push(FieldError::forbidden(
+            at,
+            "may not be specified when strategy `type` is 'Recreate'",
+        ));
+        return;
+    }
+    let zero =
+        |name: &str| matches!(&rolling[name], Value::Number(n) if n.as_i64() == Some(0)) || rolling[name] == "0%";
+    if zero("maxUnavailable") && zero("maxSurge") {
+        let words = "may not be 0 when `maxSurge` is 0";
+        errors.push(FieldError::invalid(
+            at.field("maxUnavailable"),
+            rolling["maxUnavailable"].clone(),
+            words,
+        ));
+    }
+}
+
+pub(super) fn job(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("spec");
+    let spec = &object["spec"];
+    job_spec(spec, &path, errors);
+    let Some(old) = old else { return };
+    for field in [
+        "completions",
+        "selector",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+    ] {
+        if old["spec"][field] != spec[field] {
+            errors.push(FieldError::invalid(
+                path.field(field),
+                spec[field].clone(),
+                "field is immutable",
+            ));
+        }
+    }
+    // Scheduling directives may change while the job is suspended; this set does not tell them apart.
+    if old["spec"]["template"] != spec["template"] && old["spec"]["suspend"] != true {
+        errors.push(FieldError::invalid(
+            path.field("template"),
+            spec["template"].clone(),
+            "field is immutable",
+        ));
+    }
+}
+
+fn job_spec(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    for name in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+    ] {
+        not_negative(spec, name, path, errors);
+    }
+    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+        errors.push(FieldError::required(
+            path.field("completions"),
+            "when completion mode is Indexed",
+        ));
+    }
+    let at = path.field("template");
+    pod_rules::template(&spec["template"], &at, &["OnFailure", "Never"], errors);
+}
+
+pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("spec");
+    let spec = &object["spec"];
+    if text(&object["metadata"], "name").len() > CRON_JOB_NAME_BYTES_MAX {
+        let words = format!("must be no more than {CRON_JOB_NAME_BYTES_MAX} bytes");
+        errors.push(FieldError::invalid(
+            "metadata.name",
+            text(&object["metadata"], "name"),
+            words,
+        ));
+    }
+    require(spec, "schedule", &path, errors);
+    let fields = text(spec, "schedule").split_whitespace().count();
+    if !text(spec, "schedule").starts_with('@') && fields != 5 && fields != 0 {
+        let words = format!("expected exactly 5 fields, found {fields}: {}", text(spec, "schedule"));
+        errors.push(FieldError::invalid(
+            path.field("schedule"),
+            text(spec, "schedule"),
+            words,
+        ));
+    }
+    one_of(
+        spec,
+        "concurrencyPolicy",
+        &["Allow", "Forbid", "Replace"],
+        &path,
+        errors,
+    );
+    not_negative(spec, "successfulJobsHistoryLimit", &path, errors);
+    not_negative(spec, "failedJobsHistoryLimit", &path, errors);
+    let template = path.field("jobTemplate");
+    let at = template.field("spec");
+    let pod = at.field("template");
+    pod_rules::template(
+        &spec["jobTemplate"]["spec"]["template"],
+        &pod,
+        &["OnFailure", "Never"],
+        errors,
+    );
+}

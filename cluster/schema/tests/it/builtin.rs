@@ -1,0 +1,430 @@
+//! Defaults and rules of built-in kinds: an object in, what kube-apiserver 1.35 would store or say.
+
+use cluster_schema::builtin;
+use serde_json::{Value, json};
+
+fn defaulted(group: &str, kind: &str, mut object: Value) -> Value {
+    builtin::default(group, "v1", kind, &mut object);
+    let once = object.clone();
+    builtin::default(group, "v1", kind, &mut object);
+    assert_eq!(once, object, "defaults of {kind} change when repeated");
+    let mut pruned = object.clone();
+    let schema = builtin::schema(group, "v1", kind).expect("known kind");
+    assert!(
+        schema.prune(&mut pruned).is_empty(),
+        "defaults of {kind} set unknown fields"
+    );
+    object
+}
+
+fn texts(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
+    builtin::validate(group, "v1", kind, object, old)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn deployment() -> Value {
+    json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+        "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}})
+}
+
+fn pod() -> Value {
+    json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "nginx:1",
+        "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}, "ports": [{"containerPort": 80}],
+        "readinessProbe": {"httpGet": {"port": 80}}, "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}],
+        "volumes": [{"name": "e"}, {"name": "s", "secret": {"secretName": "x"}}]}})
+}
+
+#[test]
+fn pods_get_what_kube_apiserver_gives_them() {
+    let spec = defaulted("", "Pod", pod())["spec"].clone();
+    assert_eq!(spec["restartPolicy"], "Always");
+    assert_eq!(spec["enableServiceLinks"], true);
+    let container = &spec["containers"][0];
+    assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+    assert_eq!(container["resources"]["requests"], json!({"cpu": "1", "memory": "1Gi"}));
+    assert_eq!(container["ports"][0]["protocol"], "TCP");
+    assert_eq!(container["env"][0]["valueFrom"]["fieldRef"]["apiVersion"], "v1");
+    assert_eq!(
+        container["readinessProbe"],
+        json!({"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10,
+            "successThreshold": 1, "failureThreshold": 3})
+    );
+    assert_eq!(
+        spec["volumes"],
+        json!([{"name": "e", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "x", "defaultMode": 420}}])
+    );
+    assert_eq!(
+        defaulted("", "Pod", pod())["status"],
+        json!({"phase": "Pending", "qosClass": "Guaranteed"})
+    );
+}
+
+#[test]
+fn kinds_get_their_defaults() {
+    let table: Vec<(&str, &str, Value, &str, Value)> = vec![
+        (
+            "apps",
+            "Deployment",
+            deployment(),
+            "/spec/strategy",
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}),
+        ),
+        (
+            "apps",
+            "Deployment",
+            deployment(),
+            "/spec/template/spec/containers/0/imagePullPolicy",
+            json!("Always"),
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            deployment(),
+            "/spec/updateStrategy",
+            json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}}),
+        ),
+        (
+            "apps",
+            "DaemonSet",
+            deployment(),
+            "/spec/updateStrategy/rollingUpdate",
+            json!({"maxUnavailable": 1, "maxSurge": 0}),
+        ),
+        ("apps", "ReplicaSet", deployment(), "/spec/replicas", json!(1)),
+        (
+            "batch",
+            "Job",
+            json!({"spec": {"template": {"spec": {}}}}),
+            "/spec/completions",
+            json!(1),
+        ),
+        (
+            "batch",
+            "Job",
+            json!({"spec": {"parallelism": 3, "template": {"spec": {}}}}),
+            "/spec/backoffLimit",
+            json!(6),
+        ),
+        (
+            "batch",
+            "CronJob",
+            json!({"spec": {}}),
+            "/spec/concurrencyPolicy",
+            json!("Allow"),
+        ),
+        (
+            "",
+            "Service",
+            json!({"spec": {"ports": [{"port": 80}]}}),
+            "/spec/ports/0",
+            json!({"port": 80, "protocol": "TCP", "targetPort": 80}),
+        ),
+        (
+            "",
+            "Service",
+            json!({"spec": {"type": "LoadBalancer"}}),
+            "/spec/allocateLoadBalancerNodePorts",
+            json!(true),
+        ),
+        (
+            "",
+            "Secret",
+            json!({"stringData": {"a": "b"}, "data": {"c": "ZA=="}}),
+            "/data",
+            json!({"a": "Yg==", "c": "ZA=="}),
+        ),
+        (
+            "",
+            "Secret",
+            json!({"stringData": {"a": "b"}}),
+            "/type",
+            json!("Opaque"),
+        ),
+        (
+            "",
+            "Namespace",
+            json!({"metadata": {"name": "n"}}),
+            "/metadata/labels",
+            json!({"kubernetes.io/metadata.name": "n"}),
+        ),
+        (
+            "",
+            "PersistentVolumeClaim",
+            json!({"spec": {}}),
+            "/spec/volumeMode",
+            json!("Filesystem"),
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            "RoleBinding",
+            json!({"roleRef": {"kind": "Role"}, "subjects": [{"kind": "User"}, {"kind": "ServiceAccount"}]}),
+            "/subjects",
+            json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io"}, {"kind": "ServiceAccount"}]),
+        ),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            json!({"spec": {"names": {"kind": "Foo"}, "versions": [{"name": "v1", "storage": true}]}}),
+            "/spec/names",
+            json!({"kind": "Foo", "singular": "foo", "listKind": "FooList"}),
+        ),
+        (
+            "networking.k8s.io",
+            "NetworkPolicy",
+            json!({"spec": {"egress": [{}]}}),
+            "/spec/policyTypes",
+            json!(["Ingress", "Egress"]),
+        ),
+    ];
+    for (group, kind, object, pointer, expected) in table {
+        let object = defaulted(group, kind, object);
+        assert_eq!(object.pointer(pointer), Some(&expected), "{kind} {pointer}");
+    }
+    assert!(
+        defaulted("", "Secret", json!({"stringData": {"a": "b"}}))
+            .get("stringData")
+            .is_none()
+    );
+}
+
+/// A change to a good object, and the error it must cause.
+fn spoiled(group: &str, kind: &str, good: Value, pointer: &str, value: Value, expected: &str) {
+    let good = defaulted(group, kind, good);
+    assert_eq!(
+        texts(group, kind, &good, None),
+        Vec::<String>::new(),
+        "{kind} is good at first"
+    );
+    assert_eq!(
+        texts(group, kind, &good, Some(&good)),
+        Vec::<String>::new(),
+        "{kind} may stay as it is"
+    );
+    let mut bad = good.clone();
+    let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
+    bad.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer}"))[field] = value;
+    let found = texts(group, kind, &bad, Some(&good));
+    assert!(
+        found.iter().any(|text| text.starts_with(expected)),
+        "{kind} {pointer}: {found:#?}"
+    );
+}
+
+#[test]
+fn broken_objects_are_refused_at_their_field() {
+    let service = || json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}});
+    let config = || json!({"metadata": {"name": "c"}, "immutable": true, "data": {"a": "b"}});
+    let rbac = "rbac.authorization.k8s.io";
+    let binding = || {
+        json!({"metadata": {"name": "system:b"}, "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "User", "name": "u"}]})
+    };
+    let claim = || json!({"metadata": {"name": "p"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let table: Vec<(&str, &str, Value, &str, Value, &str)> = vec![
+        (
+            "",
+            "Pod",
+            pod(),
+            "/metadata/name",
+            json!("Bad_Name"),
+            "metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain",
+        ),
+        (
+            "",
+            "Pod",
+            pod(),
+            "/metadata/labels",
+            json!({"a b": "c"}),
+            "metadata.labels: Invalid value: \"a b\": name part",
+        ),
+        (
+            "",
+            "Pod",
+            pod(),
+            "/spec/containers",
+            json!([]),
+            "spec.containers: Required value",
+        ),
+        (
+            "",
+            "Pod",
+            pod(),
+            "/spec/containers",
+            json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "nosuch", "mountPath": "/x"}]}]),
+            "spec.containers[0].volumeMounts[0].name: Not found: \"nosuch\"",
+        ),
+        (
+            "",
+            "Pod",
+            pod(),
+            "/spec/restartPolicy",
+            json!("Sometimes"),
+            "spec.restartPolicy: Unsupported value: \"Sometimes\"",
+        ),
+        (
+            "",
+            "Pod",
+            pod(),
+            "/spec/hostNetwork",
+            json!(true),
+            "spec: Forbidden: pod updates may not change fields",
+        ),
+        (
+            "",
+            "Pod",
+            pod(),
+            "/spec/containers/0/resources",
+            json!({"limits": {"cpu": "lots"}}),
+            "spec.containers[0].resources.limits[cpu]: Invalid value: \"lots\"",
+        ),
+        (
+            "",
+            "Service",
+            service(),
+            "/spec/clusterIP",
+            json!("10.0.0.2"),
+            "spec.clusterIPs[0]: Invalid value: \"10.0.0.2\": may not change once set",
+        ),
+        (
+            "",
+            "Service",
+            service(),
+            "/spec/ports",
+            json!([]),
+            "spec.ports: Required value",
+        ),
+        (
+            "",
+            "Service",
+            service(),
+            "/spec/ports/0/port",
+            json!(70000),
+            "spec.ports[0].port: Invalid value: 70000: must be between 1 and 65535, inclusive",
+        ),
+        (
+            "",
+            "Service",
+            service(),
+            "/spec/type",
+            json!("Magic"),
+            "spec.type: Unsupported value: \"Magic\"",
+        ),
+        (
+            "",
+            "ConfigMap",
+            config(),
+            "/data",
+            json!({"a": "c"}),
+            "data: Forbidden: field is immutable when `immutable` is set",
+        ),
+        (
+            "",
+            "Secret",
+            json!({"metadata": {"name": "s"}}),
+            "/type",
+            json!("other"),
+            "type: Invalid value: \"other\": field is immutable",
+        ),
+        (
+            "",
+            "Namespace",
+            json!({"metadata": {"name": "n"}}),
+            "/metadata/name",
+            json!("a.b"),
+            "metadata.name: Invalid value: \"a.b\": a lowercase RFC 1123 label",
+        ),
+        (
+            "",
+            "PersistentVolumeClaim",
+            claim(),
+            "/spec/accessModes",
+            json!(["ReadOnlyMany"]),
+            "spec: Forbidden: spec is immutable after creation",
+        ),
+        (
+            "apps",
+            "Deployment",
+            deployment(),
+            "/spec/selector",
+            json!({"matchLabels": {"x": "y"}}),
+            "spec.selector: Invalid value: {\"matchLabels\":{\"x\":\"y\"}}: field is immutable",
+        ),
+        (
+            "apps",
+            "Deployment",
+            deployment(),
+            "/spec/template/metadata/labels",
+            json!({"a": "c"}),
+            "spec.template.metadata.labels: Invalid value",
+        ),
+        (
+            "apps",
+            "Deployment",
+            deployment(),
+            "/spec/replicas",
+            json!(-1),
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            deployment(),
+            "/spec/serviceName",
+            json!("other"),
+            "spec: Forbidden: updates to statefulset spec",
+        ),
+        (
+            "batch",
+            "CronJob",
+            json!({"metadata": {"name": "c"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}}}}}),
+            "/spec/schedule",
+            json!("every day"),
+            "spec.schedule: Invalid value: \"every day\"",
+        ),
+        (
+            rbac,
+            "ClusterRoleBinding",
+            binding(),
+            "/roleRef/name",
+            json!("other"),
+            "roleRef: Invalid value",
+        ),
+        (
+            rbac,
+            "ClusterRoleBinding",
+            binding(),
+            "/subjects",
+            json!([{"kind": "ServiceAccount", "name": "x"}]),
+            "subjects[0].namespace: Required value",
+        ),
+        (
+            rbac,
+            "ClusterRole",
+            json!({"metadata": {"name": "r"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}),
+            "/rules",
+            json!([{"apiGroups": [""], "resources": ["pods"]}]),
+            "rules[0].verbs: Required value",
+        ),
+        (
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            json!({"metadata": {"name": "c"}, "spec": {"request": "eA==", "usages": ["client auth"], "signerName": "a.b/c"}}),
+            "/spec/usages",
+            json!(["flying"]),
+            "spec.usages[0]: Unsupported value: \"flying\"",
+        ),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            json!({"metadata": {"name": "foos.x.y"}, "spec": {"group": "x.y", "scope": "Cluster", "names": {"kind": "Foo", "plural": "foos"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}),
+            "/spec/versions/0/schema/openAPIV3Schema",
+            json!({"type": "string"}),
+            "spec.versions[0].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root",
+        ),
+    ];
+    for (group, kind, good, pointer, value, expected) in table {
+        spoiled(group, kind, good, pointer, value, expected);
+    }
+}
