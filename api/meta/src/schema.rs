@@ -102,7 +102,7 @@ fn resolve(map: &mut Map<String, Value>, reference: &str, definitions: &Value) {
     let name = reference.trim_start_matches("#/$defs/");
     let own;
     let definition = if name.ends_with(".ObjectMeta") {
-        own = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        own = embedded_metadata();
         &own
     } else if name.ends_with(".Quantity") {
         own = json!({"x-kubernetes-int-or-string": true, "pattern": QUANTITY_PATTERN});
@@ -113,6 +113,16 @@ fn resolve(map: &mut Map<String, Value>, reference: &str, definitions: &Value) {
     for (key, value) in definition.as_object().into_iter().flatten() {
         map.entry(key.as_str()).or_insert_with(|| value.clone());
     }
+}
+
+/// Metadata below the root, as in templates: the usual fields are described, the others pass.
+fn embedded_metadata() -> Value {
+    let text = json!({"type": "string"});
+    let map = json!({"type": "object", "additionalProperties": text});
+    json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"name": text, "namespace": text, "labels": map, "annotations": map},
+    })
 }
 
 /// Takes `null` out: absence is how an optional field is empty.
@@ -162,14 +172,14 @@ fn restructure_scalar(map: &mut Map<String, Value>) {
 
 /// A value that has every field of a structural schema, for tests that read and write whole objects.
 pub fn full_sample(schema: &Value) -> Value {
-    if schema.get("x-kubernetes-preserve-unknown-fields").is_some() {
-        return json!({"b": 9_007_199_254_740_993_u64, "a": [1.5, "x"]});
-    }
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         return properties
             .iter()
             .map(|(name, child)| (name.clone(), full_sample(child)))
             .collect();
+    }
+    if schema.get("x-kubernetes-preserve-unknown-fields").is_some() {
+        return json!({"b": 9_007_199_254_740_993_u64, "a": [1.5, "x"]});
     }
     if let Some(child) = schema.get("additionalProperties") {
         return json!({"key": full_sample(child)});

@@ -8,6 +8,7 @@
 macro_rules! string_enum {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
+        #[allow(unreachable_pub, reason = "the caller chooses the visibility")]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis enum $name {
             $($(#[$variant_meta])* $variant,)+
@@ -15,6 +16,7 @@ macro_rules! string_enum {
             Other(String),
         }
 
+        #[allow(unreachable_pub, reason = "the caller chooses the visibility")]
         impl $name {
             /// Every value this version knows, in order of declaration.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
