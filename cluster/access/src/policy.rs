@@ -133,7 +133,10 @@ fn node_rules() -> Vec<PolicyRule> {
         rule("update patch", "", "pods/status"),
         rule("create", "", "pods/eviction"),
         rule(READ, "", "configmaps secrets"),
-        rule("get", "", "persistentvolumeclaims persistentvolumes"),
+        // Beyond upstream: the in-process node watches where the kubelet polls, marks simulated pods, and dials Services itself.
+        rule(READ, "", "persistentvolumeclaims persistentvolumes"),
+        rule("patch", "", "pods"),
+        rule(READ, "discovery.k8s.io", "endpointslices"),
         rule("get patch update", "", "persistentvolumeclaims/status"),
         rule("get", "", "endpoints"),
         rule("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),

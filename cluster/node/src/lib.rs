@@ -15,7 +15,6 @@ mod network;
 mod node;
 mod pod;
 mod register;
-mod rules;
 mod volume;
 
 pub use context::{ContainerContext, ReadySwitch};
@@ -24,5 +23,4 @@ pub use image::{EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, i
 pub use in_cluster::SERVICE_ACCOUNT_FOLDER;
 pub use network::{AddressInUse, Binding, Endpoint, Network, Networks, PodNetwork, Refused};
 pub use node::{NodeOptions, run};
-pub use rules::node_rules;
 pub use volume::{Volume, Volumes};
