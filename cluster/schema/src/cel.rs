@@ -112,7 +112,8 @@ fn parse(source: &str) -> Result<Program, String> {
     if nesting(source) > RULE_DEPTH_MAX {
         return Err(format!("must not nest more than {RULE_DEPTH_MAX} expressions"));
     }
-    match catch_unwind(AssertUnwindSafe(|| Program::compile(source))) {
+    let source = single_signs(source)?;
+    match catch_unwind(AssertUnwindSafe(|| Program::compile(&source))) {
         Ok(Ok(program)) => Ok(program),
         // The first line names the place and the reason; the rest repeats the rule.
         Ok(Err(error)) => Err(format!(
@@ -121,6 +122,48 @@ fn parse(source: &str) -> Result<Program, String> {
         )),
         Err(_) => Err("compilation failed: the parser gave up".to_owned()),
     }
+}
+
+/// The parser of cel 0.13 reads an even run of `!` or unary `-` as a single one, after visiting the operand twice (so
+/// that nested runs cost exponential time). Pairs of `!` are therefore dropped here, runs of minus signs refused.
+fn single_signs(source: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(source.len());
+    let (mut quote, mut minus_run, mut last) = (None, 0, '(');
+    let mut chars = source.chars().peekable();
+    while let Some(c) = chars.next() {
+        if let Some(open) = quote {
+            out.push(c);
+            if c == '\\' {
+                out.extend(chars.next());
+            } else if c == open {
+                quote = None;
+            }
+            continue;
+        }
+        match c {
+            '"' | '\'' => quote = Some(c),
+            '!' if chars.peek() != Some(&'=') => {
+                let kept = out.trim_end();
+                if kept.ends_with('!') {
+                    out.truncate(kept.len() - 1);
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        if !c.is_whitespace() {
+            minus_run = if c == '-' { minus_run + 1 } else { 0 };
+            let after_operand = last.is_alphanumeric() || matches!(last, '_' | ')' | ']' | '}' | '"' | '\'');
+            if minus_run > 1 + usize::from(after_operand) {
+                return Err("write at most one minus sign before a value".to_owned());
+            }
+            if c != '-' {
+                last = c;
+            }
+        }
+        out.push(c);
+    }
+    Ok(out)
 }
 
 /// An upper bound of how deep the parser will recurse: brackets that are open, plus chains of operators at each level.
@@ -521,4 +564,33 @@ fn escape(name: &str) -> String {
         .replace('.', "__dot__")
         .replace('-', "__dash__")
         .replace('/', "__slash__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubled_signs_do_not_reach_the_parser() {
+        let table = [
+            ("!!a", Some("a")),
+            ("!!!a", Some("!a")),
+            ("! ! a", Some(" a")),
+            ("a != !!b", Some("a != b")),
+            ("'!!' == \"!!\"", Some("'!!' == \"!!\"")),
+            ("a - -b", Some("a - -b")),
+            ("a--b", Some("a--b")),
+            ("--b", None),
+            ("a---b", None),
+            ("f(--b)", None),
+            ("-1 - 2", Some("-1 - 2")),
+        ];
+        for (source, expected) in table {
+            assert_eq!(
+                single_signs(source).ok().as_deref().map(str::trim),
+                expected.map(str::trim),
+                "{source}"
+            );
+        }
+    }
 }
