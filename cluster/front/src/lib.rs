@@ -1,1 +1,20 @@
-//! To be written.
+//! One TLS port for all API servers of a process, chosen by the server name of the TLS handshake; and the same
+//! servers reached in process, by the same kubeconfigs, without a socket.
+//!
+//! The front never authenticates: it proves that a client holds the key of the certificate it shows and hands the
+//! chain on as [`cluster_access::PeerCertificates`]; whether its authority is trusted is the API server's part.
+//!
+//! A connection that asks for a name nobody has registered, or for none, is answered with a TCP reset: to its client
+//! it looks as if nothing listened there, which is what a stopped API server looks like.
+
+mod connect;
+mod cut;
+mod registry;
+mod serve;
+mod tls;
+
+pub use registry::{Front, RegisteredServer, Registration};
+pub use serve::{
+    CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEADER_READ_TIMEOUT, REQUEST_BODY_BYTES_MAX, STREAMS_PER_CONNECTION_MAX,
+};
+pub use tls::CertificateError;

@@ -1,0 +1,153 @@
+//! Which server answers to which name. Never opens a socket; see `serve` and `connect`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base_client::HttpService;
+use base_clock::Clock;
+use rustls::ServerConfig;
+use rustls_pki_types::CertificateDer;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::tls::{self, CertificateError};
+
+/// All API servers of a process, by server name. Clones are the same front.
+#[derive(Clone)]
+pub struct Front {
+    pub(crate) clock: Clock,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// The last one registered under a name answers; those before take over again when it goes.
+    names: BTreeMap<String, Vec<Arc<Server>>>,
+    next: u64,
+}
+
+impl fmt::Debug for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// A server to be registered.
+pub struct RegisteredServer {
+    service: HttpService,
+    config: Arc<ServerConfig>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl RegisteredServer {
+    /// `certificates` is the server's certificate and, behind it, what signed it, as PEM; `key` its private key.
+    ///
+    /// # Errors
+    /// [`CertificateError`] when they do not parse or do not belong together.
+    pub fn new(service: HttpService, certificates: &str, key: &str) -> Result<Self, CertificateError> {
+        let (config, certificates) = tls::server_config(certificates, key)?;
+        Ok(Self { service, config: Arc::new(config), certificates })
+    }
+}
+
+/// One registered server while it runs.
+pub(crate) struct Server {
+    pub(crate) id: u64,
+    pub(crate) service: HttpService,
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) certificates: Vec<CertificateDer<'static>>,
+    /// Connections finish what they are doing and take nothing new.
+    pub(crate) closing: CancellationToken,
+    /// Connections break off.
+    pub(crate) cut: CancellationToken,
+    pub(crate) open: TaskTracker,
+}
+
+impl Front {
+    /// A front without servers. `clock` is the time at which certificates are judged in process.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, table: Arc::default() }
+    }
+
+    /// Lets `server` answer to `names` (compared without case). A name that is taken goes to the newcomer until that
+    /// is gone: so the next instance of a server takes over before the one before ends.
+    pub fn register<N: Into<String>>(&self, names: impl IntoIterator<Item = N>, server: RegisteredServer) -> Registration {
+        let RegisteredServer { service, config, certificates } = server;
+        let names: Vec<String> = names.into_iter().map(|name| name.into().to_ascii_lowercase()).collect();
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = table.next;
+        table.next += 1;
+        let (closing, cut) = (CancellationToken::new(), CancellationToken::new());
+        let server = Arc::new(Server { id, service, config, certificates, closing, cut, open: TaskTracker::new() });
+        for name in &names {
+            table.names.entry(name.clone()).or_default().push(server.clone());
+        }
+        Registration { front: self.clone(), names, server }
+    }
+
+    /// The server that answers to a name now.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Server>> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.names.get(&name.to_ascii_lowercase())?.last().cloned()
+    }
+
+    /// The names somebody answers to at present.
+    pub fn names(&self) -> Vec<String> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).names.keys().cloned().collect()
+    }
+
+    fn remove(&self, names: &[String], id: u64) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            if let Some(servers) = table.names.get_mut(name) {
+                servers.retain(|server| server.id != id);
+                if servers.is_empty() {
+                    table.names.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// A server's stay behind the front. Dropping it refuses new connections and cuts the open ones, as when a process
+/// is killed; [`Self::close`] lets them finish first.
+#[must_use = "dropping the registration cuts the server off"]
+pub struct Registration {
+    front: Front,
+    names: Vec<String>,
+    server: Arc<Server>,
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registration").field(&self.names).finish()
+    }
+}
+
+impl Registration {
+    /// Refuses new connections, lets the open ones finish the requests they are at, and cuts what is left after
+    /// `grace`. Streams such as watches end only when the server ends them.
+    pub async fn close(self, grace: Duration) {
+        self.front.remove(&self.names, self.server.id);
+        self.server.closing.cancel();
+        self.server.open.close();
+        // What is still open after the grace time is cut by the drop of `self`.
+        let _ = tokio::time::timeout(grace, self.server.open.wait()).await;
+    }
+
+    /// How many connections and in-process calls are open.
+    pub fn open(&self) -> usize {
+        self.server.open.len()
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.front.remove(&self.names, self.server.id);
+        self.server.closing.cancel();
+        self.server.cut.cancel();
+        self.server.open.close();
+    }
+}

@@ -1,0 +1,165 @@
+//! The TLS port. Never reads a request before the server it is for is known.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base_client::{ResponseBody, full_body};
+use cluster_access::PeerCertificates;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use kube::client::Body;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use crate::registry::{Front, Server};
+
+/// Open connections at once. Each node, controller and person holds a few; beyond this new ones wait in the
+/// listener's queue instead of taking the process' last file descriptors.
+pub const CONNECTIONS_MAX: usize = 4096;
+/// From accepted to encrypted: longer than any honest client needs.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// From the first byte of an HTTP/1 request to the end of its headers.
+pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Requests at once on one HTTP/2 connection, as Go's servers allow.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
+/// Size of a request's body: kube-apiserver's limit (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
+pub const REQUEST_BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Pause after the listener failed, so that a lack of file descriptors does not become a busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+impl Front {
+    /// Serves all registered servers on `listener` until `stop`; then cuts all connections it accepted.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let connections = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = accept(&listener, &permits) => accepted,
+            };
+            match accepted {
+                Ok((stream, permit)) => {
+                    let (front, stop) = (self.clone(), stop.clone());
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            () = front.connection(stream) => {}
+                        }
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        connections.close();
+        connections.wait().await;
+    }
+
+    async fn connection(&self, stream: TcpStream) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "could not switch off delays of a connection");
+        }
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+        let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
+        let start = match timeout_at(deadline, &mut acceptor).await {
+            Ok(Ok(start)) => start,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a connection did not begin with TLS");
+                return;
+            }
+            Err(_) => return,
+        };
+        let name = start.client_hello().server_name().unwrap_or_default().to_owned();
+        let Some(server) = self.find(&name) else {
+            tracing::debug!(name, "no API server is registered under the name asked for");
+            reset(&start.io);
+            return;
+        };
+        let open = server.open.token();
+        let handshake = timeout_at(deadline, start.into_stream(server.config.clone()));
+        tokio::select! {
+            biased;
+            () = server.cut.cancelled() => {}
+            done = handshake => match done {
+                Ok(Ok(stream)) => serve_http(&server, stream).await,
+                Ok(Err(error)) => tracing::debug!(name, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(name, "a TLS handshake took too long"),
+            },
+        }
+        drop(open);
+    }
+}
+
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+/// Closing with nothing left to linger for sends RST instead of FIN.
+fn reset(stream: &TcpStream) {
+    if let Err(error) = stream.set_zero_linger() {
+        tracing::debug!(%error, "could not reset a connection");
+    }
+}
+
+async fn serve_http(server: &Arc<Server>, stream: tokio_rustls::server::TlsStream<TcpStream>) {
+    let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
+    let peer = chain.map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
+    let service = service_fn(|request: Request<Incoming>| answer(server.clone(), peer.clone(), request));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = server.cut.cancelled() => return,
+            () = server.closing.cancelled(), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            done = connection.as_mut() => {
+                if let Err(error) = done {
+                    tracing::debug!(%error, "a connection broke off");
+                }
+                return;
+            }
+        }
+    }
+}
+
+async fn answer(server: Arc<Server>, peer: Option<PeerCertificates>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.remove::<PeerCertificates>();
+    if let Some(peer) = peer {
+        parts.extensions.insert(peer);
+    }
+    // Requests are small and known as a whole before they are judged; only answers stream.
+    match Limited::new(body, REQUEST_BODY_BYTES_MAX).collect().await {
+        Ok(body) => server.service.clone().oneshot(Request::from_parts(parts, Body::from(body.to_bytes()))).await,
+        Err(_) => {
+            let text = format!("the request's body could not be read, or is longer than {REQUEST_BODY_BYTES_MAX} bytes\n");
+            let mut refusal = Response::new(full_body(text));
+            *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+            Ok(refusal)
+        }
+    }
+}
