@@ -1,0 +1,256 @@
+//! The Machine controller: makes a machine by its driver, watches its node join, says what phase it is in, and
+//! takes it down: drain, driver, Node object, finalizer, in that order. It never makes a replacement: that is the
+//! MachineSet's.
+
+mod drain;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machine::{CurrentStatus, LastOperation, Machine, MachineClass, MachineOperationType, MachinePhase, MachineState};
+use api_meta::{Fault, FaultClass, Seen};
+use base_client::{add_finalizer, delete, get, patch_changed, patch_status_if_changed, remove_finalizer};
+use base_controller::{Cache, EventType, Next, ObjectKey};
+use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Api, ResourceExt};
+
+use crate::driver::MachineRequest;
+use crate::machines::Shared;
+use crate::names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL};
+use crate::target::Target;
+use plan::{Verdict, View, judge};
+
+/// The Machine controller's parts.
+pub(crate) struct Machines {
+    pub(crate) shared: Shared,
+    pub(crate) machines: Cache<Machine>,
+    pub(crate) classes: Cache<MachineClass>,
+}
+
+/// The node a machine has, or will have.
+pub(crate) fn node_name(machine: &Machine) -> Option<&str> {
+    machine.metadata.labels.as_ref()?.get(NODE_LABEL).map(String::as_str)
+}
+
+/// The class a machine is made by.
+pub(crate) fn class_key(namespace: Option<&str>, class: Option<&api_machine::ClassSpec>) -> ObjectKey {
+    let name = class.and_then(|class| class.name.clone()).unwrap_or_default();
+    ObjectKey::namespaced(namespace.unwrap_or_default(), name)
+}
+
+/// Whether nobody wants to wait for it to go.
+fn is_forced(machine: &Machine) -> bool {
+    machine.labels().get(FORCE_DELETION_LABEL).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+impl Machines {
+    /// One turn for one machine.
+    pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<Machine>) -> Result<Next, Fault> {
+        let namespace = known.namespace().unwrap_or_default();
+        let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &namespace);
+        let class = self.classes.get(&class_key(Some(&namespace), known.spec.class.as_ref()));
+        let class = class.ok_or_else(|| Fault::dependency(format!("the MachineClass of {} is missing", known.name_any())))?;
+        if known.metadata.deletion_timestamp.is_some() {
+            return self.take_down(&api, (*known).clone(), &class).await;
+        }
+        let machine = self.make(&api, (*known).clone(), &class).await?;
+        let request = MachineRequest { machine: &machine, class: &class };
+        let driver = Seen::from_read(self.shared.driver.status(request).await.map(Some));
+        let (target, node) = self.look(&namespace, node_name(&machine));
+        if let (Some(target), Seen::Present(node)) = (&target, &node) {
+            self.label_node(target, node, &machine).await?;
+        }
+        let now = self.shared.clock.now();
+        let Some(verdict) = judge(&View { machine: &machine, driver: &driver, node: &node, now }) else {
+            return Ok(Next::Change);
+        };
+        self.report(&api, &machine, &verdict, node.present().map(|node| &**node)).await?;
+        Ok(verdict.look_again.map_or(Next::Change, Next::After))
+    }
+
+    /// Makes the machine if it has not been made, and returns it with its provider id and node label.
+    async fn make(&self, api: &Api<Machine>, known: Machine, class: &MachineClass) -> Result<Machine, Fault> {
+        if known.spec.provider_id.is_some() && node_name(&known).is_some() {
+            return Ok(known);
+        }
+        let machine = add_finalizer(api, known, FINALIZER).await?;
+        let request = MachineRequest { machine: &machine, class };
+        let created = match self.shared.driver.create(request).await {
+            Ok(created) => created,
+            Err(fault) => {
+                let verdict = Verdict {
+                    phase: MachinePhase::CrashLoopBackOff,
+                    operation: MachineOperationType::Create,
+                    state: MachineState::Failed,
+                    description: format!("Machine {} cannot be made: {}", machine.name_any(), fault.chain()),
+                    look_again: None,
+                };
+                self.report(api, &machine, &verdict, None).await?;
+                return Err(fault);
+            }
+        };
+        let mut after = machine.clone();
+        after.spec.provider_id = Some(created.provider_id);
+        after.labels_mut().insert(NODE_LABEL.to_owned(), created.node_name);
+        Ok(patch_changed(api, &machine, &after).await?.unwrap_or(after))
+    }
+
+    /// The shoot's cluster and the machine's node in it, as far as they can be seen.
+    fn look(&self, namespace: &str, node: Option<&str>) -> (Option<Target>, Seen<Arc<Node>>) {
+        match (self.shared.targets.get(namespace), node) {
+            (Ok(target), Some(node)) => {
+                let seen = target.node(node);
+                (Some(target), seen)
+            }
+            (Ok(target), None) => (Some(target), Seen::Absent),
+            (Err(fault), _) => (None, Seen::Unknown(fault.to_string())),
+        }
+    }
+
+    /// Puts the template's labels, annotations and taints on the node. What others put there stays.
+    async fn label_node(&self, target: &Target, node: &Node, machine: &Machine) -> Result<(), Fault> {
+        let mut after = node.clone();
+        put_template(&mut after, machine);
+        let nodes: Api<Node> = Api::all(target.client.clone());
+        match patch_changed(&nodes, node, &after).await {
+            // The node's own writes are frequent; its next change calls again.
+            Err(fault) if fault.class == FaultClass::Transient => Ok(()),
+            Err(fault) => Err(fault),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Writes phase, last operation and the node's conditions, if they differ from what is there.
+    async fn report(&self, api: &Api<Machine>, machine: &Machine, verdict: &Verdict, node: Option<&Node>) -> Result<(), Fault> {
+        let mut after = machine.clone();
+        let now = Time(self.shared.clock.now());
+        let status = after.status.get_or_insert_default();
+        if let Some(node) = node.and_then(|node| node.status.as_ref()) {
+            // Heartbeat times change with every beat of the kubelet and would make every beat a write.
+            status.conditions = node.conditions.clone().unwrap_or_default();
+            status.conditions.iter_mut().for_each(|condition| condition.last_heartbeat_time = None);
+            status.addresses = node.addresses.clone().unwrap_or_default();
+        }
+        let current = status.current_status.get_or_insert_default();
+        let moved = current.phase.as_ref() != Some(&verdict.phase);
+        if moved {
+            *current = CurrentStatus {
+                phase: Some(verdict.phase.clone()),
+                timeout_active: Some(verdict.look_again.is_some()),
+                last_update_time: Some(now.clone()),
+                ..current.clone()
+            };
+        }
+        let last = status.last_operation.get_or_insert_default();
+        if moved || last.description.as_ref() != Some(&verdict.description) {
+            *last = LastOperation {
+                description: Some(verdict.description.clone()),
+                error_code: None,
+                last_update_time: Some(now),
+                state: Some(verdict.state.clone()),
+                type_: Some(verdict.operation.clone()),
+            };
+        }
+        patch_status_if_changed(api, machine, &after).await?;
+        if moved && verdict.phase == MachinePhase::Failed {
+            self.shared.recorder.record(machine, EventType::Warning, "MachineFailed", &verdict.description).await;
+        }
+        Ok(())
+    }
+
+    async fn take_down(&self, api: &Api<Machine>, machine: Machine, class: &MachineClass) -> Result<Next, Fault> {
+        if !base_client::has_finalizer(&machine, FINALIZER) {
+            return Ok(Next::Change);
+        }
+        // The mirror may lack the finalizer's or the provider id's last change; deleting is done on what is.
+        let Some(machine) = get(api, &machine.name_any()).await? else { return Ok(Next::Change) };
+        self.report(api, &machine, &terminating(&machine), None).await?;
+        let forced = is_forced(&machine);
+        let namespace = machine.namespace().unwrap_or_default();
+        let (target, node) = self.look(&namespace, node_name(&machine));
+        if let (Some(target), Seen::Present(node), false) = (&target, &node, forced) {
+            self.drain(target, node, &machine).await?;
+        }
+        self.shared.driver.delete(MachineRequest { machine: &machine, class }).await?;
+        match (&target, node_name(&machine)) {
+            (Some(target), Some(node)) => {
+                let deleted = delete(&Api::<Node>::all(target.client.clone()), node).await;
+                if let Err(fault) = deleted
+                    && !forced
+                {
+                    return Err(fault);
+                }
+            }
+            (None, Some(_)) if !forced => {
+                return Err(Fault::dependency(format!(
+                    "the Node of {} cannot be deleted: {}",
+                    machine.name_any(),
+                    node.unknown().unwrap_or("its cluster cannot be reached")
+                )));
+            }
+            _ => {}
+        }
+        remove_finalizer(api, machine, FINALIZER).await.map(|_| Next::Change)
+    }
+
+    /// Empties the node, within the machine's drain time, and gives up at once when somebody forces the deletion.
+    async fn drain(&self, target: &Target, node: &Node, machine: &Machine) -> Result<(), Fault> {
+        if plan::health_of(node).is_err() {
+            // A dead kubelet ends no pods: waiting for it would only be waiting for the time-out.
+            return Ok(());
+        }
+        let timeout = machine.spec.drain_timeout.map_or(drain::DRAIN_TIMEOUT, |timeout| timeout.to_std());
+        let key = ObjectKey::of(machine);
+        let forced = self.machines.wait_until(&key, timeout + Duration::from_secs(1), |machine| match machine {
+            Some(machine) if !is_forced(machine) => base_client::Judgement::NotYet(String::new()),
+            _ => base_client::Judgement::Done(()),
+        });
+        tokio::select! {
+            drained = drain::drain(&target.client, node, timeout) => match drained {
+                Ok(()) => {}
+                Err(fault) => {
+                    let text = format!("deleted without being empty: {fault}");
+                    self.shared.recorder.record(machine, EventType::Warning, "DrainIncomplete", &text).await;
+                }
+            },
+            _ = forced => {}
+        }
+        Ok(())
+    }
+}
+
+fn terminating(machine: &Machine) -> Verdict {
+    Verdict {
+        phase: MachinePhase::Terminating,
+        operation: MachineOperationType::Delete,
+        state: MachineState::Processing,
+        description: format!("Machine {} is being removed", machine.name_any()),
+        look_again: None,
+    }
+}
+
+fn put_template(node: &mut Node, machine: &Machine) {
+    let Some(template) = &machine.spec.node_template else { return };
+    let put = |into: &mut BTreeMap<String, String>, from: &Option<BTreeMap<String, String>>| {
+        for (key, value) in from.iter().flatten() {
+            into.insert(key.clone(), value.clone());
+        }
+    };
+    put(node.labels_mut(), &template.metadata.labels);
+    put(node.annotations_mut(), &template.metadata.annotations);
+    let wanted = template.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    if wanted.is_empty() {
+        return;
+    }
+    let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
+    for taint in wanted {
+        let same = |other: &&mut Taint| other.key == taint.key && other.effect == taint.effect;
+        match taints.iter_mut().find(same) {
+            Some(present) => present.value = taint.value,
+            None => taints.push(taint),
+        }
+    }
+}

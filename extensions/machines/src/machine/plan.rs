@@ -1,0 +1,267 @@
+//! What a machine's phase is and what happens next, from what is seen. Pure: no client, no clock.
+
+use std::time::Duration;
+
+use api_machine::{Machine, MachineOperationType, MachinePhase, MachineState};
+use api_meta::Seen;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+
+use crate::driver::DriverState;
+
+/// How long joining may take unless the machine says otherwise (machine-controller-manager's default).
+pub(crate) const CREATION_TIMEOUT: Duration = Duration::from_secs(20 * 60);
+/// How long a node may be unhealthy unless the machine says otherwise (same source).
+pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// How long a node may still be called ready when its machine is gone: longer than its Lease holds, after which
+/// the shoot's node controller says otherwise.
+pub(crate) const GONE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
+
+/// What there is to see of a machine that has been made and is not to be deleted.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) driver: &'a Seen<DriverState>,
+    pub(crate) node: &'a Seen<std::sync::Arc<Node>>,
+    pub(crate) now: Timestamp,
+}
+
+/// What its status shall say, and when to look again though nothing changes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) phase: MachinePhase,
+    pub(crate) operation: MachineOperationType,
+    pub(crate) state: MachineState,
+    pub(crate) description: String,
+    pub(crate) look_again: Option<Duration>,
+}
+
+/// The phase the machine was last seen in, and since when.
+pub(crate) fn phase_of(machine: &Machine) -> (Option<&MachinePhase>, Option<Timestamp>) {
+    let current = machine.status.as_ref().and_then(|status| status.current_status.as_ref());
+    let since = current.and_then(|current| current.last_update_time.as_ref()).map(|time| time.0);
+    (current.and_then(|current| current.phase.as_ref()), since)
+}
+
+/// Whether its node has been ready once.
+fn has_joined(phase: Option<&MachinePhase>) -> bool {
+    matches!(phase, Some(MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed))
+}
+
+/// Judges a machine. `None`: too little can be seen to say anything new.
+pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
+    let (phase, since) = phase_of(view.machine);
+    if phase == Some(&MachinePhase::Failed) {
+        return None;
+    }
+    let name = view.machine.metadata.name.as_deref().unwrap_or_default();
+    let health = match view.node {
+        Seen::Unknown(_) => None,
+        Seen::Absent => Some(Err("its node does not exist".to_owned())),
+        Seen::Present(node) => Some(health_of(node)),
+    };
+    let gone = matches!(view.driver, Seen::Present(DriverState::Gone));
+    match (health, gone, has_joined(phase)) {
+        (None, false, true) => None,
+        (None, false, false) => Some(unseen(view, name)),
+        (None, true, _) => Some(failed(format!("Machine {name} does not exist any more at the provider"))),
+        (Some(Ok(())), true, _) => Some(waning(view, phase, since, GONE_TIMEOUT, format!("Machine {name} does not exist any more at the provider"))),
+        (Some(Err(why)), true, _) => Some(failed(format!("Machine {name} does not exist any more at the provider; {why}"))),
+        (Some(Ok(())), false, _) => Some(Verdict {
+            phase: MachinePhase::Running,
+            operation: if has_joined(phase) { MachineOperationType::HealthCheck } else { MachineOperationType::Create },
+            state: MachineState::Successful,
+            description: format!("Machine {name} has joined the cluster"),
+            look_again: None,
+        }),
+        (Some(Err(why)), false, true) => {
+            let timeout = view.machine.spec.health_timeout.map_or(HEALTH_TIMEOUT, |timeout| timeout.to_std());
+            if view.machine.spec.disable_health_timeout == Some(true) {
+                return Some(Verdict { look_again: None, ..unknown(format!("Machine {name} is unhealthy: {why}")) });
+            }
+            Some(waning(view, phase, since, timeout, format!("Machine {name} is unhealthy: {why}")))
+        }
+        (Some(Err(why)), false, false) => Some(joining(view, name, &why)),
+    }
+}
+
+/// A machine that has not joined: it may until its time is up, counted from its creation.
+fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
+    let timeout = view.machine.spec.creation_timeout.map_or(CREATION_TIMEOUT, |timeout| timeout.to_std());
+    let began = view.machine.metadata.creation_timestamp.as_ref().map_or(view.now, |time| time.0);
+    let left = timeout.saturating_sub(elapsed(began, view.now));
+    let told = match view.driver {
+        Seen::Present(DriverState::Exists(Some(told))) => format!(" ({told})"),
+        Seen::Unknown(why) => format!(" (its state at the provider is unknown: {why})"),
+        _ => String::new(),
+    };
+    if left.is_zero() {
+        return failed(format!("Machine {name} has not joined the cluster within {timeout:?}: {why}{told}"));
+    }
+    Verdict {
+        phase: MachinePhase::Pending,
+        operation: MachineOperationType::Create,
+        state: MachineState::Processing,
+        description: format!("Machine {name} has not joined: {why}{told}"),
+        look_again: Some(left),
+    }
+}
+
+/// A machine that has not joined as far as is known, in a cluster that cannot be seen: no time runs against it.
+fn unseen(view: &View<'_>, name: &str) -> Verdict {
+    let why = view.node.unknown().unwrap_or("no reason given");
+    Verdict {
+        phase: MachinePhase::Pending,
+        operation: MachineOperationType::Create,
+        state: MachineState::Processing,
+        description: format!("Machine {name} has not joined: the cluster's nodes cannot be seen ({why})"),
+        look_again: None,
+    }
+}
+
+fn unknown(description: String) -> Verdict {
+    Verdict {
+        phase: MachinePhase::Unknown,
+        operation: MachineOperationType::HealthCheck,
+        state: MachineState::Processing,
+        description,
+        look_again: None,
+    }
+}
+
+fn failed(description: String) -> Verdict {
+    Verdict { phase: MachinePhase::Failed, state: MachineState::Failed, ..unknown(description) }
+}
+
+/// Unknown for `timeout`, counted from when it became so, then Failed.
+fn waning(
+    view: &View<'_>,
+    phase: Option<&MachinePhase>,
+    since: Option<Timestamp>,
+    timeout: Duration,
+    why: String,
+) -> Verdict {
+    let since = if phase == Some(&MachinePhase::Unknown) { since.unwrap_or(view.now) } else { view.now };
+    let left = timeout.saturating_sub(elapsed(since, view.now));
+    if left.is_zero() {
+        failed(format!("{why}, for {timeout:?}"))
+    } else {
+        Verdict { look_again: Some(left), ..unknown(why) }
+    }
+}
+
+fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+}
+
+/// Whether a node is healthy: ready, and no condition set that the kubelet sets for want of something.
+pub(crate) fn health_of(node: &Node) -> Result<(), String> {
+    let conditions: &[NodeCondition] =
+        node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    match conditions.iter().find(|condition| condition.type_ == "Ready") {
+        Some(ready) if ready.status == "True" => Ok(()),
+        Some(ready) => Err(format!(
+            "its node is not ready ({})",
+            ready.message.as_deref().filter(|text| !text.is_empty()).or(ready.reason.as_deref()).unwrap_or("no reason given")
+        )),
+        None => Err("its node has not said whether it is ready".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use api_machine::{CurrentStatus, MachineSpec, MachineStatus};
+    use api_meta::GoDuration;
+    use k8s_openapi::api::core::v1::NodeStatus;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn machine(phase: Option<MachinePhase>, since: i64) -> Machine {
+        Machine {
+            metadata: ObjectMeta {
+                name: Some("m".into()),
+                creation_timestamp: Some(Time(at(0))),
+                ..Default::default()
+            },
+            spec: MachineSpec { health_timeout: Some(GoDuration::from_secs(60)), ..Default::default() },
+            status: phase.map(|phase| MachineStatus {
+                current_status: Some(CurrentStatus {
+                    phase: Some(phase),
+                    last_update_time: Some(Time(at(since))),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+        }
+    }
+
+    fn node(ready: &str) -> Seen<Arc<Node>> {
+        let condition = NodeCondition {
+            type_: "Ready".into(),
+            status: ready.into(),
+            message: Some("kubelet stopped posting node status".into()),
+            ..Default::default()
+        };
+        let status = NodeStatus { conditions: Some(vec![condition]), ..Default::default() };
+        Seen::Present(Arc::new(Node { status: Some(status), ..Default::default() }))
+    }
+
+    const EXISTS: Seen<DriverState> = Seen::Present(DriverState::Exists(None));
+    const GONE: Seen<DriverState> = Seen::Present(DriverState::Gone);
+
+    #[track_caller]
+    fn check(
+        machine: &Machine,
+        driver: Seen<DriverState>,
+        node: Seen<Arc<Node>>,
+        now: i64,
+        expected: Option<(MachinePhase, Option<u64>)>,
+    ) {
+        let verdict = judge(&View { machine, driver: &driver, node: &node, now: at(now) });
+        let said = verdict.clone().map(|verdict| (verdict.phase, verdict.look_again.map(|again| again.as_secs())));
+        assert_eq!(said, expected, "{verdict:?}");
+    }
+
+    use MachinePhase::{Failed, Pending, Running, Unknown};
+
+    #[test]
+    fn a_machine_joins_when_its_node_is_ready_and_fails_when_its_time_is_up() {
+        let new = machine(None, 0);
+        check(&new, EXISTS, Seen::Absent, 10, Some((Pending, Some(1190))));
+        check(&new, EXISTS, node("False"), 10, Some((Pending, Some(1190))));
+        check(&new, EXISTS, node("True"), 10, Some((Running, None)));
+        check(&new, EXISTS, Seen::Absent, 1200, Some((Failed, None)));
+        check(&new, GONE, Seen::Absent, 10, Some((Failed, None)));
+    }
+
+    #[test]
+    fn an_unhealthy_node_has_its_time_to_recover_counted_from_when_it_became_so() {
+        check(&machine(Some(Running), 5), EXISTS, node("Unknown"), 100, Some((Unknown, Some(60))));
+        check(&machine(Some(Unknown), 100), EXISTS, node("Unknown"), 130, Some((Unknown, Some(30))));
+        check(&machine(Some(Unknown), 100), EXISTS, node("True"), 130, Some((Running, None)));
+        check(&machine(Some(Unknown), 100), EXISTS, node("False"), 160, Some((Failed, None)));
+        check(&machine(Some(Running), 5), EXISTS, Seen::Absent, 100, Some((Unknown, Some(60))));
+    }
+
+    #[test]
+    fn a_machine_gone_at_the_provider_fails_once_its_node_is_seen_to_be_dead() {
+        check(&machine(Some(Running), 5), GONE, node("True"), 100, Some((Unknown, Some(120))));
+        check(&machine(Some(Unknown), 100), GONE, node("Unknown"), 140, Some((Failed, None)));
+        check(&machine(Some(Running), 5), GONE, Seen::Unknown("no answer".into()), 100, Some((Failed, None)));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_changes_nothing_and_failed_stays_failed() {
+        let blind = || Seen::Unknown("connection refused".to_owned());
+        check(&machine(Some(Running), 5), EXISTS, blind(), 10_000, None);
+        check(&machine(None, 0), Seen::Unknown("x".into()), blind(), 10_000, Some((Pending, None)));
+        check(&machine(Some(Failed), 5), EXISTS, node("True"), 10, None);
+    }
+}
