@@ -136,6 +136,11 @@ pub trait Kind: Send + Sync + 'static {
     /// kind, and how lists merge. `None` stores whatever comes. Called per request: keep the schema, clone it.
     fn schema(&self, version: &str) -> Option<Schema>;
 
+    /// Rewrites older spellings of what a client sent, before unknown fields are dropped; `object` is in `version`.
+    fn accept(&self, version: &str, object: &mut Value) {
+        let _ = (version, object);
+    }
+
     /// Defaults that a schema cannot say; `object` is in `version`. Runs on create and on update, after the
     /// schema's own defaults, and again whenever an object is read from a store written by an older server.
     fn default(&self, version: &str, object: &mut Value) {
@@ -186,7 +191,9 @@ pub trait Kind: Send + Sync + 'static {
     /// Whether the write raises `metadata.generation`; asked for writes of the object itself (not of `status`)
     /// and for other parts. The default: anything outside `metadata` and `status` differs. That a deletion
     /// begins raises it always.
-    fn changes_generation(&self, call: &Call<'_>, object: &Value, old: &Value) -> bool {
+    ///
+    /// May take away what asks for it: an operation annotation that is used up by the raise.
+    fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
         let _ = call;
         spec_differs(object, old)
     }
@@ -198,6 +205,39 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Columns of `version` after NAME; `None` leaves them to the built-in tables (NAME and AGE for unknown kinds).
     fn columns(&self, version: &str) -> Option<Vec<Column>> {
+        let _ = version;
+        None
+    }
+
+    /// The cells of a row under [`Kind::columns`], after NAME, where paths cannot tell them; `object` is in
+    /// `version`. Texts, numbers, truth values; for a column of type `date` the time in RFC 3339. `None`: the paths do.
+    fn cells(&self, version: &str, object: &Value) -> Option<Vec<Value>> {
+        let _ = (version, object);
+        None
+    }
+
+    /// Why `name` cannot be an object's name; `None` when it can. The default: a DNS subdomain.
+    fn refuse_name(&self, name: &str) -> Option<String> {
+        cluster_schema::names::dns_subdomain(name)
+    }
+
+    /// Whether objects carry `metadata.generation`.
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    /// Whether PUT may create an object that is missing.
+    fn creates_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether PUT needs no resourceVersion.
+    fn updates_unconditionally(&self) -> bool {
+        true
+    }
+
+    /// The JSON schema of `version` for `/openapi/v3`, where the kind has one beyond [`Kind::schema`]'s tree.
+    fn openapi(&self, version: &str) -> Option<Value> {
         let _ = version;
         None
     }

@@ -1,15 +1,63 @@
 //! Kubernetes API semantics over a store, as a tower service.
 //!
-//! [`ApiServer`](crate) is a value: any number of them live in one process. Every request, in process or over TLS,
-//! goes authenticate, authorize, route, admit, store. Nothing here opens a socket, blocks a thread, reads the
-//! machine's clock or knows a provider.
+//! [`ApiServer`] is a value: any number of them live in one process. Every request, in process or over TLS, goes
+//! authenticate, authorize, route, admit, store. Nothing here opens a socket, blocks a thread, reads the machine's
+//! clock or knows a provider.
 
-mod identity;
+mod access;
+mod action;
+mod answer;
+mod audit;
+mod bootstrap;
+mod builtin;
+mod collection;
+mod context;
+mod crds;
+mod create;
+mod custom;
+mod decode;
+mod delete;
+mod discovery;
+mod filter;
+mod health;
+mod incoming;
 pub mod kind;
+mod list;
+mod metadata;
+mod metrics;
+mod namespaces;
+mod negotiate;
+mod objects;
+mod openapi;
+mod patch;
+mod path;
+mod pipeline;
+mod plain;
+mod pods;
+mod policy;
+mod query;
+mod read;
+mod registry;
+mod render;
 mod resource;
+mod reviews;
+mod route;
+mod scale;
+mod selector;
+mod server;
+mod services;
 mod status;
+mod tables;
+mod tokens;
+mod update;
+mod watch;
+mod write;
 
-pub use identity::User;
+pub use access::{Authorities, TokenAuthority};
+pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
+pub use cluster_access::{PeerCertificates, User};
+pub use health::Readiness;
 pub use kind::Kind;
 pub use resource::ResourceInfo;
+pub use server::{ApiServer, Builder, DEFAULT_GIT_VERSION, Identity};
 pub use status::{Cause, Details, Status};

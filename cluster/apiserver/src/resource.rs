@@ -70,6 +70,8 @@ pub enum Form {
     Scale(ScalePaths),
     /// POST of a body of its own.
     Action(Arc<dyn Action>),
+    /// POST of a body of its own that the server itself deals with (built-in kinds alone).
+    Internal,
     /// Served for discovery's sake; requests are answered 501 with the given name of the feature.
     Unsupported(&'static str),
 }
@@ -80,6 +82,7 @@ impl fmt::Debug for Form {
             Self::Part => f.write_str("Part"),
             Self::Scale(paths) => f.debug_tuple("Scale").field(paths).finish(),
             Self::Action(_) => f.write_str("Action"),
+            Self::Internal => f.write_str("Internal"),
             Self::Unsupported(what) => f.debug_tuple("Unsupported").field(what).finish(),
         }
     }

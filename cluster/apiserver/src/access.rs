@@ -1,0 +1,173 @@
+//! Authentication and authorization of requests, over cluster-access and this server's own store.
+//! It never looks at a body.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base_clock::{Clock, Entropy};
+use base_secrets::{PrivateKey, PublicKey};
+use cluster_access::{
+    Attributes, Authenticator, Authorizer, Change, Decision, Impersonation, Live, Lookup, ServiceAccountTokens, group,
+};
+use cluster_store::{Key, Object, Store};
+use http::StatusCode;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use k8s_openapi::api::core::v1::Secret;
+
+pub use cluster_access::{PeerCertificates, User};
+
+use crate::status::Status;
+
+/// The prefix of RBAC objects in the store.
+const RBAC_PREFIX: &str = "rbac.authorization.k8s.io/";
+/// The name that loopback requests are audited under, as kube-apiserver's own.
+const LOOPBACK_USER: &str = "system:apiserver";
+
+/// Who signs client certificates and service account tokens.
+#[derive(Clone, Default)]
+pub struct Authorities {
+    /// PEM bundle of the authorities of client certificates; empty for none. (`--client-ca-file`)
+    pub client_authorities: String,
+    /// Service account tokens; without it none are accepted or issued.
+    pub service_accounts: Option<TokenAuthority>,
+    /// Whether bootstrap tokens are accepted. (`--enable-bootstrap-token-auth`)
+    pub bootstrap_tokens: bool,
+}
+
+/// Who issues service account tokens.
+#[derive(Clone)]
+pub struct TokenAuthority {
+    /// The `iss` of tokens. (`--service-account-issuer`)
+    pub issuer: String,
+    /// Audiences the server accepts for itself; the issuer when empty. (`--api-audiences`)
+    pub audiences: Vec<String>,
+    /// Signs tokens; without it tokens are verified only. (`--service-account-signing-key-file`)
+    pub signer: Option<PrivateKey>,
+    /// Further keys that are trusted. (`--service-account-key-file`)
+    pub verifiers: Vec<PublicKey>,
+}
+
+/// Authenticator and authorizer of one server.
+pub(crate) struct Access {
+    loopback_token: String,
+    loopback: Arc<User>,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) tokens: Option<Arc<ServiceAccountTokens>>,
+    pub(crate) rbac: Authorizer,
+}
+
+impl Access {
+    /// Errors: a bundle of authorities that cannot be read.
+    pub(crate) fn new(
+        authorities: Authorities,
+        clock: &Clock,
+        entropy: &Entropy,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Status> {
+        let Authorities { client_authorities, service_accounts, bootstrap_tokens } = authorities;
+        let mut authenticator =
+            Authenticator::new(clock.clone(), Arc::new(StoreLookup(store))).with_bootstrap_tokens(bootstrap_tokens);
+        authenticator
+            .trust_clients_of(&client_authorities)
+            .map_err(|error| Status::internal(format!("the authorities of client certificates cannot be read: {error}")))?;
+        let tokens = service_accounts.map(|authority| {
+            let TokenAuthority { issuer, audiences, signer, verifiers } = authority;
+            Arc::new(ServiceAccountTokens::new(issuer, audiences, signer, verifiers, clock.clone()))
+        });
+        if let Some(tokens) = &tokens {
+            authenticator = authenticator.with_tokens(tokens.clone());
+        }
+        let loopback = User::new(LOOPBACK_USER, &[group::MASTERS, group::AUTHENTICATED]);
+        Ok(Self {
+            loopback_token: format!("loopback-{}", entropy.suffix(64)),
+            loopback: Arc::new(loopback),
+            authenticator,
+            tokens,
+            rbac: Authorizer::default(),
+        })
+    }
+
+    pub(crate) fn loopback_token(&self) -> &str {
+        &self.loopback_token
+    }
+
+    pub(crate) async fn authenticate(&self, parts: &Parts) -> Result<Arc<User>, Status> {
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let user = match header.and_then(|value| value.strip_prefix("Bearer ")) {
+            Some(token) if token == self.loopback_token => self.loopback.clone(),
+            _ => {
+                let peer = parts.extensions.get::<PeerCertificates>();
+                let user = self.authenticator.authenticate(&parts.headers, peer).await;
+                Arc::new(user.map_err(|error| {
+                    tracing::debug!(%error, "authentication failed");
+                    Status::unauthorized()
+                })?)
+            }
+        };
+        self.impersonate(user, parts)
+    }
+
+    fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
+        let asked = Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
+        let Some(asked) = asked else { return Ok(real) };
+        for attributes in asked.requests(&real) {
+            if let Some(status) = forbidden(&attributes, &self.authorize(&attributes)) {
+                return Err(status);
+            }
+        }
+        Ok(Arc::new(asked.user()))
+    }
+
+    pub(crate) fn authorize(&self, attributes: &Attributes) -> Decision {
+        self.rbac.authorize(attributes)
+    }
+
+    /// Takes in a write of an access rule.
+    pub(crate) fn written(&self, key: &Key, object: Option<&Object>) {
+        let Some(resource) = key.resource.strip_prefix(RBAC_PREFIX) else { return };
+        let value = object.and_then(|object| serde_json::from_slice(object.bytes()).ok());
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        if let Some(change) = Change::of(resource, namespace, &key.name, value.as_ref()) {
+            self.rbac.apply(change);
+        }
+    }
+}
+
+/// The 403 that answers a denied request.
+pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<Status> {
+    let Decision::Deny(reason) = decision else { return None };
+    let message = cluster_access::forbidden_message(attributes, reason);
+    let status = Status::new(StatusCode::FORBIDDEN, "Forbidden", message);
+    Some(match &attributes.target {
+        cluster_access::Target::Path(_) => status,
+        cluster_access::Target::Resource(target) => status.about(&target.group, &target.resource, &target.name),
+    })
+}
+
+/// What authentication looks up.
+struct StoreLookup(Arc<dyn Store>);
+
+impl StoreLookup {
+    async fn object(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, String> {
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let entry = self.0.get(&Key::new(resource, namespace, name)).await.map_err(|error| error.to_string())?;
+        Ok(entry.map(|entry| entry.object))
+    }
+}
+
+#[async_trait]
+impl Lookup for StoreLookup {
+    async fn live(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Live>, String> {
+        let object = self.object(resource, namespace, name).await?;
+        Ok(object.map(|object| Live {
+            uid: object.meta().uid.clone(),
+            deletion: object.meta().deletion_timestamp.as_deref().and_then(|time| time.parse().ok()),
+        }))
+    }
+
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, String> {
+        let Some(object) = self.object("secrets", namespace, name).await? else { return Ok(None) };
+        object.parse().map(Some).map_err(|error| error.to_string())
+    }
+}

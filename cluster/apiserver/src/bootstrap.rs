@@ -1,0 +1,66 @@
+//! What a server makes sure of when it starts: access rules, default namespaces, the Service `kubernetes`,
+//! and the custom resources that its store holds already. Safe to run again.
+
+use std::sync::Arc;
+
+use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
+use serde_json::{Value, json};
+
+use crate::context::store_status;
+use crate::server::Inner;
+use crate::status::Status;
+use crate::{crds, metadata, namespaces};
+
+pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
+    for name in namespaces::SYSTEM {
+        let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        namespaces::prepare(None, &mut namespace, None);
+        ensure(server, Key::new("namespaces", None, name), namespace, false).await?;
+    }
+    crate::policy::run(server).await?;
+    kubernetes_service(server).await?;
+    let listing = server.store.list(&Range::all(crds::STORE_NAME), Page::default()).await.map_err(store_status)?;
+    for entry in &listing.entries {
+        crds::written(server, entry, false);
+    }
+    Ok(())
+}
+
+/// Creates what is missing; what is there stays as it is.
+pub(crate) async fn ensure(server: &Arc<Inner>, key: Key, mut object: Value, generation: bool) -> Result<Option<Entry>, Status> {
+    if server.store.get(&key).await.map_err(store_status)?.is_some() {
+        return Ok(None);
+    }
+    let metadata = metadata::of_mut(&mut object)?;
+    metadata.insert("uid".to_owned(), Value::String(server.entropy.uid()));
+    metadata.insert("creationTimestamp".to_owned(), Value::String(metadata::timestamp(server.clock.now())));
+    if let Some(namespace) = &key.namespace {
+        metadata.insert("namespace".to_owned(), Value::from(&**namespace));
+    }
+    if generation {
+        metadata.insert("generation".to_owned(), Value::from(1));
+    }
+    let object = Object::from_value(object).map_err(Status::internal)?;
+    match server.store.create(key, object).await {
+        Ok(entry) => Ok(Some(entry)),
+        // Another server over the same store was faster.
+        Err(StoreError::Exists { .. }) => Ok(None),
+        Err(error) => Err(store_status(error)),
+    }
+}
+
+async fn kubernetes_service(server: &Arc<Inner>) -> Result<(), Status> {
+    let Some(address) = server.addresses.first() else { return Ok(()) };
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "type": "ClusterIP", "clusterIP": address.to_string(), "clusterIPs": [address.to_string()],
+            "ipFamilies": [if address.is_ipv6() { "IPv6" } else { "IPv4" }], "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+        "status": {"loadBalancer": {}},
+    });
+    ensure(server, Key::new("services", Some("default"), "kubernetes"), service, false).await.map(|_| ())
+}

@@ -1,0 +1,316 @@
+//! Kubernetes' own kinds: names and shapes from the tables of cluster-schema, the rest from the table below.
+//! What is not served (webhook configurations, API services) is not registered, so that nobody relies on it.
+
+use std::sync::Arc;
+
+use cluster_schema::{FieldError, Schema, builtin};
+use serde_json::{Value, json};
+
+use crate::kind::{Call, Kind, SelectableField, spec_differs};
+use crate::registry::{Registry, Role, Served};
+use crate::resource::{Form, ResourceInfo, ScalePaths};
+use crate::{namespaces, pods};
+
+/// Kinds of these groups are answered elsewhere, or not at all yet: storing them would promise what is not kept.
+const LEFT_OUT: [&str; 5] = [
+    "admissionregistration.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "events.k8s.io",
+];
+
+/// Short names and categories (kubernetes/kubernetes v1.35 pkg/registry/*/storage, ShortNames and Categories).
+const NAMES: [(&str, &[&str], &[&str]); 30] = [
+    ("certificatesigningrequests", &["csr"], &[]),
+    ("configmaps", &["cm"], &[]),
+    ("cronjobs", &["cj"], &["all"]),
+    ("customresourcedefinitions", &["crd", "crds"], &["api-extensions"]),
+    ("daemonsets", &["ds"], &["all"]),
+    ("deployments", &["deploy"], &["all"]),
+    ("endpoints", &["ep"], &[]),
+    ("events", &["ev"], &[]),
+    ("horizontalpodautoscalers", &["hpa"], &["all"]),
+    ("ingresses", &["ing"], &[]),
+    ("jobs", &[], &["all"]),
+    ("limitranges", &["limits"], &[]),
+    ("namespaces", &["ns"], &[]),
+    ("networkpolicies", &["netpol"], &[]),
+    ("nodes", &["no"], &[]),
+    ("persistentvolumeclaims", &["pvc"], &[]),
+    ("persistentvolumes", &["pv"], &[]),
+    ("poddisruptionbudgets", &["pdb"], &[]),
+    ("pods", &["po"], &["all"]),
+    ("priorityclasses", &["pc"], &[]),
+    ("replicasets", &["rs"], &["all"]),
+    ("replicationcontrollers", &["rc"], &["all"]),
+    ("resourcequotas", &["quota"], &[]),
+    ("serviceaccounts", &["sa"], &[]),
+    ("services", &["svc"], &["all"]),
+    ("statefulsets", &["sts"], &["all"]),
+    ("storageclasses", &["sc"], &[]),
+    ("volumeattributesclasses", &["vac"], &[]),
+    ("ipaddresses", &["ip"], &[]),
+    ("roles", &[], &[]),
+];
+
+/// Resources whose objects carry a generation.
+const WITH_GENERATION: [&str; 15] = [
+    "cronjobs",
+    "customresourcedefinitions",
+    "daemonsets",
+    "deployments",
+    "endpointslices",
+    "ingresses",
+    "ingressclasses",
+    "jobs",
+    "networkpolicies",
+    "poddisruptionbudgets",
+    "pods",
+    "podtemplates",
+    "priorityclasses",
+    "replicasets",
+    "statefulsets",
+];
+
+/// Resources that PUT may create.
+const CREATED_BY_PUT: [&str; 8] =
+    ["endpoints", "events", "leases", "limitranges", "clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+
+/// Fields for selectors; a field's missing value is empty unless it says otherwise.
+const FIELDS: [(&str, &[&str]); 9] = [
+    (
+        "pods",
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+    ),
+    ("nodes", &["spec.unschedulable"]),
+    (
+        "events",
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+    ),
+    ("secrets", &["type"]),
+    ("namespaces", &["status.phase"]),
+    ("replicasets", &["status.replicas"]),
+    ("jobs", &["status.successful"]),
+    ("certificatesigningrequests", &["spec.signerName"]),
+    ("services", &["spec.clusterIP", "spec.type"]),
+];
+
+/// Puts all built-in kinds into the registry.
+pub(crate) fn register(registry: &Registry) {
+    registry.put_all(builtin::kinds().iter().filter_map(make).map(Arc::new));
+}
+
+fn make(table: &'static builtin::BuiltinKind) -> Option<Served> {
+    let left_out = LEFT_OUT.contains(&table.group.as_str())
+        || (table.group == "autoscaling" && table.version == "v1")
+        || matches!(table.resource.as_str(), "bindings" | "componentstatuses" | "servicecidrs" | "ipaddresses");
+    if left_out {
+        return None;
+    }
+    let role = role(&table.group, &table.resource);
+    let new = if table.namespaced { ResourceInfo::namespaced } else { ResourceInfo::cluster };
+    let mut info = new(&table.group, &table.version, &table.kind, &table.resource);
+    if let Some((_, short, categories)) = NAMES.iter().find(|(resource, ..)| *resource == table.resource) {
+        info = info.short(short).category(categories);
+    }
+    for name in &table.subresources {
+        let (body, form) = subresource(&table.resource, name);
+        info = info.subresource(name, body, form);
+    }
+    let fields = FIELDS.iter().find(|(resource, _)| *resource == table.resource);
+    let fields = fields.map(|(_, fields)| fields.iter().map(|field| selectable(field)).collect()).unwrap_or_default();
+    let generation = WITH_GENERATION.contains(&table.resource.as_str());
+    Some(Served::new(Arc::new(BuiltinKind { info, role, fields, generation }), role))
+}
+
+fn role(group: &str, resource: &str) -> Role {
+    match (group, resource) {
+        ("", "namespaces") => Role::Namespace,
+        ("", "pods") => Role::Pod,
+        ("", "services") => Role::Service,
+        ("", "serviceaccounts") => Role::ServiceAccount,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => Role::CustomResourceDefinition,
+        ("certificates.k8s.io", "certificatesigningrequests") => Role::CertificateSigningRequest,
+        _ => Role::Ordinary,
+    }
+}
+
+type Body = Option<(&'static str, &'static str, &'static str)>;
+
+fn subresource(resource: &str, name: &str) -> (Body, Form) {
+    match (resource, name) {
+        (_, "status" | "finalize" | "approval") => (None, Form::Part),
+        (_, "scale") => {
+            let paths = ScalePaths {
+                spec_replicas: ".spec.replicas".to_owned(),
+                status_replicas: ".status.replicas".to_owned(),
+                selector: Some(".spec.selector".to_owned()),
+            };
+            (Some(("autoscaling", "v1", "Scale")), Form::Scale(paths))
+        }
+        ("pods", "binding") => (Some(("", "v1", "Binding")), Form::Internal),
+        ("pods", "eviction") => (Some(("policy", "v1", "Eviction")), Form::Internal),
+        ("serviceaccounts", "token") => (Some(("authentication.k8s.io", "v1", "TokenRequest")), Form::Internal),
+        ("pods", "log") => (None, Form::Unsupported("the log of a container")),
+        ("pods", "exec" | "attach") => (Some(("", "v1", "PodExecOptions")), Form::Unsupported("exec and attach")),
+        ("pods", "portforward") => (Some(("", "v1", "PodPortForwardOptions")), Form::Unsupported("port forwarding")),
+        ("pods", "ephemeralcontainers") => (None, Form::Unsupported("ephemeral containers")),
+        ("pods", "resize") => (None, Form::Unsupported("resizing a pod in place")),
+        _ => (None, Form::Unsupported("this subresource")),
+    }
+}
+
+fn selectable(label: &str) -> SelectableField {
+    let mut field = SelectableField::new(label);
+    match label {
+        "spec.unschedulable" | "spec.hostNetwork" => field.missing = "false",
+        "status.replicas" | "status.successful" => field.missing = "0",
+        "source" => field.path = vec!["source".to_owned(), "component".to_owned()],
+        _ => {}
+    }
+    if label == "status.successful" {
+        field.path = vec!["status".to_owned(), "succeeded".to_owned()];
+    }
+    field
+}
+
+/// A kind of Kubernetes' own.
+struct BuiltinKind {
+    info: ResourceInfo,
+    role: Role,
+    fields: Vec<SelectableField>,
+    generation: bool,
+}
+
+impl Kind for BuiltinKind {
+    fn resource(&self) -> &ResourceInfo {
+        &self.info
+    }
+
+    fn schema(&self, version: &str) -> Option<Schema> {
+        builtin::schema(&self.info.group, version, &self.info.kind)
+    }
+
+    fn default(&self, version: &str, object: &mut Value) {
+        builtin::default(&self.info.group, version, &self.info.kind, object);
+    }
+
+    fn prepare(&self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+        match self.role {
+            Role::Namespace => namespaces::prepare(call.subresource, object, old),
+            Role::Pod => pods::prepare(object, old),
+            Role::CertificateSigningRequest => prepare_signing_request(call, object, old),
+            Role::CustomResourceDefinition => crate::crds::prepare(call, object, old),
+            _ => {}
+        }
+    }
+
+    fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        // Binding sets what no update may change.
+        let old = old.filter(|_| call.subresource != Some("binding"));
+        builtin::validate(&self.info.group, self.info.storage_version(), &self.info.kind, object, old)
+    }
+
+    fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+        call.subresource != Some("binding") && spec_differs(object, old)
+    }
+
+    fn selectable_fields(&self) -> &[SelectableField] {
+        &self.fields
+    }
+
+    /// The rules of cluster-schema judge names of built-in kinds; this one lets through what any of them might.
+    fn refuse_name(&self, name: &str) -> Option<String> {
+        cluster_schema::names::path_segment(name)
+    }
+
+    fn has_generation(&self) -> bool {
+        self.generation
+    }
+
+    fn creates_on_update(&self) -> bool {
+        CREATED_BY_PUT.contains(&&*self.info.plural)
+    }
+}
+
+/// Who asks for a certificate is written by the server; approval and issuing are written apart
+/// (kubernetes/kubernetes v1.35 pkg/registry/certificates/certificates/strategy.go).
+fn prepare_signing_request(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match (old, call.subresource) {
+        (None, _) => {
+            let user = call.user;
+            if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+                for field in ["username", "uid", "groups", "extra"] {
+                    spec.remove(field);
+                }
+                spec.insert("username".to_owned(), json!(user.name));
+                if !user.uid.is_empty() {
+                    spec.insert("uid".to_owned(), json!(user.uid));
+                }
+                if !user.groups.is_empty() {
+                    spec.insert("groups".to_owned(), json!(user.groups));
+                }
+                if !user.extra.is_empty() {
+                    spec.insert("extra".to_owned(), json!(user.extra));
+                }
+            }
+        }
+        (Some(old), None) => {
+            if let Some(spec) = old.get("spec") {
+                fields.insert("spec".to_owned(), spec.clone());
+            }
+        }
+        (Some(old), Some("approval")) => {
+            let conditions = fields.get("status").and_then(|status| status.get("conditions")).cloned();
+            if let Some(spec) = old.get("spec") {
+                fields.insert("spec".to_owned(), spec.clone());
+            }
+            let mut status = old.get("status").cloned().unwrap_or_else(|| json!({}));
+            if let Some(status) = status.as_object_mut() {
+                match conditions {
+                    Some(conditions) => status.insert("conditions".to_owned(), conditions),
+                    None => status.remove("conditions"),
+                };
+            }
+            stamp_conditions(&mut status, call);
+            fields.insert("status".to_owned(), status);
+        }
+        (Some(_), Some(_)) => {}
+    }
+}
+
+fn stamp_conditions(status: &mut Value, call: &Call<'_>) {
+    let now = json!(crate::metadata::timestamp(call.now));
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for field in ["lastUpdateTime", "lastTransitionTime"] {
+            let missing = condition.get(field).is_none_or(Value::is_null);
+            if missing {
+                condition.insert(field.to_owned(), now.clone());
+            }
+        }
+    }
+}

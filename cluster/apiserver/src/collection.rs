@@ -1,0 +1,36 @@
+//! DELETE of a collection: everything a list would show, one by one.
+
+use kube::client::Body;
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::delete::{Deleted, DeleteOptions, remove};
+use crate::filter::Filter;
+use crate::list::{Found, collect, write};
+use crate::negotiate::shape;
+use crate::query::ListOptions;
+use crate::status::Status;
+
+pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, Status> {
+    let shape = shape(&context.headers)?;
+    let options = DeleteOptions::read(context, body).await?;
+    let selection = ListOptions::parse(&context.query)?;
+    if context.served.info().namespaced && context.namespace().is_none() {
+        return Err(Status::method_not_allowed());
+    }
+    let filter = Filter::new(&context.served, &selection)?;
+    let found = collect(context, &selection, &filter).await?;
+    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
+    for entry in &found.entries {
+        match remove(context, &entry.key.name, &options).await {
+            Ok((Deleted::Gone(entry) | Deleted::Waiting(entry), said)) => {
+                entries.push(entry);
+                warnings.extend(said);
+            }
+            // Somebody else was faster.
+            Err(status) if status.reason() == "NotFound" => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(write(context, &Found { entries, meta: found.meta }, shape)?.warn(warnings))
+}

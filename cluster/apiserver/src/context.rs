@@ -1,0 +1,131 @@
+//! One request to a resource, with everything its handler needs. It never outlives the request.
+
+use std::sync::Arc;
+
+use cluster_store::{Key, Range, StoreError};
+use http::HeaderMap;
+use jiff::Timestamp;
+
+use crate::User;
+use crate::kind::{Call, Operation};
+use crate::path::Target;
+use crate::query::Query;
+use crate::registry::Served;
+use crate::server::Inner;
+use crate::status::Status;
+
+/// A request to a resource, authenticated and authorized.
+pub(crate) struct Context {
+    pub(crate) server: Arc<Inner>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) user: Arc<User>,
+    pub(crate) target: Target,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) now: Timestamp,
+}
+
+impl Context {
+    /// The version the client speaks.
+    pub(crate) fn version(&self) -> &str {
+        &self.target.version
+    }
+
+    pub(crate) fn subresource(&self) -> Option<&str> {
+        self.target.subresource.as_deref()
+    }
+
+    /// The namespace of the object; none for cluster-scoped kinds (namespaces among them).
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        if self.served.info().namespaced { self.target.namespace.as_deref() } else { None }
+    }
+
+    /// The object's name; only called where the route has one.
+    pub(crate) fn name(&self) -> &str {
+        self.target.name.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key {
+            resource: self.served.store_name.clone(),
+            namespace: self.namespace().map(Arc::from),
+            name: name.into(),
+        }
+    }
+
+    /// What a list or watch of this path covers.
+    pub(crate) fn range(&self) -> Range {
+        Range {
+            resource: self.served.store_name.clone(),
+            namespace: self.namespace().map(Arc::from),
+            name: self.target.name.as_deref().map(Arc::from),
+        }
+    }
+
+    pub(crate) fn call<'a>(&'a self, operation: Operation, name: &'a str, dry_run: bool) -> Call<'a> {
+        Call {
+            operation,
+            version: self.version(),
+            subresource: self.subresource(),
+            namespace: self.namespace(),
+            name,
+            user: &self.user,
+            now: self.now,
+            dry_run,
+        }
+    }
+
+    /// Who is written into managedFields: the parameter, else the first word of the user agent
+    /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
+    pub(crate) fn manager(&self) -> String {
+        let named = self.query.get("fieldManager").filter(|manager| !manager.is_empty()).map(str::to_owned);
+        named.unwrap_or_else(|| {
+            let agent = self.headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+            let word = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+            let word: String = word.chars().filter(|c| !c.is_control()).take(128).collect();
+            if word.is_empty() { "unknown".to_owned() } else { word }
+        })
+    }
+
+    pub(crate) fn not_found(&self, name: &str) -> Status {
+        Status::not_found(self.served.group(), self.served.plural(), name)
+    }
+
+    pub(crate) fn modified(&self, name: &str) -> Status {
+        Status::modified(self.served.group(), self.served.plural(), name)
+    }
+
+    /// What a refusal of the store means to the client.
+    pub(crate) fn store_status(&self, name: &str, error: StoreError) -> Status {
+        match error {
+            StoreError::Missing { .. } => self.not_found(name),
+            StoreError::Conflict { .. } => self.modified(name),
+            StoreError::Exists { .. } => {
+                Status::already_exists(self.served.group(), self.served.plural(), name)
+            }
+            other => store_status(other),
+        }
+    }
+}
+
+/// What a failure of the store means where no single object is at stake.
+pub(crate) fn store_status(error: StoreError) -> Status {
+    match error {
+        StoreError::Expired { .. } => Status::expired("The resourceVersion for the provided list is too old."),
+        StoreError::Ahead { asked, current } => too_large_version(asked.0, current.0),
+        StoreError::Unavailable(why) => Status::unavailable(why),
+        other => Status::internal(other),
+    }
+}
+
+/// 504 as kube-apiserver gives it for versions it has not seen yet.
+pub(crate) fn too_large_version(asked: u64, current: u64) -> Status {
+    let message = format!("Too large resource version: {asked}, current: {current}");
+    Status::new(http::StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {message}"))
+        .because(crate::Cause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        })
+        .retry_after(1)
+}

@@ -1,0 +1,188 @@
+//! CustomResourceDefinitions: their conditions, the kinds they bring and take away, and the removal of instances
+//! when one is deleted. All in the write path: a created CRD is served when the answer is sent.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiextensions-apiserver)
+
+use std::sync::Arc;
+
+use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
+use futures::StreamExt;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::custom::CustomKind;
+use crate::kind::Call;
+use crate::metadata;
+use crate::registry::{Role, Served};
+use crate::server::Inner;
+
+/// As in the store's keys.
+pub(crate) const STORE_NAME: &str = "apiextensions.k8s.io/customresourcedefinitions";
+/// The finalizer that waits for the instances to go.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Sets what the server's controllers set in Kubernetes: stored versions, accepted names, conditions.
+pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Value>) {
+    let Some(spec) = definition.get("spec").cloned() else { return };
+    let stored = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
+    let storage: Vec<Value> =
+        stored.filter(|version| version.get("storage") == Some(&json!(true))).filter_map(|version| version.get("name").cloned()).collect();
+    let Some(fields) = definition.as_object_mut() else { return };
+    let status = fields.entry("status").or_insert_with(|| json!({}));
+    let Some(status) = status.as_object_mut() else { return };
+    let versions = status.entry("storedVersions").or_insert_with(|| json!([]));
+    if let Some(versions) = versions.as_array_mut() {
+        for version in storage {
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+    }
+    if call.subresource.is_some() || old.is_some_and(|old| old.get("spec") == Some(&spec)) && status.contains_key("conditions") {
+        return;
+    }
+    let now = metadata::timestamp(call.now);
+    let problem = CustomKind::new(&json!({"spec": spec})).err();
+    let previous = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let condition = |type_: &str, ok: bool, reason: &str, message: &str| {
+        let value = if ok { "True" } else { "False" };
+        let same = previous.iter().find(|c| c.get("type") == Some(&json!(type_)) && c.get("status") == Some(&json!(value)));
+        let since = same.and_then(|c| c.get("lastTransitionTime").cloned()).unwrap_or_else(|| json!(now));
+        json!({"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since})
+    };
+    let mut conditions = vec![condition("NamesAccepted", true, "NoConflicts", "no conflicts found")];
+    match &problem {
+        None => {
+            conditions.push(condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"));
+            status.insert("acceptedNames".to_owned(), spec.get("names").cloned().unwrap_or_default());
+        }
+        Some(why) => conditions.push(condition("Established", false, "InvalidSchema", why)),
+    }
+    status.insert("conditions".to_owned(), Value::Array(conditions));
+}
+
+/// Marks a CRD as going away. True: it waits for its instances.
+pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
+    let mut finalizers: Vec<String> = metadata::finalizers(definition).into_iter().map(str::to_owned).collect();
+    if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+    }
+    if let Ok(metadata) = metadata::of_mut(definition) {
+        metadata::set_finalizers(metadata, &finalizers);
+    }
+    let terminating = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        "lastTransitionTime": metadata::timestamp(now),
+    });
+    if let Some(conditions) = definition.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+        if !conditions.iter().any(|condition| condition.get("type") == Some(&json!("Terminating"))) {
+            conditions.push(terminating);
+        }
+    }
+    true
+}
+
+/// Serves what a CRD defines, as of a write of it.
+pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
+    let definition = entry.object.value(entry.revision);
+    let text = |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
+    let current = server.registry.snapshot().find(&group, &plural).cloned();
+    if current.as_ref().is_some_and(|served| served.role != Role::Custom) {
+        // A CRD never replaces a kind that the server was built with.
+        return;
+    }
+    if removed {
+        server.registry.remove(&group, &plural);
+        return;
+    }
+    match CustomKind::new(&definition) {
+        Ok(kind) => server.registry.put(Arc::new(Served::new(Arc::new(kind), Role::Custom))),
+        Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
+    }
+    let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
+    if waits {
+        let (server, key) = (server.clone(), entry.key.clone());
+        let tasks = server.tasks.clone();
+        tasks.spawn(async move {
+            let stop = server.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                outcome = clean_up(&server, &key, &group, &plural) => {
+                    if let Err(error) = outcome {
+                        tracing::warn!(server = %server.name, crd = %key.name, %error, "instances of a CRD are left");
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Deletes all instances, waits until they are gone, then takes the finalizer off the CRD.
+async fn clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) -> Result<(), StoreError> {
+    let range = Range::all(format!("{group}/{plural}"));
+    loop {
+        let listing = server.store.list(&range, Page::default()).await?;
+        if listing.entries.is_empty() {
+            break;
+        }
+        for entry in &listing.entries {
+            delete_instance(server, entry).await?;
+        }
+        let mut changes = server.store.watch(&range, listing.revision).await?;
+        // Deletions above are changes too: each turn of the loop looks at the whole list once more.
+        match changes.next().await {
+            Some(Ok(_)) => {}
+            Some(Err(StoreError::Expired { .. })) => {}
+            Some(Err(error)) => return Err(error),
+            None => return Ok(()),
+        }
+    }
+    loop {
+        let Some(entry) = server.store.get(crd).await? else { return Ok(()) };
+        let mut definition = entry.object.value(entry.revision);
+        let left: Vec<String> =
+            metadata::finalizers(&definition).into_iter().filter(|f| *f != CLEANUP).map(str::to_owned).collect();
+        let gone = left.is_empty();
+        if let Ok(metadata) = metadata::of_mut(&mut definition) {
+            metadata::set_finalizers(metadata, &left);
+        }
+        let outcome = if gone {
+            server.store.delete(crd, entry.revision).await
+        } else {
+            server.store.update(crd, entry.revision, Object::from_value(definition)?).await
+        };
+        match outcome {
+            Ok(entry) => {
+                if gone {
+                    written(server, &entry, true);
+                }
+                return Ok(());
+            }
+            Err(StoreError::Conflict { .. }) => {}
+            Err(StoreError::Missing { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn delete_instance(server: &Arc<Inner>, entry: &Entry) -> Result<(), StoreError> {
+    let meta = entry.object.meta();
+    let outcome = if meta.finalizers.is_empty() {
+        server.store.delete(&entry.key, entry.revision).await.map(|_| ())
+    } else if meta.deletion_timestamp.is_none() {
+        let mut object = entry.object.value(entry.revision);
+        if let Ok(metadata) = metadata::of_mut(&mut object) {
+            let now = metadata::timestamp(server.clock.now());
+            metadata.insert("deletionTimestamp".to_owned(), Value::String(now));
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(0));
+        }
+        server.store.update(&entry.key, entry.revision, Object::from_value(object)?).await.map(|_| ())
+    } else {
+        Ok(())
+    };
+    match outcome {
+        Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => Ok(()),
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,25 @@
+//! POST of a new object.
+
+use http::StatusCode;
+use kube::client::Body;
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::decode::{decode, encoding, read_body};
+use crate::incoming::{self, Source};
+use crate::negotiate::shape;
+use crate::read;
+use crate::status::Status;
+use crate::write::Write;
+
+pub(crate) async fn create(context: &Context, body: Body) -> Result<Answer, Status> {
+    let shape = shape(&context.headers)?;
+    let validation = context.query.field_validation()?;
+    let encoding = encoding(&context.headers)?;
+    let decoded = decode(&read_body(body).await?, encoding)?;
+    let incoming = incoming::accept(context, decoded.value, &decoded.duplicates, validation, Source::Body)?;
+    let mut write = Write::new(context)?;
+    write.warnings = incoming.warnings;
+    let entry = write.create(incoming.object).await?;
+    Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings))
+}

@@ -1,0 +1,220 @@
+//! From a request body to a JSON value: limits on size and depth, duplicate keys, YAML. It never looks at a kind.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kube::client::Body;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::status::Status;
+
+/// Largest request body, in bytes: kube-apiserver's limit, twice what etcd takes for one object.
+pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
+/// Duplicate keys reported per body; more tell nobody more.
+const DUPLICATES_MAX: usize = 16;
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Yaml,
+}
+
+/// A decoded body.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) value: Value,
+    /// Paths of keys that stood twice in one object; the last value counts.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// Reads a body up to [`BODY_BYTES_MAX`].
+pub(crate) async fn read_body(body: Body) -> Result<Bytes, Status> {
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(BODY_BYTES_MAX)),
+        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// The media type without parameters, in lower case; empty when there is none.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The encoding of an object's body; 415 for what this server does not read (protobuf, CBOR).
+pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
+    match media_type(headers).as_str() {
+        "" | "application/json" | "text/json" => Ok(Encoding::Json),
+        "application/yaml" | "text/yaml" | "application/x-yaml" => Ok(Encoding::Yaml),
+        other => Err(unsupported_media_type(other, "application/json, application/yaml")),
+    }
+}
+
+pub(crate) fn unsupported_media_type(given: &str, accepted: &str) -> Status {
+    let message = format!("the body of the request was in an unknown format ({given}) - accepted media types include: {accepted}");
+    Status::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+}
+
+/// Decodes a body.
+pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status> {
+    match encoding {
+        Encoding::Json => decode_json(bytes),
+        Encoding::Yaml => {
+            let value = serde_saphyr::from_slice::<Value>(bytes)
+                .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+            Ok(Decoded { value, duplicates: Vec::new() })
+        }
+    }
+}
+
+fn decode_json(bytes: &[u8]) -> Result<Decoded, Status> {
+    let mut duplicates = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let seed = Tracked { path: &Path::Root, duplicates: &mut duplicates };
+    let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    match value {
+        Ok(value) => Ok(Decoded { value, duplicates }),
+        Err(error) => Err(Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))),
+    }
+}
+
+/// The way to a value, linked from leaf to root so that only a report allocates.
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Field(Path::Root, name) => f.write_str(name),
+            Path::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Path::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+/// Reads a value and notes keys that stand twice. The recursion is bounded by serde_json (128 levels).
+struct Tracked<'a> {
+    path: &'a Path<'a>,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Tracked<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tracked<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    /// `1.0` becomes `1`, as Go prints a float64 that is whole.
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
+        let whole = (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64);
+        Ok(match whole {
+            Some(whole) => Value::from(whole),
+            None => Number::from_f64(value).map_or(Value::Null, Value::Number),
+        })
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = Path::Index(self.path, items.len());
+            match access.next_element_seed(Tracked { path: &path, duplicates: self.duplicates })? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            if key.contains('\0') {
+                return Err(A::Error::custom("a key holds a NUL character"));
+            }
+            let path = Path::Field(self.path, &key);
+            let value = access.next_value_seed(Tracked { path: &path, duplicates: self.duplicates })?;
+            if fields.contains_key(&key) && self.duplicates.len() < DUPLICATES_MAX {
+                self.duplicates.push(path.to_string());
+            }
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn duplicate_keys_are_found_where_they_stand_and_the_last_counts() {
+        let body = br#"{"a":1,"b":[{"c":1,"c":2}],"a":3}"#;
+        let decoded = decode(body, Encoding::Json).unwrap();
+        assert_eq!(decoded.value, json!({"a": 3, "b": [{"c": 2}]}));
+        assert_eq!(decoded.duplicates, ["b[0].c", "a"]);
+    }
+
+    #[test]
+    fn numbers_keep_64_bits_and_whole_floats_lose_their_point() {
+        let body = br#"[9007199254740993,18446744073709551615,-9223372036854775808,1.0,1.5,1e3]"#;
+        let decoded = decode(body, Encoding::Json).unwrap();
+        assert_eq!(decoded.value.to_string(), "[9007199254740993,18446744073709551615,-9223372036854775808,1,1.5,1000]");
+    }
+
+    #[test]
+    fn hostile_bodies_are_refused() {
+        let deep = [b"[".repeat(5000), b"]".repeat(5000)].concat();
+        for body in [&deep[..], b"{", b"{} x", b"\xff", b"", b"{\"a\":1e999}", b"{\"\\u0000\":1}"] {
+            assert!(decode(body, Encoding::Json).is_err());
+        }
+    }
+
+    #[test]
+    fn yaml_is_read_as_go_reads_it() {
+        let decoded = decode(b"a: 1\nb: [x, true]\n", Encoding::Yaml).unwrap();
+        assert_eq!(decoded.value, json!({"a": 1, "b": ["x", true]}));
+    }
+}

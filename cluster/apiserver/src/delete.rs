@@ -1,0 +1,259 @@
+//! DELETE of one object: preconditions, propagation, grace, finalizers. What follows from a deletion (dependents,
+//! the content of a namespace) is for controllers.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go,
+//! pkg/registry/generic/registry/store.go)
+
+use std::sync::Arc;
+
+use cluster_store::{Entry, Object, StoreError};
+use http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::decode::{decode, encoding, read_body};
+use crate::kind::{Operation, Review};
+use crate::metadata::{self, timestamp};
+use crate::negotiate::shape;
+use crate::objects::Reader;
+use crate::registry::Role;
+use crate::status::Status;
+use crate::{crds, namespaces, pods, read};
+
+/// How often a deletion without preconditions is tried again when others write in between.
+const TRIES_MAX: usize = 16;
+/// The finalizer that keeps an object until its dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that keeps an object until its dependents have been set free.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// `meta/v1` DeleteOptions.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace_period_seconds: Option<i64>,
+    pub(crate) preconditions: Option<Preconditions>,
+    pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) propagation_policy: Option<String>,
+    pub(crate) dry_run: Option<Vec<String>>,
+}
+
+/// What must be true of the object for the deletion to begin.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// From the body, else from the query.
+    pub(crate) async fn read(context: &Context, body: Body) -> Result<Self, Status> {
+        let bytes = read_body(body).await?;
+        let mut options = if bytes.is_empty() {
+            Self {
+                grace_period_seconds: context.query.number("gracePeriodSeconds")?,
+                propagation_policy: context.query.get("propagationPolicy").map(str::to_owned),
+                orphan_dependents: context.query.get("orphanDependents").map(|_| context.query.flag("orphanDependents")),
+                ..Self::default()
+            }
+        } else {
+            let value = decode(&bytes, encoding(&context.headers)?)?.value;
+            let kind = value.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
+            if kind != "DeleteOptions" {
+                return Err(Status::bad_request(format!("{kind} is not a DeleteOptions")));
+            }
+            serde_json::from_value(value).map_err(|error| Status::bad_request(format!("DeleteOptions: {error}")))?
+        };
+        if context.query.dry_run()? {
+            options.dry_run = Some(vec!["All".to_owned()]);
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    fn check(&self) -> Result<(), Status> {
+        let invalid = |error| Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
+        match self.propagation_policy.as_deref() {
+            None | Some("" | "Orphan" | "Background" | "Foreground") => {}
+            Some(other) => {
+                let allowed = ["Foreground", "Background", "Orphan", "nil"];
+                return invalid(cluster_schema::FieldError::not_supported("propagationPolicy", other, &allowed));
+            }
+        }
+        if self.propagation_policy.is_some() && self.orphan_dependents.is_some() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            return invalid(cluster_schema::FieldError::invalid("propagationPolicy", self.propagation_policy.clone(), why));
+        }
+        if self.dry_run.iter().flatten().any(|value| value != "All") {
+            return invalid(cluster_schema::FieldError::not_supported("dryRun", "", &["All"]));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_dry(&self) -> bool {
+        self.dry_run.as_ref().is_some_and(|values| !values.is_empty())
+    }
+
+    /// The finalizers after this deletion has begun: propagation shows as one of two special ones.
+    fn finalizers(&self, current: &[String]) -> Vec<String> {
+        let wanted = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
+            (Some("Foreground"), _) => Some(FOREGROUND),
+            (Some("Orphan"), _) | (_, Some(true)) => Some(ORPHAN),
+            (Some("Background"), _) | (_, Some(false)) => None,
+            _ => return current.to_vec(),
+        };
+        let keep = |finalizer: &&String| !matches!(finalizer.as_str(), FOREGROUND | ORPHAN);
+        let kept = current.iter().filter(keep).cloned();
+        kept.chain(wanted.map(str::to_owned)).collect()
+    }
+
+    fn check_preconditions(&self, context: &Context, entry: &Entry) -> Result<(), Status> {
+        let Some(preconditions) = &self.preconditions else { return Ok(()) };
+        let served = &context.served;
+        let conflict = |why: String| Err(Status::conflict(served.group(), served.plural(), &entry.key.name, &why));
+        let uid = &entry.object.meta().uid;
+        if let Some(wanted) = preconditions.uid.as_ref().filter(|wanted| *wanted != uid) {
+            return conflict(format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"));
+        }
+        let version = entry.revision.to_string();
+        match preconditions.resource_version.as_ref().filter(|wanted| **wanted != version) {
+            Some(wanted) => conflict(format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How far a deletion got.
+pub(crate) enum Deleted {
+    /// The object is gone; its last state.
+    Gone(Entry),
+    /// The object stays for its finalizers, its grace period, its content.
+    Waiting(Entry),
+}
+
+pub(crate) async fn delete(context: &Context, body: Body) -> Result<Answer, Status> {
+    let shape = shape(&context.headers)?;
+    let options = DeleteOptions::read(context, body).await?;
+    let (deleted, warnings) = remove(context, context.name(), &options).await?;
+    let answer = match &deleted {
+        Deleted::Waiting(entry) => read::answer(context, StatusCode::OK, entry, shape)?,
+        Deleted::Gone(entry) if returns_object(context) => read::answer(context, StatusCode::OK, entry, shape)?,
+        Deleted::Gone(entry) => Answer::value(StatusCode::OK, &success(context, entry)),
+    };
+    Ok(answer.warn(warnings))
+}
+
+/// Kinds whose last state is the answer (their stores set ReturnDeletedObject).
+fn returns_object(context: &Context) -> bool {
+    context.served.group().is_empty()
+        && matches!(
+            context.served.plural(),
+            "pods" | "persistentvolumeclaims" | "persistentvolumes" | "podtemplates" | "resourcequotas" | "serviceaccounts" | "services"
+        )
+}
+
+fn success(context: &Context, entry: &Entry) -> Value {
+    let served = &context.served;
+    let mut details = json!({"name": &*entry.key.name, "kind": served.plural(), "uid": entry.object.meta().uid});
+    if !served.group().is_empty() {
+        details["group"] = Value::from(served.group());
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+/// Deletes one object of the request's resource.
+pub(crate) async fn remove(
+    context: &Context,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<(Deleted, Vec<String>), Status> {
+    for attempt in 1.. {
+        let entry = read::current(context, name).await?;
+        options.check_preconditions(context, &entry)?;
+        let old = entry.object.value(entry.revision);
+        let call = context.call(Operation::Delete, name, options.is_dry());
+        let reader = Reader::new(&context.server);
+        let review = Review { call, object: None, old: Some(&old), objects: &reader };
+        let warnings = context.served.kind.review(review).await?;
+        namespaces::check_deletable(context, name)?;
+        match step(context, &entry, old, options).await {
+            Ok(deleted) => return Ok((deleted, warnings)),
+            Err(StoreError::Conflict { .. }) if attempt < TRIES_MAX => {}
+            Err(error) => return Err(context.store_status(name, error)),
+        }
+    }
+    Err(context.modified(name))
+}
+
+async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOptions) -> Result<Deleted, StoreError> {
+    let finalizers = options.finalizers(&entry.object.meta().finalizers);
+    let grace = grace(context, &old, options);
+    let mut object = old;
+    if !begin(context, &mut object, &finalizers, grace) {
+        return Ok(Deleted::Waiting(entry.clone()));
+    }
+    let waits = match context.served.role {
+        Role::Namespace => namespaces::begin_deletion(&mut object),
+        Role::CustomResourceDefinition => crds::begin_deletion(&mut object, context.now),
+        _ => false,
+    };
+    let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;
+    let object = Object::from_value(object)?;
+    let store = &context.server.store;
+    let next = Entry { object: Arc::new(object.clone()), ..entry.clone() };
+    match (waits, options.is_dry()) {
+        (true, true) => Ok(Deleted::Waiting(next)),
+        (false, true) => Ok(Deleted::Gone(next)),
+        (true, false) => {
+            let entry = store.update(&entry.key, entry.revision, object).await?;
+            context.server.written(&context.served, &entry, false);
+            Ok(Deleted::Waiting(entry))
+        }
+        (false, false) => {
+            let gone = store.delete(&entry.key, entry.revision).await?;
+            context.server.written(&context.served, &gone, true);
+            Ok(Deleted::Gone(Entry { revision: gone.revision, ..next }))
+        }
+    }
+}
+
+/// Seconds the object is given; 0 for all kinds but pods.
+fn grace(context: &Context, object: &Value, options: &DeleteOptions) -> i64 {
+    let asked = options.grace_period_seconds.filter(|seconds| *seconds >= 0);
+    if context.served.role == Role::Pod { pods::grace_seconds(object, asked) } else { 0 }
+}
+
+/// Writes deletion into the metadata. False: nothing changes, it had begun already and no sooner end is asked for.
+fn begin(context: &Context, object: &mut Value, finalizers: &[String], grace: i64) -> bool {
+    let begun = metadata::is_deleting(object);
+    let left = metadata::number(object, "deletionGracePeriodSeconds");
+    let same_finalizers = metadata::finalizers(object) == finalizers;
+    if begun && same_finalizers && grace >= left && !finalizers.is_empty() {
+        return false;
+    }
+    if begun && grace > 0 && grace >= left {
+        return false;
+    }
+    let generation = metadata::number(object, "generation");
+    let end = end_of_grace(context.now, grace);
+    let Ok(metadata) = metadata::of_mut(object) else { return false };
+    metadata::set_finalizers(metadata, finalizers);
+    if !begun || grace < left {
+        metadata.insert("deletionTimestamp".to_owned(), Value::String(timestamp(end)));
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+        if !begun && generation > 0 {
+            metadata.insert("generation".to_owned(), Value::from(generation + 1));
+        }
+    }
+    true
+}
+
+fn end_of_grace(now: Timestamp, grace_seconds: i64) -> Timestamp {
+    now.checked_add(SignedDuration::from_secs(grace_seconds)).unwrap_or(now)
+}

@@ -1,0 +1,221 @@
+//! `/api` and `/apis`: which groups, versions and resources there are, in the old form and as one aggregated document.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/discovery)
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::registry::{Kinds, Served};
+use crate::resource::{Form, Subresource};
+use crate::reviews::Review;
+use crate::server::Inner;
+use crate::status::Status;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// Verbs of a stored resource.
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
+    let kinds = server.registry.snapshot();
+    match segments {
+        ["api"] if wants_aggregated(headers) => {
+            let bytes = kinds.documents.aggregated_core.get_or_init(|| aggregated(&kinds, |group| group.is_empty()));
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()))
+        }
+        ["apis"] if wants_aggregated(headers) => {
+            let bytes = kinds.documents.aggregated_groups.get_or_init(|| aggregated(&kinds, |group| !group.is_empty()));
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()))
+        }
+        ["api"] => Ok(Answer::value(
+            StatusCode::OK,
+            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        )),
+        ["apis"] => {
+            let groups: Vec<Value> =
+                group_names(&kinds).iter().filter(|group| !group.is_empty()).map(|group| api_group(&kinds, group)).collect();
+            Ok(Answer::value(StatusCode::OK, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
+        }
+        ["api", version] => resources(&kinds, "", version),
+        ["apis", group] if group_names(&kinds).iter().any(|known| known == group) => {
+            let mut body = api_group(&kinds, group);
+            body["kind"] = json!("APIGroup");
+            body["apiVersion"] = json!("v1");
+            Ok(Answer::value(StatusCode::OK, &body))
+        }
+        ["apis", group, version] => resources(&kinds, group, version),
+        _ => Err(Status::no_such_resource()),
+    }
+}
+
+fn wants_aggregated(headers: &HeaderMap) -> bool {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accept.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        parts.next() == Some("application/json")
+            && {
+                let parameters: Vec<&str> = parts.collect();
+                ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"].iter().all(|p| parameters.contains(p))
+            }
+    })
+}
+
+/// Groups of stored kinds and of reviews, by name; core is the empty one.
+pub(crate) fn group_names(kinds: &Kinds) -> Vec<String> {
+    let mut names: Vec<String> = kinds.groups().map(|(group, _)| group.to_owned()).collect();
+    for review in Review::ALL {
+        if !names.iter().any(|name| name == review.group()) {
+            names.push(review.group().to_owned());
+        }
+    }
+    names.sort();
+    names
+}
+
+/// Versions of a group, preferred first.
+pub(crate) fn version_names(kinds: &Kinds, group: &str) -> Vec<String> {
+    let mut versions = kinds.versions(group);
+    if versions.is_empty() && Review::ALL.iter().any(|review| review.group() == group) {
+        versions.push("v1".to_owned());
+    }
+    versions
+}
+
+fn api_group(kinds: &Kinds, group: &str) -> Value {
+    let versions: Vec<Value> = version_names(kinds, group)
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
+}
+
+fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
+    if !version_names(kinds, group).iter().any(|known| known == version) {
+        return Err(Status::no_such_resource());
+    }
+    let mut list = Vec::new();
+    for served in served_in(kinds, group, version) {
+        let info = served.info();
+        list.push(json!({
+            "name": info.plural, "singularName": info.singular, "namespaced": info.namespaced, "kind": info.kind,
+            "verbs": VERBS, "shortNames": info.short_names, "categories": info.categories,
+            "storageVersionHash": "",
+        }));
+        for subresource in &info.subresources {
+            let (body_group, body_version, kind) = body(served, subresource, version);
+            let mut entry = json!({
+                "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
+                "namespaced": info.namespaced, "kind": kind, "verbs": verbs(&subresource.form),
+            });
+            if subresource.body.is_some() {
+                entry["group"] = json!(body_group);
+                entry["version"] = json!(body_version);
+            }
+            list.push(entry);
+        }
+    }
+    for review in Review::ALL.iter().filter(|review| review.group() == group && version == "v1") {
+        list.push(json!({
+            "name": review.resource(), "singularName": review.kind().to_ascii_lowercase(),
+            "namespaced": review.namespaced(), "kind": review.kind(), "verbs": ["create"],
+        }));
+    }
+    for entry in &mut list {
+        if let Some(fields) = entry.as_object_mut() {
+            fields.retain(|key, value| {
+                let empty = value.as_array().is_some_and(Vec::is_empty) || (key == "storageVersionHash");
+                !empty
+            });
+        }
+    }
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list});
+    Ok(Answer::value(StatusCode::OK, &body))
+}
+
+pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec<&'a Arc<Served>> {
+    let found = kinds.groups().find(|(name, _)| *name == group);
+    let served = found.into_iter().flat_map(|(_, kinds)| kinds.values());
+    served.filter(|served| served.version(version).is_some()).collect()
+}
+
+fn verbs(form: &Form) -> &'static [&'static str] {
+    match form {
+        Form::Part | Form::Scale(_) => &["get", "patch", "update"],
+        Form::Action(_) | Form::Internal => &["create"],
+        Form::Unsupported(_) => &["get"],
+    }
+}
+
+fn body<'a>(served: &'a Served, subresource: &'a Subresource, version: &'a str) -> (&'a str, &'a str, &'a str) {
+    match &subresource.body {
+        Some((group, version, kind)) => (group, version, kind),
+        None => (served.group(), version, &served.info().kind),
+    }
+}
+
+fn aggregated(kinds: &Kinds, take: impl Fn(&str) -> bool) -> Bytes {
+    let items: Vec<Value> = group_names(kinds)
+        .iter()
+        .filter(|group| take(group))
+        .map(|group| {
+            let versions: Vec<Value> =
+                version_names(kinds, group).iter().map(|version| aggregated_version(kinds, group, version)).collect();
+            let mut metadata = json!({"creationTimestamp": null});
+            if !group.is_empty() {
+                metadata["name"] = json!(group);
+            }
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    let list = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+    });
+    Bytes::from(list.to_string())
+}
+
+fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let mut resources = Vec::new();
+    for served in served_in(kinds, group, version) {
+        let info = served.info();
+        let mut entry = json!({
+            "resource": info.plural,
+            "responseKind": {"group": info.group, "version": version, "kind": info.kind},
+            "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
+            "singularResource": info.singular, "verbs": VERBS,
+        });
+        if !info.short_names.is_empty() {
+            entry["shortNames"] = json!(info.short_names);
+        }
+        if !info.categories.is_empty() {
+            entry["categories"] = json!(info.categories);
+        }
+        let subresources: Vec<Value> = info
+            .subresources
+            .iter()
+            .map(|subresource| {
+                let (group, version, kind) = body(served, subresource, version);
+                json!({
+                    "subresource": subresource.name, "verbs": verbs(&subresource.form),
+                    "responseKind": {"group": group, "version": version, "kind": kind},
+                })
+            })
+            .collect();
+        if !subresources.is_empty() {
+            entry["subresources"] = json!(subresources);
+        }
+        resources.push(entry);
+    }
+    for review in Review::ALL.iter().filter(|review| review.group() == group && version == "v1") {
+        resources.push(json!({
+            "resource": review.resource(),
+            "responseKind": {"group": group, "version": "v1", "kind": review.kind()},
+            "scope": if review.namespaced() { "Namespaced" } else { "Cluster" },
+            "singularResource": review.kind().to_ascii_lowercase(), "verbs": ["create"],
+        }));
+    }
+    json!({"version": version, "resources": resources, "freshness": "Current"})
+}
+

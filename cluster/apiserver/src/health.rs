@@ -1,0 +1,77 @@
+//! `/healthz`, `/livez`, `/readyz`: named checks and how they are shown. It never decides what readiness means;
+//! the owner of the server adds checks.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, PoisonError, RwLock};
+
+type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// The checks behind `/readyz`. Clones share one list.
+#[derive(Clone, Default)]
+pub struct Readiness(Arc<RwLock<BTreeMap<String, Check>>>);
+
+impl Readiness {
+    /// Adds a check, or replaces the one of that name. It is called for every probe and must not wait; an error's
+    /// text is shown to who asks, so nothing secret belongs there.
+    pub fn add(&self, name: impl Into<String>, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), Arc::new(check));
+    }
+
+    /// Takes a check away.
+    pub fn remove(&self, name: &str) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    /// Whether all checks pass now.
+    pub fn is_ready(&self) -> bool {
+        self.run().iter().all(|(_, outcome)| outcome.is_ok())
+    }
+
+    pub(crate) fn run(&self) -> Vec<(String, Result<(), String>)> {
+        let checks = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let ping = ("ping".to_owned(), Ok(()));
+        std::iter::once(ping).chain(checks.into_iter().map(|(name, check)| (name, check()))).collect()
+    }
+}
+
+/// The text kube-apiserver answers (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/server/healthz):
+/// `ok`, or the list of checks when one fails or `verbose` is asked.
+pub(crate) fn show(
+    endpoint: &str,
+    checks: &[(String, Result<(), String>)],
+    verbose: bool,
+) -> (http::StatusCode, String) {
+    let ok = checks.iter().all(|(_, outcome)| outcome.is_ok());
+    if ok && !verbose {
+        return (http::StatusCode::OK, "ok".to_owned());
+    }
+    let mut text = String::new();
+    for (name, outcome) in checks {
+        let _ = match outcome {
+            Ok(()) => writeln!(text, "[+]{name} ok"),
+            Err(why) => writeln!(text, "[-]{name} failed: {why}"),
+        };
+    }
+    let verdict = if ok { "passed" } else { "failed" };
+    let _ = writeln!(text, "{endpoint} check {verdict}");
+    let code = if ok { http::StatusCode::OK } else { http::StatusCode::INTERNAL_SERVER_ERROR };
+    (code, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_check_is_named_and_fails_the_whole() {
+        let readiness = Readiness::default();
+        assert!(readiness.is_ready());
+        readiness.add("seed", || Err("not registered".to_owned()));
+        let (code, text) = show("readyz", &readiness.run(), false);
+        assert_eq!(code, http::StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(text, "[+]ping ok\n[-]seed failed: not registered\nreadyz check failed\n");
+        readiness.remove("seed");
+        assert_eq!(show("readyz", &readiness.run(), false), (http::StatusCode::OK, "ok".to_owned()));
+    }
+}

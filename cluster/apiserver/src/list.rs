@@ -1,0 +1,160 @@
+//! Lists: one page at one version, filtered, in the shape asked for.
+
+use std::num::NonZeroUsize;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cluster_store::{Entry, Key, Listing, Page, Revision, StoreError};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::Answer;
+use crate::context::{Context, store_status, too_large_version};
+use crate::filter::Filter;
+use crate::negotiate::{Shape, shape};
+use crate::query::{ListOptions, ReadVersion};
+use crate::registry::Role;
+use crate::render::{self, ListMeta, ListWriter};
+use crate::status::Status;
+use crate::tables;
+
+/// Entries asked of the store at a time when a filter may drop most of them.
+const FILTERED_PAGE: usize = 500;
+
+pub(crate) async fn list(context: &Context) -> Result<Answer, Status> {
+    let shape = shape(&context.headers)?;
+    let options = ListOptions::parse(&context.query)?;
+    let filter = Filter::new(&context.served, &options)?;
+    let found = collect(context, &options, &filter).await?;
+    write(context, &found, shape)
+}
+
+/// What a list found.
+pub(crate) struct Found {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) meta: ListMeta,
+}
+
+/// Where the next page begins.
+#[derive(Deserialize, Serialize)]
+struct Continue {
+    v: String,
+    rv: u64,
+    start: String,
+}
+
+/// Reads a page.
+pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &Filter) -> Result<Found, Status> {
+    let mut page = Page { limit: None, after: None, at: None };
+    match options.version {
+        ReadVersion::Exact(revision) => page.at = Some(Revision(revision)),
+        ReadVersion::NotOlderThan(revision) => not_older_than(context, revision).await?,
+        ReadVersion::Newest | ReadVersion::Any => {}
+    }
+    if let Some(token) = &options.continue_token {
+        let next = parse_continue(token)?;
+        page.at = Some(Revision(next.rv));
+        page.after = Some(continue_key(context, &next.start));
+    }
+    let wanted = options.limit.unwrap_or(usize::MAX);
+    let (mut entries, mut remaining, mut revision) = (Vec::new(), 0, Revision(0));
+    while entries.len() < wanted {
+        let missing = wanted.saturating_sub(entries.len());
+        let size = if filter.is_open() { missing } else { missing.max(FILTERED_PAGE) };
+        page.limit = options.limit.and_then(|_| NonZeroUsize::new(size));
+        let listing = context.server.store.list(&context.range(), page.clone()).await;
+        let listing = listing.map_err(|error| page_status(error, options.continue_token.is_some()))?;
+        revision = listing.revision;
+        page.at = Some(revision);
+        page.after = listing.entries.last().map(|entry| entry.key.clone());
+        remaining = listing.remaining;
+        let more = listing.more();
+        take(listing, filter, wanted, &mut entries, &mut remaining);
+        if !more {
+            break;
+        }
+    }
+    let mut meta = ListMeta { resource_version: revision.to_string(), ..ListMeta::default() };
+    if let (true, Some(last)) = (remaining > 0, entries.last()) {
+        meta.continue_token = print_continue(revision, &last.key);
+        meta.remaining_item_count = filter.is_open().then_some(remaining);
+    }
+    Ok(Found { entries, meta })
+}
+
+/// Moves what passes into `entries` up to `wanted`; what is left over of the page counts as remaining.
+fn take(listing: Listing, filter: &Filter, wanted: usize, entries: &mut Vec<Entry>, remaining: &mut usize) {
+    let total = listing.entries.len();
+    for (position, entry) in listing.entries.into_iter().enumerate() {
+        if entries.len() == wanted {
+            *remaining += total - position;
+            return;
+        }
+        if filter.passes(&entry.key, &entry.object) {
+            entries.push(entry);
+        }
+    }
+}
+
+async fn not_older_than(context: &Context, revision: u64) -> Result<(), Status> {
+    let current = context.server.store.revision().await.map_err(store_status)?;
+    if revision > current.0 { Err(too_large_version(revision, current.0)) } else { Ok(()) }
+}
+
+fn page_status(error: StoreError, continued: bool) -> Status {
+    match error {
+        StoreError::Expired { .. } if continued => Status::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new \
+             list without the continue parameter.",
+        ),
+        error => store_status(error),
+    }
+}
+
+fn parse_continue(token: &str) -> Result<Continue, Status> {
+    let bad = || Status::bad_request("continue key is not valid");
+    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|_| bad())?;
+    let next: Continue = serde_json::from_slice(&bytes).map_err(|_| bad())?;
+    if next.v == "meta.k8s.io/v1" && next.rv > 0 { Ok(next) } else { Err(bad()) }
+}
+
+fn print_continue(revision: Revision, last: &Key) -> String {
+    let start = match &last.namespace {
+        Some(namespace) => format!("{namespace}/{}", last.name),
+        None => last.name.to_string(),
+    };
+    let next = Continue { v: "meta.k8s.io/v1".to_owned(), rv: revision.0, start };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&next).unwrap_or_default())
+}
+
+fn continue_key(context: &Context, start: &str) -> Key {
+    let (namespace, name) = match start.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, start),
+    };
+    Key::new(context.served.store_name.clone(), namespace, name)
+}
+
+/// A list in the shape asked for.
+pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<Answer, Status> {
+    let (served, version) = (&context.served, context.version());
+    if shape == Shape::Table {
+        return Ok(Answer::json(StatusCode::OK, tables::list(context, found)?));
+    }
+    let mut writer = match shape {
+        Shape::Metadata => ListWriter::new("meta.k8s.io/v1", "PartialObjectMetadataList", &found.meta),
+        _ => {
+            let (api_version, kind) = render::list_kind(served, version);
+            ListWriter::new(&api_version, kind, &found.meta)
+        }
+    };
+    let strip = served.head(version).filter(|_| served.role != Role::Custom);
+    for entry in &found.entries {
+        let bytes = render::object(served, version, &entry.object, entry.revision)?;
+        match shape {
+            Shape::Metadata => writer.push(&render::metadata(&bytes)?, None),
+            _ => writer.push(&bytes, strip),
+        }
+    }
+    Ok(Answer::json(StatusCode::OK, writer.finish()))
+}

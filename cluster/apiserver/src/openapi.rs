@@ -1,0 +1,168 @@
+//! `/openapi/v3`: an index with hashes and one document per group and version. Built-in groups come as Kubernetes
+//! publishes them; other kinds are described here. kubectl reads from it whether PATCH takes `fieldValidation`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::answer::Answer;
+use crate::discovery::{group_names, served_in, version_names};
+use crate::registry::{Kinds, Served};
+use crate::server::Inner;
+use crate::status::Status;
+
+pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Status> {
+    let kinds = server.registry.snapshot();
+    match rest {
+        [] => Ok(Answer::json(StatusCode::OK, kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone())),
+        ["api", version] => document(&kinds, "", version),
+        ["apis", group, version] => document(&kinds, group, version),
+        _ => Err(Status::no_such_resource()),
+    }
+}
+
+fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
+    if !version_names(kinds, group).iter().any(|known| known == version) {
+        return Err(Status::no_such_resource());
+    }
+    let key = format!("{group}/{version}");
+    let mut made = kinds.documents.openapi.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes = made.entry(key).or_insert_with(|| Bytes::from(build(kinds, group, version).to_string())).clone();
+    Ok(Answer::json(StatusCode::OK, bytes))
+}
+
+/// The index. A hash covers what the document is made of, not the document, so that asking for the index builds none.
+fn index(kinds: &Kinds) -> Bytes {
+    let mut paths = Map::new();
+    for group in group_names(kinds) {
+        for version in version_names(kinds, &group) {
+            let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+            let mut digest = Sha256::new();
+            for served in served_in(kinds, &group, &version) {
+                digest.update(format!("{:?}", served.info()));
+                if let Some(openapi) = served.kind.openapi(&version) {
+                    digest.update(openapi.to_string());
+                }
+            }
+            let hash: String = digest.finalize().iter().map(|byte| format!("{byte:02X}")).collect();
+            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}));
+        }
+    }
+    Bytes::from(json!({"paths": paths}).to_string())
+}
+
+fn build(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let published = cluster_schema::builtin::openapi_v3(group, version);
+    if let Some(document) = published.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()) {
+        if document.get("paths").is_some_and(|paths| paths.as_object().is_some_and(|paths| !paths.is_empty())) {
+            return document;
+        }
+        return describe(kinds, group, version, document);
+    }
+    describe(kinds, group, version, json!({}))
+}
+
+fn describe(kinds: &Kinds, group: &str, version: &str, mut document: Value) -> Value {
+    let mut paths: BTreeMap<String, Value> = BTreeMap::new();
+    let mut schemas = Map::new();
+    for served in served_in(kinds, group, version) {
+        let name = schema_name(group, version, &served.info().kind);
+        schemas.insert(name.clone(), schema(served, version));
+        add_paths(&mut paths, served, group, version, &name);
+    }
+    if let Some(published) = document.pointer("/components/schemas").and_then(Value::as_object) {
+        schemas.extend(published.clone());
+    }
+    document["openapi"] = json!("3.0.0");
+    document["info"] = json!({"title": "Kubernetes", "version": "v1"});
+    document["paths"] = json!(paths);
+    document["components"] = json!({"schemas": schemas});
+    document
+}
+
+/// `io.gardener.core.v1beta1.Shoot`: the group's parts turned round.
+fn schema_name(group: &str, version: &str, kind: &str) -> String {
+    let mut parts: Vec<&str> = group.split('.').filter(|part| !part.is_empty()).collect();
+    parts.reverse();
+    parts.extend([version, kind]);
+    parts.join(".")
+}
+
+fn group_version_kind(served: &Served, version: &str) -> Value {
+    json!({"group": served.group(), "version": version, "kind": served.info().kind})
+}
+
+fn schema(served: &Served, version: &str) -> Value {
+    let open = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut schema = served.kind.openapi(version).unwrap_or_else(open);
+    if let Some(fields) = schema.as_object_mut() {
+        fields.insert("x-kubernetes-group-version-kind".to_owned(), json!([group_version_kind(served, version)]));
+        let properties = fields.entry("properties").or_insert_with(|| json!({}));
+        if let Some(properties) = properties.as_object_mut() {
+            properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+            properties.insert("kind".to_owned(), json!({"type": "string"}));
+            properties.entry("metadata").or_insert_with(|| json!({"type": "object"}));
+        }
+    }
+    schema
+}
+
+fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, version: &str, schema: &str) {
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    let scope = if served.info().namespaced { "/namespaces/{namespace}" } else { "" };
+    let collection = format!("{root}{scope}/{}", served.plural());
+    let reference = json!({"$ref": format!("#/components/schemas/{schema}")});
+    let content = |media: &[&str]| {
+        let entries: Map<String, Value> =
+            media.iter().map(|media| ((*media).to_owned(), json!({"schema": reference}))).collect();
+        Value::Object(entries)
+    };
+    let operation = |action: &str, body: Option<Value>, write: bool| {
+        let parameters: &[&str] = if write { &["dryRun", "fieldManager", "fieldValidation"] } else { &[] };
+        let parameters: Vec<Value> = parameters
+            .iter()
+            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+            .collect();
+        let mut operation = json!({
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK", "content": content(&["application/json"])}},
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": group_version_kind(served, version),
+        });
+        if let Some(body) = body {
+            operation["requestBody"] = json!({"content": body});
+        }
+        operation
+    };
+    let json_body = || Some(content(&["application/json"]));
+    let patches = [
+        "application/apply-patch+yaml",
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+    ];
+    paths.insert(
+        collection.clone(),
+        json!({"get": operation("list", None, false), "post": operation("post", json_body(), true), "delete": operation("deletecollection", None, false)}),
+    );
+    paths.insert(
+        format!("{collection}/{{name}}"),
+        json!({
+            "get": operation("get", None, false), "put": operation("put", json_body(), true),
+            "patch": operation("patch", Some(content(&patches)), true), "delete": operation("delete", None, false),
+        }),
+    );
+    if served.info().has_status() {
+        paths.insert(
+            format!("{collection}/{{name}}/status"),
+            json!({
+                "get": operation("get", None, false), "put": operation("put", json_body(), true),
+                "patch": operation("patch", Some(content(&patches)), true),
+            }),
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! PATCH: four ways, chosen by content type, over one loop of read, change, write.
+
+use cluster_patch::{ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, strategic_merge};
+use cluster_schema::{FieldError, Schema};
+use cluster_store::Entry;
+use http::StatusCode;
+use kube::client::Body;
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::decode::{Encoding, decode, media_type, read_body, unsupported_media_type};
+use crate::incoming::{self, Incoming, Source};
+use crate::negotiate::shape;
+use crate::query::FieldValidation;
+use crate::registry::Role;
+use crate::status::{Cause, Status};
+use crate::write::{Refusal, Write};
+use crate::{metadata, read, render};
+
+/// How often a patch is applied anew when others write in between, as kube-apiserver.
+const TRIES_MAX: usize = 5;
+/// Longest field manager, in bytes.
+const MANAGER_BYTES_MAX: usize = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Status> {
+    let shape = shape(&context.headers)?;
+    let form = form(context)?;
+    let request = Request {
+        form,
+        validation: context.query.field_validation()?,
+        force: context.query.flag("force"),
+        patch: decode_patch(context, form, body).await?,
+    };
+    if form == Form::Apply {
+        request.check_apply(context)?;
+    } else if context.query.get("force").is_some() {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+    }
+    let (code, entry, warnings) = request.run(context).await?;
+    Ok(read::answer(context, code, &entry, shape)?.warn(warnings))
+}
+
+fn form(context: &Context) -> Result<Form, Status> {
+    let custom = context.served.role == Role::Custom;
+    match media_type(&context.headers).as_str() {
+        "application/json-patch+json" => Ok(Form::Json),
+        "application/merge-patch+json" => Ok(Form::Merge),
+        "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
+        "application/apply-patch+yaml" => Ok(Form::Apply),
+        other => {
+            let strategic = if custom { "" } else { "application/strategic-merge-patch+json, " };
+            let accepted = format!(
+                "application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
+            );
+            Err(unsupported_media_type(other, &accepted))
+        }
+    }
+}
+
+async fn decode_patch(context: &Context, form: Form, body: Body) -> Result<Value, Status> {
+    let bytes = read_body(body).await?;
+    let looks_like_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte == b'{');
+    let encoding = if form == Form::Apply && !looks_like_json { Encoding::Yaml } else { Encoding::Json };
+    let decoded = decode(&bytes, encoding)?;
+    if let (FieldValidation::Strict, Some(path)) = (context.query.field_validation()?, decoded.duplicates.first()) {
+        return Err(Status::bad_request(format!("strict decoding error: duplicate field \"{path}\"")));
+    }
+    Ok(decoded.value)
+}
+
+struct Request {
+    form: Form,
+    validation: FieldValidation,
+    force: bool,
+    patch: Value,
+}
+
+impl Request {
+    fn check_apply(&self, context: &Context) -> Result<(), Status> {
+        let manager = context.query.get("fieldManager").unwrap_or_default();
+        let error = match manager {
+            "" => Some(FieldError::required("fieldManager", "is required for apply patch")),
+            long if long.len() > MANAGER_BYTES_MAX => Some(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX)),
+            _ => None,
+        };
+        if let Some(error) = error {
+            return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+        }
+        let given = metadata::text(&self.patch, "name");
+        if !given.is_empty() && given != context.name() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({})",
+                context.name()
+            )));
+        }
+        Ok(())
+    }
+
+    async fn run(&self, context: &Context) -> Result<(StatusCode, Entry, Vec<String>), Status> {
+        let name = context.name();
+        let pinned = self.form != Form::Json && !metadata::text(&self.patch, "resourceVersion").is_empty();
+        for attempt in 1.. {
+            let live = context.server.store.get(&context.key(name)).await;
+            let live = live.map_err(|error| context.store_status(name, error))?;
+            let mut write = Write::new(context)?;
+            let Some(live) = live else {
+                if self.form != Form::Apply || context.subresource().is_some() {
+                    return Err(context.not_found(name));
+                }
+                match self.create(context, &mut write).await {
+                    Err(status) if status.reason() == "AlreadyExists" && attempt < TRIES_MAX => continue,
+                    outcome => return Ok((StatusCode::CREATED, outcome?, write.warnings)),
+                }
+            };
+            let incoming = self.patched(context, &mut write, Some(&live))?;
+            write.warnings = incoming.warnings;
+            match write.replace(&live, incoming.object).await {
+                Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
+                Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
+                Err(Refusal::Stale) => break,
+                Err(Refusal::Status(status)) => return Err(status),
+            }
+        }
+        Err(context.modified(name))
+    }
+
+    async fn create(&self, context: &Context, write: &mut Write<'_>) -> Result<Entry, Status> {
+        if !metadata::text(&self.patch, "uid").is_empty() {
+            return Err(context.not_found(context.name()));
+        }
+        let incoming = self.patched(context, write, None)?;
+        write.warnings = incoming.warnings;
+        write.create(incoming.object).await
+    }
+
+    /// The object after the patch, in the client's version.
+    fn patched(&self, context: &Context, write: &mut Write<'_>, live: Option<&Entry>) -> Result<Incoming, Status> {
+        let live = live.map(|live| render::value(&context.served, context.version(), live)).transpose()?;
+        let schema = context.served.kind.schema(context.version()).unwrap_or_else(Schema::any);
+        let nothing = Value::Null;
+        let before = live.as_ref().unwrap_or(&nothing);
+        let object = match self.form {
+            Form::Json => json_patch(before, &self.patch),
+            Form::Merge => merge_patch(before, &self.patch),
+            Form::Strategic => strategic_merge(before, &self.patch, &schema),
+            Form::Apply => {
+                write.manager = None;
+                return self.applied(context, live.as_ref(), &schema);
+            }
+        };
+        let object = object.map_err(|error| patch_status(&error))?;
+        incoming::accept(context, object, &[], self.validation, Source::Patched)
+    }
+
+    fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
+        let checked = incoming::check_applied(context, self.patch.clone(), schema, self.validation)?;
+        let manager = context.manager();
+        let api_version = context.served.info().api_version(context.version());
+        let reset = reset_fields(context, &checked.object);
+        let options = ApplyOptions {
+            manager: &manager,
+            force: self.force,
+            subresource: context.subresource().unwrap_or_default(),
+            time: context.now,
+            api_version: &api_version,
+            reset: &reset,
+        };
+        let mut object = server_side_apply(live, &checked.object, options, schema)
+            .map_err(|error| patch_status(&error))?;
+        // What was applied may pin a version; otherwise the version that was read stays, and is the current one.
+        let pinned = metadata::text(&self.patch, "resourceVersion");
+        if !pinned.is_empty() {
+            metadata::of_mut(&mut object)?.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
+        }
+        metadata::of_mut(&mut object)?
+            .entry("name")
+            .or_insert_with(|| Value::String(context.name().to_owned()));
+        let accepted = incoming::accept(context, object, &[], FieldValidation::Ignore, Source::Patched)?;
+        Ok(Incoming { object: accepted.object, warnings: checked.warnings })
+    }
+}
+
+/// Top-level fields that a request to this path cannot change.
+fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
+    match context.subresource() {
+        None if context.served.info().has_status() => vec!["status"],
+        Some("status") => {
+            let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());
+            fields.map(String::as_str).filter(|field| !matches!(*field, "apiVersion" | "kind" | "status")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn patch_status(error: &PatchError) -> Status {
+    match error {
+        PatchError::Malformed(why) => Status::bad_request(why.clone()),
+        PatchError::NotApplicable(why) => {
+            Status::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("the server rejected our request due to an error in our request: {why}"))
+        }
+        PatchError::TooLarge(why) => Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", why.clone()),
+        PatchError::Conflicts(conflicts) => {
+            let status = Status::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());
+            conflicts.list.iter().fold(status, |status, conflict| {
+                status.because(Cause {
+                    reason: "FieldManagerConflict".to_owned(),
+                    message: conflict.cause(),
+                    field: conflict.path.clone(),
+                })
+            })
+        }
+    }
+}

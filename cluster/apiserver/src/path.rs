@@ -1,0 +1,203 @@
+//! From method and path to what is asked for. Pure; knows the shape of Kubernetes' paths and no kind.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go)
+
+use http::Method;
+
+use crate::query::Query;
+
+/// Longest path that is looked at, in bytes: the longest names that are valid fit several times.
+const PATH_BYTES_MAX: usize = 4096;
+
+/// A request, as authorization, routing and audit see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestInfo {
+    /// The path as sent, without query.
+    pub(crate) path: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for other paths the
+    /// method in lower case.
+    pub(crate) verb: &'static str,
+    /// What it is about; none for paths such as `/version` and discovery.
+    pub(crate) target: Option<Target>,
+}
+
+/// A resource, one object of it, or a part of that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// For the resource `namespaces` itself this is the namespace's own name, as in Kubernetes.
+    pub(crate) namespace: Option<String>,
+    pub(crate) resource: String,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+    /// What follows the subresource: the path behind a proxy.
+    pub(crate) rest: Vec<String>,
+}
+
+/// Why a path is refused outright.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PathError {
+    TooLong,
+    Encoding,
+    Proxy,
+}
+
+impl RequestInfo {
+    pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Result<Self, PathError> {
+        if path.len() > PATH_BYTES_MAX {
+            return Err(PathError::TooLong);
+        }
+        let mut info = Self { path: path.to_owned(), verb: plain_verb(method), target: None };
+        let segments = segments(path)?;
+        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return Ok(info),
+        };
+        let (legacy_watch, rest) = match rest {
+            [] => return Ok(info),
+            ["proxy", ..] => return Err(PathError::Proxy),
+            ["watch", rest @ ..] => (true, rest),
+            rest => (false, rest),
+        };
+        let mut target = Target { group: group.to_owned(), version: version.to_owned(), ..Target::default() };
+        let rest = match rest {
+            [] => return Ok(info),
+            ["namespaces", namespace, rest @ ..] => {
+                target.namespace = Some((*namespace).to_owned());
+                match rest {
+                    [] | ["status" | "finalize"] => &parts[parts.len() - rest.len() - 2..],
+                    rest => rest,
+                }
+            }
+            rest => rest,
+        };
+        let mut rest = rest.iter().map(|part| (*part).to_owned());
+        target.resource = rest.next().unwrap_or_default();
+        target.name = rest.next();
+        target.subresource = rest.next();
+        target.rest = rest.collect();
+        info.verb = verb(method, legacy_watch, &mut target, query);
+        info.target = Some(target);
+        Ok(info)
+    }
+
+    /// Whether the verb changes nothing.
+    pub(crate) fn reads(&self) -> bool {
+        matches!(self.verb, "get" | "list" | "watch" | "head" | "options")
+    }
+}
+
+fn plain_verb(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "get",
+        "HEAD" => "head",
+        "POST" => "post",
+        "PUT" => "put",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        "OPTIONS" => "options",
+        _ => "",
+    }
+}
+
+fn verb(method: &Method, legacy_watch: bool, target: &mut Target, query: &Query) -> &'static str {
+    let watch = legacy_watch || query.flag("watch");
+    match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if target.name.is_none() => "deletecollection",
+        Method::DELETE => "delete",
+        Method::GET | Method::HEAD => {
+            let listed_name = target.name.is_none().then(|| query.exact_name()).flatten();
+            let named = target.name.is_some();
+            if listed_name.is_some() {
+                target.name = listed_name;
+            }
+            match (watch, named) {
+                (true, _) => "watch",
+                (false, false) => "list",
+                (false, true) => "get",
+            }
+        }
+        _ => plain_verb(method),
+    }
+}
+
+/// Splits at slashes and decodes `%xx`. Empty segments vanish, as in Go's router after cleaning.
+fn segments(path: &str) -> Result<Vec<String>, PathError> {
+    path.split('/').filter(|part| !part.is_empty()).map(|part| decode_percent(part, false)).collect()
+}
+
+/// Decodes `%xx` and, in queries, `+`.
+pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, PathError> {
+    if !text.contains('%') && !(plus_is_space && text.contains('+')) {
+        return Ok(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let mut digit = || bytes.next().and_then(|b| char::from(b).to_digit(16));
+                let (Some(high), Some(low)) = (digit(), digit()) else { return Err(PathError::Encoding) };
+                out.push(u8::try_from(high * 16 + low).map_err(|_| PathError::Encoding)?);
+            }
+            b'+' if plus_is_space => out.push(b' '),
+            byte => out.push(byte),
+        }
+    }
+    String::from_utf8(out).map_err(|_| PathError::Encoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(method: Method, path: &str, query: &str) -> RequestInfo {
+        RequestInfo::parse(&method, path, &Query::parse(Some(query)).unwrap()).unwrap()
+    }
+
+    fn shown(method: Method, path: &str, query: &str) -> String {
+        let info = parse(method, path, query);
+        let Some(t) = info.target else { return format!("{} {}", info.verb, info.path) };
+        let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let (namespace, name, sub) = (or(t.namespace), or(t.name), or(t.subresource));
+        format!("{} {}/{} {namespace} {} {name} {sub}", info.verb, t.group, t.version, t.resource)
+    }
+
+    #[test]
+    fn paths_and_methods_become_verbs_and_targets() {
+        let table = [
+            (Method::GET, "/version", "", "get /version"),
+            (Method::GET, "/apis/apps/v1", "", "get /apis/apps/v1"),
+            (Method::GET, "/api/v1/pods", "", "list /v1 - pods - -"),
+            (Method::GET, "/api/v1/namespaces/a/pods", "watch=1", "watch /v1 a pods - -"),
+            (Method::GET, "/api/v1/watch/namespaces/a/pods", "", "watch /v1 a pods - -"),
+            (Method::GET, "/api/v1/namespaces/a/pods/p%2Fq", "", "get /v1 a pods p/q -"),
+            (Method::GET, "/api/v1/namespaces", "", "list /v1 - namespaces - -"),
+            (Method::GET, "/api/v1/namespaces/a", "", "get /v1 a namespaces a -"),
+            (Method::PUT, "/api/v1/namespaces/a/finalize", "", "update /v1 a namespaces a finalize"),
+            (Method::POST, "/api/v1/namespaces/a/pods/p/binding", "", "create /v1 a pods p binding"),
+            (Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "", "deletecollection apps/v1 a deployments - -"),
+            (Method::DELETE, "/apis/g.io/v1/things/t", "", "delete g.io/v1 - things t -"),
+            (Method::GET, "/api/v1/nodes", "fieldSelector=metadata.name%3Dn&watch=true", "watch /v1 - nodes n -"),
+            (Method::GET, "/api/v1/nodes", "fieldSelector=metadata.name%3Dn", "list /v1 - nodes n -"),
+        ];
+        for (method, path, query, expected) in table {
+            assert_eq!(shown(method, path, query), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn broken_encodings_and_endless_paths_are_refused() {
+        let query = Query::default();
+        let parse = |path: &str| RequestInfo::parse(&Method::GET, path, &query).unwrap_err();
+        assert_eq!(parse("/api/v1/pods/%zz"), PathError::Encoding);
+        assert_eq!(parse("/api/v1/pods/%ff"), PathError::Encoding);
+        assert_eq!(parse("/api/v1/pods/%f"), PathError::Encoding);
+        assert_eq!(parse(&"/a".repeat(5000)), PathError::TooLong);
+    }
+}

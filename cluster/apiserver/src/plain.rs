@@ -1,0 +1,75 @@
+//! Paths that are no resources: version, health, metrics, discovery, OpenAPI.
+
+use http::StatusCode;
+use http::request::Parts;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::answer::Answer;
+use crate::path::RequestInfo;
+use crate::query::Query;
+use crate::server::Inner;
+use crate::status::Status;
+use crate::{discovery, health, openapi};
+
+pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, query: &Query) -> Result<Answer, Status> {
+    if !matches!(info.verb, "get" | "head") {
+        return Err(Status::method_not_allowed());
+    }
+    let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
+    match segments.as_slice() {
+        [] => Ok(paths(server)),
+        ["version"] => Ok(version(server)),
+        ["metrics"] => {
+            let text = server.metrics.show(server.watches.load(Ordering::Relaxed));
+            Ok(Answer::typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+        }
+        ["healthz" | "livez" | "readyz", rest @ ..] => health(server, segments[0], rest, query),
+        ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
+        ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
+        ["openapi", "v2"] => Err(Status::not_implemented("OpenAPI v2")),
+        _ => Err(Status::no_such_resource()),
+    }
+}
+
+fn paths(server: &Inner) -> Answer {
+    let kinds = server.registry.snapshot();
+    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"]
+        .map(str::to_owned)
+        .to_vec();
+    for (group, _) in kinds.groups().filter(|(group, _)| !group.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(kinds.versions(group).iter().map(|version| format!("/apis/{group}/{version}")));
+    }
+    paths.sort();
+    Answer::value(StatusCode::OK, &json!({"paths": paths}))
+}
+
+fn version(server: &Inner) -> Answer {
+    let git_version = server.git_version.as_str();
+    let mut numbers = git_version.trim_start_matches('v').split(['.', '-', '+']);
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let body = json!({
+        "major": major, "minor": minor, "gitVersion": git_version, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
+    });
+    Answer::value(StatusCode::OK, &body)
+}
+
+fn health(server: &Inner, endpoint: &str, rest: &[&str], query: &Query) -> Result<Answer, Status> {
+    let mut checks = if endpoint == "readyz" { server.readiness.run() } else { vec![("ping".to_owned(), Ok(()))] };
+    match rest {
+        [] => {}
+        [name] => {
+            checks.retain(|(check, _)| check == name);
+            if checks.is_empty() {
+                return Err(Status::no_such_resource());
+            }
+        }
+        _ => return Err(Status::no_such_resource()),
+    }
+    checks.retain(|(check, _)| !query.all("exclude").any(|excluded| excluded == check));
+    let (code, text) = health::show(endpoint, &checks, query.get("verbose").is_some() && query.flag("verbose"));
+    Ok(Answer::text(code, text))
+}

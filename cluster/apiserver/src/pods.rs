@@ -1,0 +1,158 @@
+//! What is special about pods: grace periods, binding to a node, eviction. Running them is the node's work.
+
+use http::StatusCode;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::decode::{decode, encoding, read_body};
+use crate::delete::{self, DeleteOptions};
+use crate::metadata;
+use crate::read;
+use crate::status::Status;
+use crate::write::{Refusal, Write};
+
+/// How long a pod gets that says nothing.
+const GRACE_DEFAULT_SECONDS: i64 = 30;
+/// How often a binding is tried again when others write in between.
+const TRIES_MAX: usize = 16;
+
+/// Seconds between the request to delete a pod and its forced end: none when no node holds it or it has ended
+/// (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
+pub(crate) fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    if node.is_empty() || matches!(phase, "Failed" | "Succeeded") {
+        return 0;
+    }
+    let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    asked.or(own).unwrap_or(GRACE_DEFAULT_SECONDS)
+}
+
+/// A new pod is pending.
+pub(crate) fn prepare(pod: &mut Value, old: Option<&Value>) {
+    if old.is_some() {
+        return;
+    }
+    if let Some(fields) = pod.as_object_mut() {
+        let class = qos_class(fields.get("spec").unwrap_or(&Value::Null));
+        fields.insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
+    }
+}
+
+/// BestEffort without requests and limits, Guaranteed when each container's limits are its requests, else Burstable
+/// (kubernetes/kubernetes v1.35 pkg/apis/core/helper/qos/qos.go).
+fn qos_class(spec: &Value) -> &'static str {
+    let lists = ["containers", "initContainers"];
+    let containers: Vec<&Value> =
+        lists.iter().filter_map(|list| spec.get(*list)?.as_array()).flatten().collect();
+    let resource = |container: &Value, kind: &str, name: &str| {
+        container.pointer(&format!("/resources/{kind}/{name}")).cloned()
+    };
+    let names = ["cpu", "memory"];
+    let any = containers.iter().any(|c| {
+        names.iter().any(|n| resource(c, "requests", n).is_some() || resource(c, "limits", n).is_some())
+    });
+    let all = containers.iter().all(|c| {
+        names.iter().all(|n| {
+            let limit = resource(c, "limits", n);
+            limit.is_some() && resource(c, "requests", n).is_none_or(|request| Some(request) == limit)
+        })
+    });
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// `pods/binding`: sets the node, once.
+pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
+    let binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+    let kind = binding.pointer("/target/kind").and_then(Value::as_str).unwrap_or("Node");
+    if node.is_empty() || !matches!(kind, "" | "Node") {
+        let error = cluster_schema::FieldError::required("target.name", "");
+        return Err(Status::invalid("", "Binding", context.name(), &[error]));
+    }
+    let name = context.name();
+    for _ in 0..TRIES_MAX {
+        let live = read::current(context, name).await?;
+        let mut pod = live.object.value(live.revision);
+        let refuse = |why: &str| Err(Status::conflict("", "pods/binding", name, why));
+        let uid = metadata::text(&binding, "uid");
+        if !uid.is_empty() && uid != live.object.meta().uid {
+            return refuse(&format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.object.meta().uid));
+        }
+        if metadata::is_deleting(&pod) {
+            return refuse(&format!("pod {name} is being deleted, cannot be assigned to a host"));
+        }
+        let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+        if !bound.is_empty() {
+            return refuse(&format!("pod {name} is already assigned to node {bound:?}"));
+        }
+        assign(&mut pod, node, &binding, context);
+        let mut write = Write::new(context)?;
+        match write.replace(&live, pod).await {
+            Ok(_) => {
+                let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+                return Ok(Answer::value(StatusCode::CREATED, &done).warn(write.warnings));
+            }
+            Err(Refusal::Stale) => {}
+            Err(Refusal::Status(status)) => return Err(status),
+        }
+    }
+    Err(context.modified(name))
+}
+
+fn assign(pod: &mut Value, node: &str, binding: &Value, context: &Context) {
+    let annotations = binding.pointer("/metadata/annotations").and_then(Value::as_object).cloned();
+    let Some(fields) = pod.as_object_mut() else { return };
+    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("nodeName".to_owned(), Value::from(node));
+    }
+    if let (Some(annotations), Some(metadata)) = (annotations, fields.get_mut("metadata").and_then(Value::as_object_mut)) {
+        let own = metadata.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(own) = own.as_object_mut() {
+            own.extend(annotations);
+        }
+    }
+    let status = fields.entry("status").or_insert_with(|| json!({}));
+    let Some(status) = status.as_object_mut() else { return };
+    let scheduled = json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": metadata::timestamp(context.now),
+    });
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
+        conditions.push(scheduled);
+    }
+}
+
+/// `pods/eviction`: a deletion by another name. Disruption budgets are not asked: where one selects the pod, 501.
+pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Status> {
+    let eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    let pod = read::current(context, context.name()).await?;
+    let budgets = cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
+    let budgets = context.server.store.list(&budgets, cluster_store::Page::default()).await;
+    let budgets = budgets.map_err(crate::context::store_status)?;
+    let labels = &pod.object.meta().labels;
+    let selects = |budget: &Value| {
+        let wanted = budget.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+        wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str()))
+    };
+    if budgets.entries.iter().any(|entry| selects(&entry.object.value(entry.revision))) {
+        return Err(Status::not_implemented("eviction of a pod with a disruption budget"));
+    }
+    let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+    let mut options: DeleteOptions =
+        serde_json::from_value(options).map_err(|error| Status::bad_request(format!("deleteOptions: {error}")))?;
+    if context.query.dry_run()? {
+        options.dry_run = Some(vec!["All".to_owned()]);
+    }
+    let (_, warnings) = delete::remove(context, context.name(), &options).await?;
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Ok(Answer::value(StatusCode::CREATED, &done).warn(warnings))
+}

@@ -1,0 +1,112 @@
+//! Access rules: the ones a server starts with, and the check that nobody grants more than they hold.
+//! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/rbac/bootstrappolicy, pkg/registry/rbac/*/policybased)
+
+use std::sync::Arc;
+
+use cluster_access::{ResourceTarget, bootstrap_policy};
+use cluster_store::{Key, Page, Range};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::bootstrap::ensure;
+use crate::context::{Context, store_status};
+use crate::server::Inner;
+use crate::status::Status;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+
+/// Makes the default rules and tells the authorizer of all there are.
+pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
+    let policy = bootstrap_policy();
+    for role in &policy.cluster_roles {
+        put(server, "clusterroles", "ClusterRole", role, None, role.metadata.name.as_deref()).await?;
+    }
+    for binding in &policy.cluster_role_bindings {
+        put(server, "clusterrolebindings", "ClusterRoleBinding", binding, None, binding.metadata.name.as_deref()).await?;
+    }
+    for role in &policy.roles {
+        let metadata = &role.metadata;
+        put(server, "roles", "Role", role, metadata.namespace.as_deref(), metadata.name.as_deref()).await?;
+    }
+    for binding in &policy.role_bindings {
+        let metadata = &binding.metadata;
+        put(server, "rolebindings", "RoleBinding", binding, metadata.namespace.as_deref(), metadata.name.as_deref()).await?;
+    }
+    for resource in RESOURCES {
+        let range = Range::all(format!("{GROUP}/{resource}"));
+        let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
+        for entry in &listing.entries {
+            server.access.written(&entry.key, Some(&entry.object));
+        }
+    }
+    Ok(())
+}
+
+async fn put<T: Serialize>(
+    server: &Arc<Inner>,
+    resource: &str,
+    kind: &str,
+    object: &T,
+    namespace: Option<&str>,
+    name: Option<&str>,
+) -> Result<(), Status> {
+    let mut object = serde_json::to_value(object).map_err(Status::internal)?;
+    object["apiVersion"] = json!(format!("{GROUP}/v1"));
+    object["kind"] = json!(kind);
+    let key = Key::new(format!("{GROUP}/{resource}"), namespace, name.unwrap_or_default());
+    ensure(server, key, object, false).await.map(|_| ())
+}
+
+/// Refuses a role with rules its writer does not hold (unless they may `escalate`), and a binding to a role whose
+/// rules its writer does not hold (unless they may `bind`).
+pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    if context.served.group() != GROUP {
+        return Ok(());
+    }
+    let resource = context.served.plural();
+    let name = crate::metadata::text(object, "name");
+    let namespace = context.namespace().unwrap_or_default();
+    let unchanged = |field: &str| old.is_some_and(|old| old.get(field) == object.get(field));
+    let outcome = match resource {
+        "roles" | "clusterroles" if unchanged("rules") && unchanged("aggregationRule") => Ok(()),
+        "roles" | "clusterroles" => {
+            let rules = rules(resource, object)?;
+            let target = ResourceTarget {
+                group: GROUP.to_owned(),
+                version: "v1".to_owned(),
+                resource: resource.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                ..ResourceTarget::default()
+            };
+            context.server.access.rbac.read(|index| index.may_grant_rules(&context.user, &target, &rules))
+        }
+        _ if unchanged("roleRef") && unchanged("subjects") => Ok(()),
+        _ => {
+            let role = role_ref(resource, object)?;
+            context.server.access.rbac.read(|index| index.may_bind(&context.user, namespace, &role))
+        }
+    };
+    outcome.map_err(|why| Status::forbidden(GROUP, resource, name, &why))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(object: &Value) -> Result<T, Status> {
+    serde_json::from_value(object.clone()).map_err(|error| Status::bad_request(error.to_string()))
+}
+
+fn rules(resource: &str, object: &Value) -> Result<Vec<PolicyRule>, Status> {
+    let rules = match resource {
+        "roles" => parse::<Role>(object)?.rules,
+        _ => parse::<ClusterRole>(object)?.rules,
+    };
+    Ok(rules.unwrap_or_default())
+}
+
+fn role_ref(resource: &str, object: &Value) -> Result<RoleRef, Status> {
+    match resource {
+        "rolebindings" => Ok(parse::<RoleBinding>(object)?.role_ref),
+        _ => Ok(parse::<ClusterRoleBinding>(object)?.role_ref),
+    }
+}

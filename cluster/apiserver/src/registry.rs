@@ -1,0 +1,206 @@
+//! Which kinds are served right now. Readers take a snapshot; a change (a CRD comes or goes) replaces it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use cluster_schema::Schema;
+use serde_json::Value;
+
+use crate::kind::{Kind, Version};
+use crate::resource::ResourceInfo;
+
+/// What the server itself does beyond what [`Kind`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Ordinary,
+    Namespace,
+    Pod,
+    Service,
+    ServiceAccount,
+    CustomResourceDefinition,
+    CertificateSigningRequest,
+    /// A custom resource.
+    Custom,
+}
+
+/// A kind and what is derived from it once.
+pub(crate) struct Served {
+    pub(crate) kind: Arc<dyn Kind>,
+    pub(crate) role: Role,
+    /// As in the store's keys.
+    pub(crate) store_name: Arc<str>,
+    pub(crate) storage_version: String,
+    /// `{"apiVersion":"apps/v1","kind":"Deployment",` per version: what objects begin with.
+    heads: BTreeMap<String, Bytes>,
+}
+
+impl Served {
+    pub(crate) fn new(kind: Arc<dyn Kind>, role: Role) -> Self {
+        let info = kind.resource();
+        let heads = info
+            .versions
+            .iter()
+            .map(|version| {
+                let api_version = Value::String(info.api_version(&version.name));
+                let kind = Value::String(info.kind.to_string());
+                (version.name.to_string(), Bytes::from(format!("{{\"apiVersion\":{api_version},\"kind\":{kind},")))
+            })
+            .collect();
+        let (store_name, storage_version) = (info.store_name().into(), info.storage_version().to_owned());
+        Self { role, store_name, storage_version, heads, kind }
+    }
+
+    pub(crate) fn info(&self) -> &ResourceInfo {
+        self.kind.resource()
+    }
+
+    pub(crate) fn group(&self) -> &str {
+        &self.info().group
+    }
+
+    pub(crate) fn plural(&self) -> &str {
+        &self.info().plural
+    }
+
+    /// The version of that name, if clients may use it.
+    pub(crate) fn version(&self, name: &str) -> Option<&Version> {
+        self.info().versions.iter().find(|version| version.served && version.name == name)
+    }
+
+    pub(crate) fn hub_schema(&self) -> Option<Schema> {
+        self.kind.schema(&self.storage_version)
+    }
+
+    /// What a canonical object of that version begins with.
+    pub(crate) fn head(&self, version: &str) -> Option<&Bytes> {
+        self.heads.get(version)
+    }
+}
+
+/// All kinds at one moment.
+#[derive(Default)]
+pub(crate) struct Kinds {
+    /// Group, then plural.
+    groups: BTreeMap<String, BTreeMap<String, Arc<Served>>>,
+    pub(crate) documents: Documents,
+}
+
+/// Discovery and OpenAPI answers, made when first asked for and dropped with the snapshot.
+#[derive(Default)]
+pub(crate) struct Documents {
+    pub(crate) aggregated_core: OnceLock<Bytes>,
+    pub(crate) aggregated_groups: OnceLock<Bytes>,
+    pub(crate) openapi_index: OnceLock<Bytes>,
+    pub(crate) openapi: std::sync::Mutex<BTreeMap<String, Bytes>>,
+}
+
+impl Kinds {
+    pub(crate) fn find(&self, group: &str, plural: &str) -> Option<&Arc<Served>> {
+        self.groups.get(group)?.get(plural)
+    }
+
+    /// The resource of a kind, by its CamelCase name.
+    pub(crate) fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Served>> {
+        self.groups.get(group)?.values().find(|served| served.info().kind == kind)
+    }
+
+    /// Groups with at least one kind, core first, others by name.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Served>>)> {
+        self.groups.iter().filter(|(_, kinds)| !kinds.is_empty()).map(|(group, kinds)| (group.as_str(), kinds))
+    }
+
+    /// Served versions of a group, newest and stablest first.
+    pub(crate) fn versions(&self, group: &str) -> Vec<String> {
+        let kinds = self.groups.get(group).into_iter().flat_map(BTreeMap::values);
+        let mut versions: Vec<String> = Vec::new();
+        for version in kinds.flat_map(|served| &served.info().versions).filter(|version| version.served) {
+            if !versions.iter().any(|known| *known == version.name) {
+                versions.push(version.name.to_string());
+            }
+        }
+        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
+        versions
+    }
+
+    fn clone_groups(&self) -> BTreeMap<String, BTreeMap<String, Arc<Served>>> {
+        self.groups.clone()
+    }
+}
+
+/// Orders `v2` > `v1` > `v2beta1` > `v1alpha3` > anything else
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/version/helpers.go).
+pub(crate) fn version_priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+    let other = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
+    let Some(rest) = version.strip_prefix('v') else { return other() };
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, rest) = rest.split_at(digits);
+    let Ok(major) = major.parse::<u64>() else { return other() };
+    let (stability, minor) = match rest {
+        "" => (3, "0"),
+        rest => match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
+            (Some(minor), _) => (2, minor),
+            (_, Some(minor)) => (1, minor),
+            _ => return other(),
+        },
+    };
+    match minor.parse() {
+        Ok(minor) => (stability, major, minor, std::cmp::Reverse(String::new())),
+        Err(_) => other(),
+    }
+}
+
+/// The current snapshot.
+#[derive(Default)]
+pub(crate) struct Registry(RwLock<Arc<Kinds>>);
+
+impl Registry {
+    pub(crate) fn snapshot(&self) -> Arc<Kinds> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds or replaces a kind.
+    pub(crate) fn put(&self, served: Arc<Served>) {
+        self.change(|groups| {
+            let (group, plural) = (served.group().to_owned(), served.plural().to_owned());
+            groups.entry(group).or_default().insert(plural, served);
+        });
+    }
+
+    /// Adds or replaces several at once.
+    pub(crate) fn put_all(&self, all: impl Iterator<Item = Arc<Served>>) {
+        self.change(|groups| {
+            for served in all {
+                let (group, plural) = (served.group().to_owned(), served.plural().to_owned());
+                groups.entry(group).or_default().insert(plural, served);
+            }
+        });
+    }
+
+    pub(crate) fn remove(&self, group: &str, plural: &str) {
+        self.change(|groups| {
+            if let Some(kinds) = groups.get_mut(group) {
+                kinds.remove(plural);
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, BTreeMap<String, Arc<Served>>>)) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = current.clone_groups();
+        change(&mut groups);
+        *current = Arc::new(Kinds { groups, documents: Documents::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_sort_stable_before_beta_before_alpha_before_anything() {
+        let mut versions = ["foo1", "v1", "v1alpha2", "v10", "v2", "v1beta1", "v11beta2", "v1beta2", "foo10"];
+        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v1beta2", "v1beta1", "v1alpha2", "foo1", "foo10"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Questions that are POSTed and answered in the same object, and never stored: who am I, may I, is this token good.
+
+use std::sync::Arc;
+
+use cluster_access::{Attributes, Decision, ResourceTarget};
+use http::StatusCode;
+use http::request::Parts;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::User;
+use crate::answer::Answer;
+use crate::decode::{decode, encoding, read_body};
+use crate::metadata;
+use crate::path::Target;
+use crate::server::Inner;
+use crate::status::Status;
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
+
+/// The kinds of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Review {
+    SelfSubject,
+    Token,
+    LocalAccess,
+    SelfAccess,
+    SelfRules,
+    Access,
+}
+
+impl Review {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::SelfSubject, Self::Token, Self::LocalAccess, Self::SelfAccess, Self::SelfRules, Self::Access];
+
+    pub(crate) fn find(target: &Target) -> Option<Self> {
+        let fits = |review: &Self| {
+            review.group() == target.group && target.version == "v1" && review.resource() == target.resource
+        };
+        Self::ALL.into_iter().find(fits)
+    }
+
+    pub(crate) fn group(self) -> &'static str {
+        match self {
+            Self::SelfSubject | Self::Token => AUTHENTICATION,
+            _ => AUTHORIZATION,
+        }
+    }
+
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::SelfSubject => "SelfSubjectReview",
+            Self::Token => "TokenReview",
+            Self::LocalAccess => "LocalSubjectAccessReview",
+            Self::SelfAccess => "SelfSubjectAccessReview",
+            Self::SelfRules => "SelfSubjectRulesReview",
+            Self::Access => "SubjectAccessReview",
+        }
+    }
+
+    pub(crate) fn resource(self) -> &'static str {
+        match self {
+            Self::SelfSubject => "selfsubjectreviews",
+            Self::Token => "tokenreviews",
+            Self::LocalAccess => "localsubjectaccessreviews",
+            Self::SelfAccess => "selfsubjectaccessreviews",
+            Self::SelfRules => "selfsubjectrulesreviews",
+            Self::Access => "subjectaccessreviews",
+        }
+    }
+
+    pub(crate) fn namespaced(self) -> bool {
+        self == Self::LocalAccess
+    }
+
+    /// Answers the question.
+    pub(crate) async fn answer(
+        self,
+        server: &Arc<Inner>,
+        user: &Arc<User>,
+        target: &Target,
+        verb: &str,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<Answer, Status> {
+        if verb != "create" || target.name.is_some() {
+            return Err(Status::method_not_allowed());
+        }
+        if target.namespace.is_some() != self.namespaced() {
+            return Err(Status::no_such_resource());
+        }
+        let mut review = decode(&read_body(body).await?, encoding(&parts.headers)?)?.value;
+        metadata::of_mut(&mut review)?;
+        let spec = review.get("spec").cloned().unwrap_or(Value::Null);
+        let status = match self {
+            Self::SelfSubject => json!({"userInfo": user_info(user)}),
+            Self::Token => token(server, &spec).await,
+            Self::SelfAccess => access(server, user, &spec)?,
+            Self::Access | Self::LocalAccess => {
+                let inside = spec.pointer("/resourceAttributes/namespace").and_then(Value::as_str);
+                if self == Self::LocalAccess && inside != target.namespace.as_deref() {
+                    let error = cluster_schema::FieldError::invalid(
+                        "spec.resourceAttributes.namespace",
+                        inside.unwrap_or_default(),
+                        "must match metadata.namespace",
+                    );
+                    return Err(Status::invalid(AUTHORIZATION, self.kind(), "", &[error]));
+                }
+                access(server, &Arc::new(subject(&spec)?), &spec)?
+            }
+            Self::SelfRules => rules(server, user, &spec)?,
+        };
+        review["apiVersion"] = json!(format!("{}/v1", self.group()));
+        review["kind"] = json!(self.kind());
+        review["status"] = status;
+        Ok(Answer::value(StatusCode::CREATED, &review))
+    }
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        info["uid"] = json!(user.uid);
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
+}
+
+async fn token(server: &Inner, spec: &Value) -> Value {
+    let token = spec.get("token").and_then(Value::as_str).unwrap_or_default();
+    let audiences: Vec<String> = texts(spec.get("audiences"));
+    match server.access.authenticator.authenticate_token(token, &audiences).await {
+        Ok(found) => json!({"authenticated": true, "user": user_info(&found.user), "audiences": found.audiences}),
+        Err(error) => json!({"authenticated": false, "user": {}, "error": error.to_string()}),
+    }
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let list = list.and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn subject(spec: &Value) -> Result<User, Status> {
+    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let user = User {
+        name: text("user"),
+        uid: text("uid"),
+        groups: texts(spec.get("groups")),
+        extra: spec
+            .get("extra")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(key, values)| (key.clone(), texts(Some(values))))
+            .collect(),
+    };
+    if user.name.is_empty() && user.groups.is_empty() {
+        let error = cluster_schema::FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
+        return Err(Status::invalid(AUTHORIZATION, "SubjectAccessReview", "", &[error]));
+    }
+    Ok(user)
+}
+
+fn access(server: &Inner, user: &Arc<User>, spec: &Value) -> Result<Value, Status> {
+    let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let resource = spec.get("resourceAttributes").filter(|value| value.is_object());
+    let path = spec.get("nonResourceAttributes").filter(|value| value.is_object());
+    let attributes = match (resource, path) {
+        (Some(resource), None) => {
+            let target = ResourceTarget {
+                group: text(resource, "group"),
+                version: text(resource, "version"),
+                resource: text(resource, "resource"),
+                subresource: text(resource, "subresource"),
+                namespace: text(resource, "namespace"),
+                name: text(resource, "name"),
+            };
+            Attributes::resource(user, &text(resource, "verb"), target)
+        }
+        (None, Some(path)) => Attributes::path(user, &text(path, "verb"), &text(path, "path")),
+        _ => {
+            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            let error = cluster_schema::FieldError::invalid("spec.resourceAttributes", Value::Null, why);
+            return Err(Status::invalid(AUTHORIZATION, "SubjectAccessReview", "", &[error]));
+        }
+    };
+    Ok(match server.access.authorize(&attributes) {
+        Decision::Allow(reason) => json!({"allowed": true, "reason": reason}),
+        Decision::Deny(reason) if reason.is_empty() => json!({"allowed": false}),
+        Decision::Deny(reason) => json!({"allowed": false, "reason": reason}),
+    })
+}
+
+fn rules(server: &Inner, user: &User, spec: &Value) -> Result<Value, Status> {
+    let namespace = spec.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let (rules, errors) = server.access.rbac.read(|index| index.rules_for(user, namespace));
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    for rule in rules {
+        if rule.non_resource_urls.as_ref().is_some_and(|urls| !urls.is_empty()) {
+            paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls}));
+        }
+        if rule.resources.as_ref().is_some_and(|resources| !resources.is_empty()) {
+            let mut shown = json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
+            if rule.resource_names.as_ref().is_some_and(|names| !names.is_empty()) {
+                shown["resourceNames"] = json!(rule.resource_names);
+            }
+            resources.push(shown);
+        }
+    }
+    let mut status = json!({"incomplete": !errors.is_empty(), "resourceRules": resources, "nonResourceRules": paths});
+    if !errors.is_empty() {
+        status["evaluationError"] = json!(errors.join(", "));
+    }
+    Ok(status)
+}

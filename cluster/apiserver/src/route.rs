@@ -1,0 +1,54 @@
+//! From a verb on a resource to its handler. It does nothing itself.
+
+use kube::client::Body;
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::registry::Role;
+use crate::resource::Form;
+use crate::status::Status;
+use crate::{action, collection, create, delete, list, patch, pods, read, scale, tokens, update, watch};
+
+/// Runs the handler of `verb`.
+pub(crate) async fn dispatch(context: &Context, verb: &str, body: Body) -> Result<Answer, Status> {
+    if let Some(name) = context.subresource() {
+        return subresource(context, verb, name, body).await;
+    }
+    if !context.target.rest.is_empty() {
+        return Err(Status::no_such_resource());
+    }
+    let named = context.target.name.is_some();
+    match (verb, named) {
+        ("get", true) => read::get(context).await,
+        ("list", _) => list::list(context).await,
+        ("watch", _) => watch::watch(context).await,
+        ("create", false) => create::create(context, body).await,
+        ("update", true) => update::update(context, body).await,
+        ("patch", true) => patch::patch(context, body).await,
+        ("delete", true) => delete::delete(context, body).await,
+        ("deletecollection", false) => collection::delete_all(context, body).await,
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> Result<Answer, Status> {
+    let subresource = context.served.info().find_subresource(name).ok_or_else(Status::no_such_resource)?;
+    if !context.target.rest.is_empty() && !matches!(subresource.form, Form::Unsupported(_)) {
+        return Err(Status::no_such_resource());
+    }
+    match (&subresource.form, verb) {
+        (Form::Unsupported(what), _) => Err(Status::not_implemented(what)),
+        (Form::Part, "get") => read::get(context).await,
+        (Form::Part, "update") => update::update(context, body).await,
+        (Form::Part, "patch") => patch::patch(context, body).await,
+        (Form::Scale(paths), verb) => scale::answer(context, paths, verb, body).await,
+        (Form::Action(action), "create") => action::run(context, action.as_ref(), body).await,
+        (Form::Internal, "create") => match (context.served.role, name) {
+            (Role::Pod, "binding") => pods::bind(context, body).await,
+            (Role::Pod, "eviction") => pods::evict(context, body).await,
+            (Role::ServiceAccount, "token") => tokens::request(context, body).await,
+            _ => Err(Status::no_such_resource()),
+        },
+        _ => Err(Status::method_not_allowed()),
+    }
+}

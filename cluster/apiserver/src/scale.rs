@@ -1,0 +1,139 @@
+//! The `scale` subresource: an `autoscaling/v1` Scale as a view of an object.
+//! (kubernetes/kubernetes v1.35 pkg/registry/apps/deployment/storage, apiextensions-apiserver pkg/registry/customresource)
+
+use cluster_patch::{json_patch, merge_patch};
+use cluster_schema::FieldError;
+use cluster_store::Entry;
+use http::StatusCode;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::decode::{decode, encoding, media_type, read_body, unsupported_media_type, Encoding};
+use crate::resource::ScalePaths;
+use crate::status::Status;
+use crate::write::{Refusal, Write};
+use crate::{metadata, read};
+
+/// How often a change is tried again when others write in between.
+const TRIES_MAX: usize = 16;
+
+pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, body: Body) -> Result<Answer, Status> {
+    match verb {
+        "get" => {
+            let entry = read::current(context, context.name()).await?;
+            Ok(Answer::value(StatusCode::OK, &scale_of(&entry, paths)))
+        }
+        "update" => {
+            let wanted = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+            change(context, paths, |_| Ok(wanted.clone())).await
+        }
+        "patch" => {
+            let media = media_type(&context.headers);
+            let patch = decode(&read_body(body).await?, Encoding::Json)?.value;
+            change(context, paths, |scale| {
+                let patched = match media.as_str() {
+                    "application/json-patch+json" => json_patch(scale, &patch),
+                    "application/merge-patch+json" | "application/strategic-merge-patch+json" => merge_patch(scale, &patch),
+                    "application/apply-patch+yaml" => return Err(Status::not_implemented("server-side apply of scale")),
+                    other => return Err(unsupported_media_type(other, "application/json-patch+json, application/merge-patch+json")),
+                };
+                patched.map_err(|error| Status::bad_request(error.to_string()))
+            })
+            .await
+        }
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+/// The value at a path such as `.spec.replicas`.
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part))
+}
+
+fn set(object: &mut Value, path: &str, value: Value) -> bool {
+    let mut here = object;
+    let parts: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
+    let Some((last, parents)) = parts.split_last() else { return false };
+    for part in parents {
+        let Some(fields) = here.as_object_mut() else { return false };
+        here = fields.entry(*part).or_insert_with(|| json!({}));
+    }
+    here.as_object_mut().map(|fields| fields.insert((*last).to_owned(), value)).is_some()
+}
+
+fn scale_of(entry: &Entry, paths: &ScalePaths) -> Value {
+    let object = entry.object.value(entry.revision);
+    let mut shown = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.pointer(&format!("/metadata/{field}")) {
+            shown[field] = value.clone();
+        }
+    }
+    let replicas = at(&object, &paths.spec_replicas).and_then(Value::as_i64);
+    let current = at(&object, &paths.status_replicas).and_then(Value::as_i64).unwrap_or_default();
+    let mut status = json!({"replicas": current});
+    if let Some(selector) = paths.selector.as_ref().and_then(|path| at(&object, path)).and_then(selector_text) {
+        status["selector"] = Value::String(selector);
+    }
+    let spec = replicas.map_or_else(|| json!({}), |replicas| json!({"replicas": replicas}));
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status})
+}
+
+/// A label selector as text, sorted by key.
+fn selector_text(selector: &Value) -> Option<String> {
+    if let Some(text) = selector.as_str() {
+        return Some(text.to_owned());
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
+        parts.push(format!("{key}={}", value.as_str().unwrap_or_default()));
+    }
+    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = expression.get("key").and_then(Value::as_str)?;
+        let values: Vec<&str> = expression.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        parts.push(match expression.get("operator").and_then(Value::as_str)? {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "Exists" => key.to_owned(),
+            _ => format!("!{key}"),
+        });
+    }
+    parts.sort();
+    Some(parts.join(","))
+}
+
+async fn change(
+    context: &Context,
+    paths: &ScalePaths,
+    wanted: impl Fn(&Value) -> Result<Value, Status>,
+) -> Result<Answer, Status> {
+    let name = context.name();
+    for _ in 0..TRIES_MAX {
+        let live = read::current(context, name).await?;
+        let scale = wanted(&scale_of(&live, paths))?;
+        let version = metadata::text(&scale, "resourceVersion");
+        if !version.is_empty() && version != live.revision.to_string() {
+            return Err(context.modified(name));
+        }
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
+        if replicas < 0 {
+            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+            return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
+        }
+        let mut object = crate::render::value(&context.served, context.version(), &live)?;
+        if !set(&mut object, &paths.spec_replicas, Value::from(replicas)) {
+            return Err(Status::internal("the object has no place for its replicas"));
+        }
+        let mut write = Write::new(context)?;
+        match write.replace(&live, object).await {
+            Ok(written) => {
+                return Ok(Answer::value(StatusCode::OK, &scale_of(written.entry(), paths)).warn(write.warnings));
+            }
+            Err(Refusal::Stale) => {}
+            Err(Refusal::Status(status)) => return Err(status),
+        }
+    }
+    Err(context.modified(name))
+}

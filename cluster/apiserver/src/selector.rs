@@ -1,0 +1,221 @@
+//! Label and field selectors: parsing and matching. They never look for objects themselves.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/labels, pkg/fields)
+
+use std::collections::BTreeMap;
+
+use cluster_schema::names;
+
+/// All requirements must hold; none holds always.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LabelSelector(Vec<LabelRequirement>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LabelRequirement {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Missing(String),
+    Greater(String, i64),
+    Less(String, i64),
+}
+
+impl LabelSelector {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        split_outside_parentheses(text)?
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(parse_label_requirement)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.iter().all(|requirement| match requirement {
+            LabelRequirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
+            LabelRequirement::NotIn(key, values) => !labels.get(key).is_some_and(|value| values.contains(value)),
+            LabelRequirement::Exists(key) => labels.contains_key(key),
+            LabelRequirement::Missing(key) => !labels.contains_key(key),
+            LabelRequirement::Greater(key, bound) => number(labels, key).is_some_and(|value| value > *bound),
+            LabelRequirement::Less(key, bound) => number(labels, key).is_some_and(|value| value < *bound),
+        })
+    }
+}
+
+fn number(labels: &BTreeMap<String, String>, key: &str) -> Option<i64> {
+    labels.get(key)?.parse().ok()
+}
+
+fn split_outside_parentheses(text: &str) -> Result<Vec<&str>, String> {
+    let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            '(' if inside => return Err(format!("found '(' inside a list of values in {text:?}")),
+            '(' => inside = true,
+            ')' if !inside => return Err(format!("found ')' without '(' in {text:?}")),
+            ')' => inside = false,
+            ',' if !inside => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if inside {
+        return Err(format!("missing ')' in {text:?}"));
+    }
+    parts.push(text[start..].trim());
+    Ok(parts)
+}
+
+fn parse_label_requirement(text: &str) -> Result<LabelRequirement, String> {
+    if let Some(key) = text.strip_prefix('!') {
+        return Ok(LabelRequirement::Missing(label_key(key)?));
+    }
+    for (operator, negative) in [("!=", true), ("==", false), ("=", false)] {
+        if let Some((key, value)) = text.split_once(operator) {
+            let (key, values) = (label_key(key)?, vec![label_value(value)?]);
+            return Ok(if negative { LabelRequirement::NotIn(key, values) } else { LabelRequirement::In(key, values) });
+        }
+    }
+    for (operator, greater) in [(">", true), ("<", false)] {
+        if let Some((key, bound)) = text.split_once(operator) {
+            let bound = bound.trim().parse().map_err(|_| format!("{bound:?} is not an integer"))?;
+            let key = label_key(key)?;
+            return Ok(if greater { LabelRequirement::Greater(key, bound) } else { LabelRequirement::Less(key, bound) });
+        }
+    }
+    let Some((head, values)) = text.split_once('(') else {
+        return Ok(LabelRequirement::Exists(label_key(text)?));
+    };
+    let values = values.strip_suffix(')').ok_or_else(|| format!("text behind ')' in {text:?}"))?;
+    let values = values.split(',').map(label_value).collect::<Result<Vec<_>, _>>()?;
+    match head.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [key, "in"] => Ok(LabelRequirement::In(label_key(key)?, values)),
+        [key, "notin"] => Ok(LabelRequirement::NotIn(label_key(key)?, values)),
+        _ => Err(format!("found {head:?}, expected: '<key> in' or '<key> notin'")),
+    }
+}
+
+fn label_key(text: &str) -> Result<String, String> {
+    let key = text.trim();
+    if names::qualified_name(key).is_none() { Ok(key.to_owned()) } else { Err(format!("{key:?} is not a label key")) }
+}
+
+fn label_value(text: &str) -> Result<String, String> {
+    let value = text.trim();
+    if names::label_value(value).is_none() { Ok(value.to_owned()) } else { Err(format!("{value:?} is not a label value")) }
+}
+
+/// All requirements must hold; none holds always.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldSelector(Vec<FieldRequirement>);
+
+/// One `field=value` or `field!=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldRequirement {
+    pub(crate) field: String,
+    pub(crate) value: String,
+    pub(crate) equal: bool,
+}
+
+impl FieldSelector {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        split_unescaped(text).into_iter().filter(|part| !part.is_empty()).map(parse_field).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn requirements(&self) -> &[FieldRequirement] {
+        &self.0
+    }
+
+    /// The value that `field` must have, if there is just one.
+    pub(crate) fn exact(&self, field: &str) -> Option<&str> {
+        self.0.iter().find(|r| r.equal && r.field == field).map(|r| r.value.as_str())
+    }
+}
+
+/// Splits at commas; a backslash escapes comma, equals sign and backslash.
+fn split_unescaped(text: &str) -> Vec<String> {
+    let (mut parts, mut part, mut escaped) = (Vec::new(), String::new(), false);
+    for character in text.chars() {
+        match character {
+            ',' if !escaped => parts.push(std::mem::take(&mut part)),
+            _ => part.push(character),
+        }
+        escaped = character == '\\' && !escaped;
+    }
+    parts.push(part);
+    parts
+}
+
+fn parse_field(text: String) -> Result<FieldRequirement, String> {
+    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
+        if let Some((field, value)) = text.split_once(operator) {
+            return Ok(FieldRequirement { field: field.trim().to_owned(), value: unescape(value)?, equal });
+        }
+    }
+    Err(format!("'{text}'; can't understand '{text}'"))
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let (mut out, mut characters) = (String::new(), text.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                _ => return Err(format!("invalid escape in {text:?}")),
+            },
+            ',' | '=' => return Err(format!("unescaped {character:?} in {text:?}")),
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn label_selectors_match_as_kubernetes_says() {
+        let object = labels(&[("app", "web"), ("tier", ""), ("n", "5"), ("x.io/y", "z")]);
+        let yes = ["", "app", "app=web", "app==web", "app!=db", "other!=db", "!other", "app in (db, web)", "tier=",
+            "other notin (a)", "app,n>4,n<6", "x.io/y=z", "app in (web),x.io/y notin (a,b)"];
+        let no = ["other", "app=db", "!app", "app!=web", "app notin (web)", "n>5", "app>1", "app=web,other"];
+        for text in yes {
+            assert!(LabelSelector::parse(text).unwrap().matches(&object), "{text}");
+        }
+        for text in no {
+            assert!(!LabelSelector::parse(text).unwrap().matches(&object), "{text}");
+        }
+    }
+
+    #[test]
+    fn malformed_selectors_are_refused() {
+        for text in ["a in (", "a in b)", "a on (b)", "=b", "a=b c", "-a=b", "a>x", "a in (b) c", "a((b))"] {
+            assert!(LabelSelector::parse(text).is_err(), "{text}");
+        }
+        for text in ["a", "a=b=c", "a=\\x"] {
+            assert!(FieldSelector::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn field_selectors_unescape_and_name_an_exact_value() {
+        let selector = FieldSelector::parse("metadata.name=a\\,b,spec.x!=c,status.phase==").unwrap();
+        assert_eq!(selector.exact("metadata.name"), Some("a,b"));
+        assert_eq!(selector.exact("spec.x"), None);
+        assert_eq!(selector.exact("status.phase"), Some(""));
+    }
+}

@@ -1,0 +1,251 @@
+//! The server as a value: built, served, shut down. What a request goes through is in `pipeline`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use base_client::HttpService;
+use base_clock::{Clock, Entropy};
+use cluster_store::Store;
+use http::header::{AUTHORIZATION, HeaderValue};
+use ipnet::IpNet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::util::BoxCloneSyncService;
+
+use crate::access::{Access, Authorities, PeerCertificates};
+use crate::audit::AuditLog;
+use crate::health::Readiness;
+use crate::kind::Kind;
+use crate::metrics::Metrics;
+use crate::registry::{Registry, Role, Served};
+use crate::services::Addresses;
+use crate::status::Status;
+use crate::{bootstrap, builtin, pipeline};
+
+/// The Kubernetes version reported when the builder is not told another.
+pub const DEFAULT_GIT_VERSION: &str = "v1.35.0";
+
+/// A running API server. Clones are the same server; it lives until [`ApiServer::shutdown`].
+#[derive(Clone)]
+pub struct ApiServer(Arc<Inner>);
+
+/// What all requests share.
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) git_version: String,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) access: Access,
+    pub(crate) audit: AuditLog,
+    pub(crate) readiness: Readiness,
+    pub(crate) metrics: Metrics,
+    pub(crate) addresses: Addresses,
+    pub(crate) watches: AtomicUsize,
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}
+
+/// What a server is made of. The store, clock and entropy are asked for by name; all else has a default.
+pub struct Builder {
+    name: String,
+    git_version: String,
+    store: Option<Arc<dyn Store>>,
+    kinds: Vec<Arc<dyn Kind>>,
+    builtin: bool,
+    clock: Clock,
+    entropy: Entropy,
+    authorities: Authorities,
+    service_range: Option<IpNet>,
+}
+
+/// Who a client is. There is no way past authentication.
+#[derive(Clone)]
+pub enum Identity {
+    /// A client certificate chain, as a TLS handshake would have proved it.
+    Certificates(PeerCertificates),
+    /// A bearer token.
+    Token(String),
+    /// No credentials at all.
+    Anonymous,
+}
+
+impl From<PeerCertificates> for Identity {
+    fn from(certificates: PeerCertificates) -> Self {
+        Self::Certificates(certificates)
+    }
+}
+
+impl ApiServer {
+    /// Begins a server. `name` is for logs: `garden`, `seed-local`, a shoot's technical id.
+    pub fn builder(name: impl Into<String>) -> Builder {
+        Builder {
+            name: name.into(),
+            git_version: DEFAULT_GIT_VERSION.to_owned(),
+            store: None,
+            kinds: Vec::new(),
+            builtin: true,
+            clock: Clock::real(),
+            entropy: Entropy::os(),
+            authorities: Authorities::default(),
+            service_range: None,
+        }
+    }
+
+    /// The server as a service: what a TLS port or an in-process client calls. Credentials are read from each
+    /// request: a bearer token header, else [`PeerCertificates`] in the request's extensions.
+    pub fn service(&self) -> HttpService {
+        let inner = self.0.clone();
+        BoxCloneSyncService::new(tower::service_fn(move |request| {
+            let inner = inner.clone();
+            async move { Ok(pipeline::serve(inner, request).await) }
+        }))
+    }
+
+    /// A client with that identity; it is authenticated and authorized like any other. Must be called within a
+    /// tokio runtime.
+    pub fn client_for(&self, identity: impl Into<Identity>) -> kube::Client {
+        let identity = identity.into();
+        let header = match &identity {
+            Identity::Token(token) => HeaderValue::from_str(&format!("Bearer {token}")).ok(),
+            _ => None,
+        };
+        base_client::in_process(self.service(), move |parts| {
+            if let Some(header) = &header {
+                parts.headers.insert(AUTHORIZATION, header.clone());
+            }
+            if let Identity::Certificates(certificates) = &identity {
+                parts.extensions.insert(certificates.clone());
+            }
+        })
+    }
+
+    /// A client of group `system:masters`, for bootstrap alone. Audited as user `system:apiserver`.
+    pub fn loopback_client(&self) -> kube::Client {
+        self.client_for(Identity::Token(self.0.access.loopback_token().to_owned()))
+    }
+
+    /// The record of completed requests.
+    pub fn audit(&self) -> &AuditLog {
+        &self.0.audit
+    }
+
+    /// The checks behind `/readyz`.
+    pub fn readiness(&self) -> &Readiness {
+        &self.0.readiness
+    }
+
+    /// The name given to the builder.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Open watches, for tests and metrics.
+    pub fn watches(&self) -> usize {
+        self.0.watches.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Refuses new requests with 503, ends all watches and waits for the server's own tasks. The store is left as
+    /// it is.
+    pub async fn shutdown(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+}
+
+impl Builder {
+    /// Where objects are kept. Required.
+    #[must_use]
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Where objects are kept, shared.
+    #[must_use]
+    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Adds kinds to the built-in ones.
+    #[must_use]
+    pub fn kinds(mut self, kinds: impl IntoIterator<Item = Arc<dyn Kind>>) -> Self {
+        self.kinds.extend(kinds);
+        self
+    }
+
+    /// The version that `/version` reports: `v1.33.2`. A missing `v` is added.
+    #[must_use]
+    pub fn git_version(mut self, version: &str) -> Self {
+        self.git_version = if version.starts_with('v') { version.to_owned() } else { format!("v{version}") };
+        self
+    }
+
+    /// The clock; the machine's by default.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The randomness; the operating system's by default.
+    #[must_use]
+    pub fn entropy(mut self, entropy: Entropy) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// Who signs client certificates and service account tokens. Nobody by default.
+    #[must_use]
+    pub fn authorities(mut self, authorities: Authorities) -> Self {
+        self.authorities = authorities;
+        self
+    }
+
+    /// The range that Services get their cluster IPs from; without one Services get none and the Service
+    /// `kubernetes` is not made.
+    #[must_use]
+    pub fn service_range(mut self, range: IpNet) -> Self {
+        self.service_range = Some(range);
+        self
+    }
+
+    /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
+    /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
+    pub async fn build(self) -> Result<ApiServer, Status> {
+        let store = self.store.ok_or_else(|| Status::internal("an API server needs a store"))?;
+        let registry = Registry::default();
+        if self.builtin {
+            builtin::register(&registry);
+        }
+        for kind in self.kinds {
+            registry.put(Arc::new(Served::new(kind, Role::Ordinary)));
+        }
+        let access = Access::new(self.authorities, &self.clock, &self.entropy, store.clone())?;
+        let inner = Arc::new(Inner {
+            name: self.name,
+            git_version: self.git_version,
+            store,
+            registry,
+            clock: self.clock,
+            entropy: self.entropy,
+            access,
+            audit: AuditLog::default(),
+            readiness: Readiness::default(),
+            metrics: Metrics::default(),
+            addresses: Addresses::new(self.service_range),
+            watches: AtomicUsize::new(0),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        });
+        bootstrap::run(&inner).await?;
+        Ok(ApiServer(inner))
+    }
+}

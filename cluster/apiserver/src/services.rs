@@ -1,0 +1,187 @@
+//! Cluster IPs and node ports of Services. Addresses are never reserved in a list of their own: the Services in the
+//! store are the list, and one lock covers the time from choosing to writing.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use cluster_store::{Page, Range};
+use ipnet::IpNet;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::context::{Context, store_status};
+use crate::registry::Role;
+use crate::status::Status;
+
+use std::sync::Arc;
+
+/// Kubernetes' range of node ports.
+const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+/// Addresses looked at before giving up: more Services than any landscape in a process has.
+const ADDRESSES_TRIED_MAX: usize = 65_536;
+
+/// The range that addresses come from.
+pub(crate) struct Addresses {
+    range: Option<IpNet>,
+    choosing: Arc<Mutex<()>>,
+}
+
+impl Addresses {
+    pub(crate) fn new(range: Option<IpNet>) -> Self {
+        Self { range, choosing: Arc::new(Mutex::new(())) }
+    }
+
+    /// The first address: the Service `kubernetes`.
+    pub(crate) fn first(&self) -> Option<IpAddr> {
+        self.range.and_then(|range| range.hosts().next())
+    }
+}
+
+/// Gives a Service the addresses it lacks. The guard must live until the Service is stored.
+pub(crate) async fn prepare(
+    context: &Context,
+    service: &mut Value,
+    old: Option<&Value>,
+) -> Result<Option<OwnedMutexGuard<()>>, Status> {
+    if context.served.role != Role::Service || context.subresource().is_some() {
+        return Ok(None);
+    }
+    let guard = context.server.addresses.choosing.clone().lock_owned().await;
+    keep_old(service, old);
+    let taken = Taken::read(context).await?;
+    cluster_ip(context, service, old, &taken)?;
+    node_ports(service, &taken)?;
+    Ok(Some(guard))
+}
+
+/// What an update leaves out stays (kubernetes/kubernetes v1.35 pkg/registry/core/service/strategy.go,
+/// patchAllocatedValues).
+fn keep_old(service: &mut Value, old: Option<&Value>) {
+    let Some(old_spec) = old.and_then(|old| old.get("spec")) else { return };
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if needs_cluster_ip(spec.get("type")) && needs_cluster_ip(old_spec.get("type")) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if let (None, Some(value)) = (spec.get(field), old_spec.get(field)) {
+                spec.insert(field.to_owned(), value.clone());
+            }
+        }
+    }
+    if !needs_node_port(spec.get("type")) {
+        return;
+    }
+    let old_ports = old_spec.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let same = |other: &&Value| other.get("port") == port.get("port") && other.get("protocol") == port.get("protocol");
+        let node_port = old_ports.iter().find(same).and_then(|other| other.get("nodePort")).cloned();
+        if let (Some(port), Some(node_port)) = (port.as_object_mut(), node_port) {
+            port.entry("nodePort").or_insert(node_port);
+        }
+    }
+}
+
+fn needs_cluster_ip(type_: Option<&Value>) -> bool {
+    type_.and_then(Value::as_str) != Some("ExternalName")
+}
+
+fn needs_node_port(type_: Option<&Value>) -> bool {
+    matches!(type_.and_then(Value::as_str), Some("NodePort" | "LoadBalancer"))
+}
+
+/// Addresses and ports of all Services.
+struct Taken {
+    addresses: BTreeSet<IpAddr>,
+    ports: BTreeSet<u64>,
+}
+
+impl Taken {
+    async fn read(context: &Context) -> Result<Self, Status> {
+        let listing = context.server.store.list(&Range::all("services"), Page::default()).await.map_err(store_status)?;
+        let mut taken = Self { addresses: BTreeSet::new(), ports: BTreeSet::new() };
+        for entry in listing.entries {
+            let service = entry.object.value(entry.revision);
+            let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
+            taken.addresses.extend(address.and_then(|address| address.parse::<IpAddr>().ok()));
+            let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+            taken.ports.extend(ports.into_iter().flatten().filter_map(|port| port.get("nodePort")?.as_u64()));
+        }
+        Ok(taken)
+    }
+}
+
+fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {
+    let before = old.and_then(|old| old.pointer("/spec/clusterIP")).and_then(Value::as_str).map(str::to_owned);
+    let name = crate::metadata::text(service, "name").to_owned();
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    if !needs_cluster_ip(spec.get("type")) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            spec.remove(field);
+        }
+        return Ok(());
+    }
+    let given = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let refuse = |why: String| {
+        let error = cluster_schema::FieldError::invalid("spec.clusterIPs", json!([given]), why);
+        Err(Status::invalid("", "Service", &name, &[error]))
+    };
+    if Some(&given) == before.as_ref() && !given.is_empty() {
+        return Ok(());
+    }
+    let address = match given.as_str() {
+        "None" => {
+            spec.insert("clusterIPs".to_owned(), json!(["None"]));
+            families(spec, context.server.addresses.range);
+            return Ok(());
+        }
+        "" => match context.server.addresses.range {
+            None => return Ok(()),
+            Some(range) => range
+                .hosts()
+                .skip(1)
+                .take(ADDRESSES_TRIED_MAX)
+                .find(|address| !taken.addresses.contains(address))
+                .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
+        },
+        given => match given.parse::<IpAddr>() {
+            Err(_) => return refuse("must be a valid IP address".to_owned()),
+            Ok(address) if taken.addresses.contains(&address) => {
+                return refuse(format!("failed to allocate IP {address}: provided IP is already allocated"));
+            }
+            Ok(address) => match context.server.addresses.range {
+                Some(range) if !range.contains(&address) => {
+                    return refuse(format!(
+                        "failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}"
+                    ));
+                }
+                _ => address,
+            },
+        },
+    };
+    spec.insert("clusterIP".to_owned(), json!(address.to_string()));
+    spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
+    families(spec, context.server.addresses.range);
+    Ok(())
+}
+
+fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {
+    let family = if matches!(range, Some(IpNet::V6(_))) { "IPv6" } else { "IPv4" };
+    spec.entry("ipFamilies").or_insert_with(|| json!([family]));
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+}
+
+fn node_ports(service: &mut Value, taken: &Taken) -> Result<(), Status> {
+    let wanted = needs_node_port(service.pointer("/spec/type"));
+    let off = service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
+    let mut given = BTreeSet::new();
+    for port in service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(port) = port.as_object_mut() else { continue };
+        if !wanted {
+            port.remove("nodePort");
+        } else if !off && port.get("nodePort").and_then(Value::as_u64).unwrap_or_default() == 0 {
+            let free = NODE_PORTS.clone().find(|port| !taken.ports.contains(port) && !given.contains(port));
+            let free = free.ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
+            given.insert(free);
+            port.insert("nodePort".to_owned(), json!(free));
+        }
+    }
+    Ok(())
+}

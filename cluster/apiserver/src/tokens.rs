@@ -1,0 +1,122 @@
+//! `serviceaccounts/token`: TokenRequest.
+//! (kubernetes/kubernetes v1.35 pkg/registry/core/serviceaccount/storage/token.go)
+
+use std::time::Duration;
+
+use cluster_access::{BoundObject, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
+use cluster_schema::FieldError;
+use cluster_store::Key;
+use http::StatusCode;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::context::{Context, store_status};
+use crate::decode::{decode, encoding, read_body};
+use crate::metadata;
+use crate::read;
+use crate::status::Status;
+
+/// How long a token is valid when the request does not say.
+const VALIDITY_DEFAULT: Duration = Duration::from_secs(3600);
+
+pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Status> {
+    let mut request = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    metadata::of_mut(&mut request)?;
+    let account = read::current(context, context.name()).await?;
+    let Some(tokens) = &context.server.access.tokens else {
+        return Err(Status::not_implemented("a TokenRequest without a signing key"));
+    };
+    let (bound, node) = bound(context, &request).await?;
+    let spec = TokenSpec {
+        namespace: context.namespace().unwrap_or_default().to_owned(),
+        name: context.name().to_owned(),
+        uid: account.object.meta().uid.clone(),
+        audiences: audiences(&request),
+        validity: validity(&request)?,
+        bound,
+        node,
+    };
+    let issued = tokens
+        .issue(&spec, &context.server.entropy)
+        .ok_or_else(|| Status::not_implemented("a TokenRequest without a signing key"))?;
+    let shown = if spec.audiences.is_empty() { tokens.audiences().to_vec() } else { spec.audiences.clone() };
+    let Some(fields) = request.as_object_mut() else { return Err(Status::bad_request("the body is not a JSON object")) };
+    fields.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+    fields.insert("kind".to_owned(), json!("TokenRequest"));
+    let wanted = fields.entry("spec").or_insert_with(|| json!({}));
+    if let Some(wanted) = wanted.as_object_mut() {
+        wanted.insert("audiences".to_owned(), json!(shown));
+        wanted.insert("expirationSeconds".to_owned(), json!(spec.validity.as_secs()));
+    }
+    let status = json!({"token": issued.token.expose(), "expirationTimestamp": metadata::timestamp(issued.expires)});
+    fields.insert("status".to_owned(), status);
+    let identity = [
+        ("name", json!(context.name())),
+        ("namespace", json!(context.namespace())),
+        ("creationTimestamp", json!(metadata::timestamp(context.now))),
+    ];
+    metadata::of_mut(&mut request)?.extend(identity.map(|(key, value)| (key.to_owned(), value)));
+    Ok(Answer::value(StatusCode::CREATED, &request))
+}
+
+fn audiences(request: &Value) -> Vec<String> {
+    let list = request.pointer("/spec/audiences").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn validity(request: &Value) -> Result<Duration, Status> {
+    let Some(seconds) = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64) else {
+        return Ok(VALIDITY_DEFAULT);
+    };
+    let refuse = |why: &str| {
+        let error = FieldError::invalid("spec.expirationSeconds", seconds, why);
+        Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
+    };
+    match u64::try_from(seconds).map(Duration::from_secs) {
+        Ok(validity) if validity > TOKEN_VALIDITY_MAX => {
+            refuse("may not specify a duration larger than 2^32 seconds")
+        }
+        Ok(validity) if validity >= TOKEN_VALIDITY_MIN => Ok(validity),
+        _ => refuse("may not specify a duration less than 10 minutes"),
+    }
+}
+
+type Binding = (Option<BoundObject>, Option<(String, String)>);
+
+/// The object the token shall die with, and the node of a pod.
+async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
+    let Some(wanted) = request.pointer("/spec/boundObjectRef").filter(|wanted| wanted.is_object()) else {
+        return Ok((None, None));
+    };
+    let text = |field: &str| wanted.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (kind, name) = (text("kind"), text("name"));
+    let (resource, namespace) = match kind {
+        "Pod" => ("pods", context.namespace()),
+        "Secret" => ("secrets", context.namespace()),
+        "Node" => ("nodes", None),
+        other => return Err(Status::bad_request(format!("cannot bind token for serviceaccount to type {other}"))),
+    };
+    let get = async |key: Key| context.server.store.get(&key).await.map_err(store_status);
+    let found = get(Key::new(resource, namespace, name)).await?;
+    let found = found.ok_or_else(|| Status::not_found("", resource, name))?;
+    let uid = found.object.meta().uid.clone();
+    if !text("uid").is_empty() && text("uid") != uid {
+        let why = format!("the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated", text("uid"));
+        return Err(Status::conflict("", resource, name, &why));
+    }
+    let mut node = None;
+    if kind == "Pod" {
+        let pod = found.object.value(found.revision);
+        let account = pod.pointer("/spec/serviceAccountName").and_then(Value::as_str).unwrap_or("default");
+        if account != context.name() {
+            let why = format!("cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.", context.name());
+            return Err(Status::bad_request(why));
+        }
+        if let Some(name) = pod.pointer("/spec/nodeName").and_then(Value::as_str) {
+            let found = get(Key::new("nodes", None, name)).await?;
+            node = found.map(|found| (name.to_owned(), found.object.meta().uid.clone()));
+        }
+    }
+    Ok((Some(BoundObject { kind: kind.to_owned(), name: name.to_owned(), uid }), node))
+}

@@ -1,0 +1,92 @@
+//! PUT of an object or of a part of it.
+
+use http::StatusCode;
+use kube::client::Body;
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::decode::{decode, encoding, read_body};
+use crate::incoming::{self, Source};
+use crate::metadata;
+use crate::negotiate::shape;
+use crate::read;
+use crate::status::Status;
+use crate::write::{Refusal, Write};
+
+/// How often an update without resourceVersion is tried again when others write in between.
+const TRIES_MAX: usize = 16;
+
+pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Status> {
+    let shape = shape(&context.headers)?;
+    let validation = context.query.field_validation()?;
+    let encoding = encoding(&context.headers)?;
+    let decoded = decode(&read_body(body).await?, encoding)?;
+    let incoming = incoming::accept(context, decoded.value, &decoded.duplicates, validation, Source::Body)?;
+    let mut object = incoming.object;
+    fill_names(context, &mut object)?;
+    let name = context.name();
+    let unconditional = metadata::text(&object, "resourceVersion").is_empty();
+    for attempt in 1.. {
+        let live = context.server.store.get(&context.key(name)).await;
+        let live = live.map_err(|error| context.store_status(name, error))?;
+        let mut write = Write::new(context)?;
+        write.warnings.clone_from(&incoming.warnings);
+        let Some(live) = live else {
+            if context.subresource().is_none() && context.served.kind.creates_on_update() && unconditional {
+                let entry = write.create(object).await?;
+                return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings));
+            }
+            return Err(context.not_found(name));
+        };
+        check_uid(context, &object, live.object.meta())?;
+        match write.replace(&live, object.clone()).await {
+            Ok(written) => return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)?.warn(write.warnings)),
+            Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
+            Err(Refusal::Stale) => break,
+            Err(Refusal::Status(status)) => return Err(status),
+        }
+    }
+    Err(context.modified(name))
+}
+
+fn fill_names(context: &Context, object: &mut Value) -> Result<(), Status> {
+    let (name, namespace) = (context.name(), context.namespace());
+    let metadata = metadata::of_mut(object)?;
+    let given = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+    if given.is_empty() {
+        let error = cluster_schema::FieldError::required("metadata.name", "name is required");
+        let info = context.served.info();
+        return Err(Status::invalid(&info.group, &info.kind, "", &[error]));
+    }
+    if given != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    match namespace {
+        None => {
+            metadata.remove("namespace");
+        }
+        Some(namespace) if given.is_empty() || given == namespace => {
+            metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+        }
+        Some(_) => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_uid(context: &Context, object: &Value, live: &cluster_store::Meta) -> Result<(), Status> {
+    let given = metadata::text(object, "uid");
+    if given.is_empty() || given == live.uid {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {}", live.uid);
+    let served = &context.served;
+    Err(Status::conflict(served.group(), served.plural(), context.name(), &why))
+}

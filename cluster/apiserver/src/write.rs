@@ -1,0 +1,402 @@
+//! What every write goes through between decoding and the store: metadata, admission, strategy, validation,
+//! managed fields. The verbs in other files decide what is written; this file decides whether and how.
+
+use std::sync::Arc;
+
+use cluster_patch::{UpdateOptions, track_update};
+use cluster_schema::{FieldError, FieldErrorKind, Schema};
+use cluster_store::{Entry, Object, Revision, StoreError};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::kind::{Call, Operation, Review};
+use crate::metadata;
+use crate::objects::Reader;
+use crate::registry::Role;
+use crate::status::Status;
+use crate::{crds, namespaces, policy, services};
+
+/// How often a generated name is drawn anew when it is taken, as kube-apiserver.
+const NAME_DRAWS_MAX: usize = 8;
+
+/// One write in progress.
+pub(crate) struct Write<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) dry_run: bool,
+    /// Who gets the changed fields; none when managed fields are settled already (server-side apply).
+    pub(crate) manager: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What came of a write.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    /// The object is there in this state. Revision 0: it was a dry run of a create.
+    Stored(Entry),
+    /// The write took the last finalizer away; this was the last state.
+    Removed(Entry),
+}
+
+impl Written {
+    pub(crate) fn entry(&self) -> &Entry {
+        match self {
+            Self::Stored(entry) | Self::Removed(entry) => entry,
+        }
+    }
+}
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Somebody else wrote in between; reading again may help.
+    Stale,
+    Status(Status),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl<'a> Write<'a> {
+    pub(crate) fn new(context: &'a Context) -> Result<Self, Status> {
+        let dry_run = context.query.dry_run()?;
+        Ok(Self { context, dry_run, manager: Some(context.manager()), warnings: Vec::new() })
+    }
+
+    fn hub(&self, object: Value) -> Result<Value, Status> {
+        let served = &self.context.served;
+        if self.context.version() == served.storage_version {
+            Ok(object)
+        } else {
+            served.kind.convert(object, &served.storage_version)
+        }
+    }
+
+    /// Creates an object given in the client's version.
+    pub(crate) async fn create(&mut self, object: Value) -> Result<Entry, Status> {
+        let context = self.context;
+        let mut object = self.hub(object)?;
+        prepare_new_metadata(context, &mut object)?;
+        namespaces::check_open(context, metadata::text(&object, "name")).await?;
+        let base = metadata::text(&object, "generateName").to_owned();
+        let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
+        for draw in 1.. {
+            let mut object = object.clone();
+            if generate {
+                let name = metadata::generated_name(&base, &context.server.entropy.suffix(metadata::GENERATED_SUFFIX));
+                metadata::of_mut(&mut object)?.insert("name".to_owned(), Value::String(name));
+            }
+            match self.create_named(object).await {
+                Err(status) if generate && draw < NAME_DRAWS_MAX && status.reason() == "AlreadyExists" => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Status::internal("no free name was found"))
+    }
+
+    async fn create_named(&mut self, mut object: Value) -> Result<Entry, Status> {
+        let context = self.context;
+        let kind = &context.served.kind;
+        let name = metadata::text(&object, "name").to_owned();
+        let call = context.call(Operation::Create, &name, self.dry_run);
+        let reader = Reader::new(&context.server);
+        self.warnings.extend(kind.admit(call, &mut object, None, &reader).await?);
+        if context.served.info().has_status() && context.served.role != Role::Custom {
+            drop_status(&mut object);
+        } else if context.served.info().has_status() {
+            remove_field(&mut object, "status");
+        }
+        kind.prepare(&call, &mut object, None);
+        let _address = services::prepare(context, &mut object, None).await?;
+        if let Some(schema) = context.served.hub_schema().filter(|_| context.served.role != Role::Custom) {
+            schema.drop_nulls(&mut object);
+        }
+        let mut errors = metadata::validate(&**kind, &object);
+        errors.extend(self.judge(&call, &object, None));
+        self.refuse(&name, errors)?;
+        policy::check(context, &object, None)?;
+        let review = Review { call, object: Some(&object), old: None, objects: &reader };
+        self.warnings.extend(kind.review(review).await?);
+        self.track(None, &mut object);
+        let stored = self.object(object)?;
+        let key = context.key(&name);
+        if self.dry_run {
+            return self.create_dry(key, stored).await;
+        }
+        let entry = context.server.store.create(key, stored).await;
+        let entry = entry.map_err(|error| context.store_status(&name, error))?;
+        context.server.written(&context.served, &entry, false);
+        Ok(entry)
+    }
+
+    async fn create_dry(&self, key: cluster_store::Key, object: Object) -> Result<Entry, Status> {
+        let there = self.context.server.store.get(&key).await;
+        match there.map_err(|error| self.context.store_status(&key.name, error))? {
+            Some(current) => Err(self.context.store_status(&key.name, StoreError::Exists { current })),
+            None => Ok(Entry { key, revision: Revision(0), object: Arc::new(object) }),
+        }
+    }
+
+    /// Replaces `live` by an object given in the client's version.
+    pub(crate) async fn replace(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
+        let context = self.context;
+        let (kind, name) = (&context.served.kind, &*live.key.name);
+        let mut object = self.hub(object)?;
+        let old = live.object.value(live.revision);
+        self.check_version(live, &object)?;
+        keep_metadata(&mut object, &old)?;
+        keep_other_parts(context, &mut object, &old)?;
+        let call = context.call(Operation::Update, name, self.dry_run);
+        let reader = Reader::new(&context.server);
+        self.warnings.extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
+        kind.prepare(&call, &mut object, Some(&old));
+        let _address = services::prepare(context, &mut object, Some(&old)).await?;
+        self.raise_generation(&call, &mut object, &old)?;
+        let mut errors = metadata::validate(&**kind, &object);
+        errors.extend(metadata::validate_update(&object, &old));
+        errors.extend(self.judge(&call, &object, Some(&old)));
+        self.refuse(name, errors)?;
+        policy::check(context, &object, Some(&old))?;
+        let review = Review { call, object: Some(&object), old: Some(&old), objects: &reader };
+        self.warnings.extend(kind.review(review).await?);
+        self.track(Some(&old), &mut object);
+        let gone = may_go(context, &object);
+        let stored = self.object(object)?;
+        if gone {
+            return self.remove(live, stored).await;
+        }
+        if stored.bytes() == live.object.bytes() {
+            return Ok(Written::Stored(live.clone()));
+        }
+        if self.dry_run {
+            return Ok(Written::Stored(Entry { object: Arc::new(stored), ..live.clone() }));
+        }
+        let entry = context.server.store.update(&live.key, live.revision, stored).await;
+        let entry = entry.map_err(|error| self.refusal(name, error))?;
+        context.server.written(&context.served, &entry, false);
+        Ok(Written::Stored(entry))
+    }
+
+    async fn remove(&self, live: &Entry, last: Object) -> Result<Written, Refusal> {
+        let last = Entry { object: Arc::new(last), ..live.clone() };
+        if self.dry_run {
+            return Ok(Written::Removed(last));
+        }
+        let context = self.context;
+        let gone = context.server.store.delete(&live.key, live.revision).await;
+        let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
+        context.server.written(&context.served, &gone, true);
+        Ok(Written::Removed(Entry { revision: gone.revision, ..last }))
+    }
+
+    fn refusal(&self, name: &str, error: StoreError) -> Refusal {
+        match error {
+            StoreError::Conflict { .. } => Refusal::Stale,
+            error => Refusal::Status(self.context.store_status(name, error)),
+        }
+    }
+
+    /// A resourceVersion in the body is a precondition.
+    fn check_version(&self, live: &Entry, object: &Value) -> Result<(), Refusal> {
+        let context = self.context;
+        let given = metadata::text(object, "resourceVersion");
+        if given.is_empty() {
+            if context.served.kind.updates_unconditionally() {
+                return Ok(());
+            }
+            let detail = "0x0: must be specified for an update";
+            let error = FieldError::new("metadata.resourceVersion", FieldErrorKind::Invalid, None, detail);
+            self.refuse(&live.key.name, vec![error])?;
+        }
+        if given == live.revision.to_string() { Ok(()) } else { Err(context.modified(&live.key.name).into()) }
+    }
+
+    fn raise_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> Result<(), Status> {
+        let kind = &self.context.served.kind;
+        if !kind.has_generation() {
+            metadata::of_mut(object)?.remove("generation");
+            return Ok(());
+        }
+        let raise = call.subresource != Some("status") && kind.changes_generation(call, object, old);
+        let generation = metadata::number(old, "generation").saturating_add(i64::from(raise));
+        metadata::of_mut(object)?.insert("generation".to_owned(), Value::from(generation.max(1)));
+        Ok(())
+    }
+
+    fn judge(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let served = &self.context.served;
+        let mut errors = served.hub_schema().map(|schema| schema.validate(object, old)).unwrap_or_default();
+        // Strategies may rely on the shape the schema promises.
+        if errors.is_empty() {
+            errors = served.kind.validate(call, object, old);
+        }
+        errors
+    }
+
+    fn refuse(&self, name: &str, all: Vec<FieldError>) -> Result<(), Status> {
+        let info = self.context.served.info();
+        let mut errors: Vec<FieldError> = Vec::new();
+        for error in all {
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&info.group, &info.kind, name, &errors)) }
+    }
+
+    fn track(&self, live: Option<&Value>, object: &mut Value) {
+        let Some(manager) = &self.manager else { return };
+        let context = self.context;
+        let api_version = context.served.info().api_version(&context.served.storage_version);
+        let schema = context.served.hub_schema().unwrap_or_else(Schema::any);
+        let options = UpdateOptions {
+            manager,
+            subresource: context.subresource().unwrap_or_default(),
+            time: context.now,
+            api_version: &api_version,
+        };
+        track_update(live, object, options, &schema);
+    }
+
+    fn object(&self, mut object: Value) -> Result<Object, Status> {
+        metadata::tidy(metadata::of_mut(&mut object)?);
+        Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
+    }
+}
+
+/// Whether an object whose deletion has begun waits for nothing any more.
+fn may_go(context: &Context, object: &Value) -> bool {
+    metadata::is_deleting(object)
+        && metadata::finalizers(object).is_empty()
+        && match context.served.role {
+            Role::Namespace => namespaces::is_finalized(object),
+            Role::Pod => metadata::number(object, "deletionGracePeriodSeconds") == 0,
+            _ => true,
+        }
+}
+
+fn remove_field(object: &mut Value, field: &str) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove(field);
+    }
+}
+
+/// A typed object always has a status; an empty one.
+fn drop_status(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("status".to_owned(), Value::Object(serde_json::Map::new()));
+    }
+}
+
+fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Status> {
+    let now = metadata::timestamp(context.now);
+    let served = &context.served;
+    let metadata = metadata::of_mut(object)?;
+    if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|version| !version.is_empty()) {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    }
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+        metadata.remove(field);
+    }
+    match context.namespace() {
+        None => {
+            metadata.remove("namespace");
+        }
+        Some(namespace) => {
+            let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+            if !given.is_empty() && given != namespace {
+                return Err(Status::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
+            }
+            metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+        }
+    }
+    metadata.insert("creationTimestamp".to_owned(), Value::String(now));
+    metadata.insert("uid".to_owned(), Value::String(context.server.entropy.uid()));
+    if served.kind.has_generation() {
+        metadata.insert("generation".to_owned(), Value::from(1));
+    }
+    let wanted = served.kind.initial_finalizers();
+    if !wanted.is_empty() {
+        let mut finalizers: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
+        finalizers.extend(wanted.iter().filter(|f| !finalizers.iter().any(|own| own == *f)).map(|f| (*f).to_owned()).collect::<Vec<_>>());
+        metadata::set_finalizers(metadata::of_mut(object)?, &finalizers);
+    }
+    Ok(())
+}
+
+/// What no update may change comes from the stored object; missing names are filled in.
+fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
+    let kept: Vec<(&str, Option<Value>)> =
+        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
+            .into_iter()
+            .map(|field| (field, old.pointer(&format!("/metadata/{field}")).cloned()))
+            .collect();
+    let metadata = metadata::of_mut(object)?;
+    for (field, value) in kept {
+        match value {
+            Some(value) => metadata.insert(field.to_owned(), value),
+            None => metadata.remove(field),
+        };
+    }
+    for field in ["name", "namespace", "uid"] {
+        if metadata.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+            if let Some(value) = old.pointer(&format!("/metadata/{field}")) {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes of `status` keep all but the status, writes of the object keep the status.
+fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
+    let has_status = context.served.info().has_status();
+    match context.subresource() {
+        Some("status") => {
+            let managed = object.pointer("/metadata/managedFields").cloned();
+            let status = object.get("status").cloned();
+            let mut whole = old.clone();
+            if let Some(fields) = whole.as_object_mut() {
+                match status {
+                    Some(status) => fields.insert("status".to_owned(), status),
+                    None => fields.remove("status"),
+                };
+            }
+            let metadata = metadata::of_mut(&mut whole)?;
+            match managed {
+                Some(managed) => metadata.insert("managedFields".to_owned(), managed),
+                None => metadata.remove("managedFields"),
+            };
+            *object = whole;
+        }
+        None if has_status => {
+            let Some(fields) = object.as_object_mut() else { return Ok(()) };
+            match old.get("status") {
+                Some(status) => fields.insert("status".to_owned(), status.clone()),
+                None => fields.remove("status"),
+            };
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+impl crate::server::Inner {
+    /// Called after every write of the store by this server.
+    pub(crate) fn written(
+        self: &Arc<Self>,
+        served: &Arc<crate::registry::Served>,
+        entry: &Entry,
+        removed: bool,
+    ) {
+        if served.role == Role::CustomResourceDefinition {
+            crds::written(self, entry, removed);
+        }
+        self.access.written(&entry.key, if removed { None } else { Some(&entry.object) });
+    }
+}
