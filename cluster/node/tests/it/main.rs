@@ -1,0 +1,7 @@
+//! A node against an API server, in virtual time.
+
+mod cluster;
+mod network;
+mod node;
+mod pods;
+mod volumes;

@@ -1,0 +1,93 @@
+//! The Node object and the Lease.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base_client::Verb;
+use cluster_node::ImageCatalogue;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::cluster::{Cluster, is_ready, until};
+use crate::pods::serves;
+
+fn ready(node: &Node) -> Option<NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == "Ready").cloned()
+}
+
+async fn node_until(nodes: &Api<Node>, status: &str) -> Node {
+    until(nodes, "node-a", |node: Option<&Node>| {
+        node.filter(|node| ready(node).is_some_and(|ready| ready.status == status)).cloned()
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_registers_renews_its_lease_and_says_when_it_stops() {
+    let cluster = Cluster::new().await;
+    let node = cluster.node("node-a", ImageCatalogue::new());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let registered = node_until(&nodes, "True").await;
+    assert_eq!(registered.metadata.labels.unwrap()["kubernetes.io/hostname"], "node-a");
+    assert_eq!(registered.spec.unwrap().pod_cidr.as_deref(), Some("100.64.0.0/24"));
+    assert_eq!(registered.status.unwrap().node_info.unwrap().kubelet_version, "v1.35.0");
+
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), "kube-node-lease");
+    let renewed = |lease: Lease| lease.spec.unwrap().renew_time.unwrap().0;
+    let first = renewed(until(&leases, "node-a", |lease: Option<&Lease>| lease.cloned()).await);
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    let later = renewed(leases.get("node-a").await.unwrap());
+    assert_eq!(later.duration_since(first).as_secs(), 20);
+
+    node.stop.cancel();
+    node.task.await.unwrap().unwrap();
+    let stopped = ready(&nodes.get("node-a").await.unwrap()).unwrap();
+    assert_eq!((stopped.status.as_str(), stopped.reason.as_deref()), ("False", Some("NodeShutdown")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_given_up_says_that_it_is_ready_again() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.node("node-a", ImageCatalogue::new());
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    node_until(&nodes, "True").await;
+    let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
+    nodes.patch_status("node-a", &PatchParams::default(), &Patch::Strategic(unknown)).await.unwrap();
+    node_until(&nodes, "True").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_comes_back_keeps_its_pod_addresses() {
+    let cluster = Cluster::new().await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let old = json!({"metadata": {"name": "node-a"}, "spec": {"podCIDR": "100.64.9.0/24", "podCIDRs": ["100.64.9.0/24"]}});
+    cluster.create(&nodes, old).await;
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));
+    cluster.pod("p", json!({}), json!({})).await;
+    let pod = cluster.pod_until("p", is_ready).await;
+    assert!(pod.status.unwrap().pod_ip.unwrap().starts_with("100.64.9."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_node_reads_nothing() {
+    let cluster = Cluster::new().await;
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&calls);
+    let recorded = base_client::record(cluster.client.clone(), "node", cluster.clock.clone(), move |seen| {
+        record.lock().unwrap().push(seen.call);
+    });
+    let _node = cluster.node_with("node-a", ImageCatalogue::new().with("app", serves), recorded);
+    cluster.pod("p", json!({}), json!({})).await;
+    cluster.pod_until("p", is_ready).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    calls.lock().unwrap().clear();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let calls = calls.lock().unwrap();
+    assert!(!calls.is_empty(), "the lease is renewed");
+    let reads: Vec<_> = calls.iter().filter(|call| matches!(call.verb, Verb::Get | Verb::List)).collect();
+    assert!(reads.is_empty(), "{reads:?}");
+}
