@@ -1,1 +1,53 @@
-//! To be written.
+//! Defaults and validation of the garden's kinds: plain functions that server, CLI and webhooks share.
+//! It never reads anything by itself: other objects, the time and random numbers are arguments.
+
+mod backup;
+mod bindings;
+mod checks;
+mod cidr;
+mod cloud_profile;
+mod deployment;
+mod field_error;
+mod installation;
+mod old_spellings;
+mod project;
+mod registration;
+mod required_types;
+mod seed;
+mod shoot;
+mod shoot_against;
+mod shoot_defaults;
+mod shoot_update;
+mod shoot_workers;
+mod versions;
+
+pub use backup::{
+    validate_backup_bucket, validate_backup_bucket_update, validate_backup_entry, validate_backup_entry_update,
+};
+pub use bindings::{
+    validate_credentials_binding, validate_credentials_binding_update, validate_secret_binding,
+    validate_secret_binding_update,
+};
+pub use cidr::overlaps;
+pub use cloud_profile::{validate_cloud_profile, validate_cloud_profile_update};
+pub use deployment::{
+    ConversionError, deployment_to_v1, deployment_to_v1beta1, validate_controller_deployment,
+    validate_controller_deployment_v1beta1,
+};
+pub use field_error::{FieldError, FieldErrorKind, Path};
+pub use installation::{validate_controller_installation, validate_controller_installation_update};
+pub use old_spellings::accept_old_spellings;
+pub use project::{default_project, validate_project, validate_project_update};
+pub use registration::{
+    competing_primaries, default_controller_registration, is_primary, validate_controller_registration,
+    validate_controller_registration_update,
+};
+pub use required_types::{
+    KindType, is_responsible, required_types_for_seed, required_types_for_shoot, unregistered_types,
+    unregistered_types_of_seed,
+};
+pub use seed::{default_seed, validate_seed, validate_seed_update};
+pub use shoot::{is_workerless, validate_shoot, validate_technical_id};
+pub use shoot_against::{cloud_profile_name, validate_shoot_against};
+pub use shoot_defaults::{ShootDefaults, default_shoot, default_shoot_networks};
+pub use shoot_update::{validate_shoot_binding, validate_shoot_status_update, validate_shoot_update};

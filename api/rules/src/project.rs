@@ -1,0 +1,248 @@
+//! Defaults and rules of Projects (gardener/gardener v1.150 pkg/apis/core/v1beta1/defaults_project.go,
+//! pkg/api/core/validation/project.go).
+
+use api_core::v1beta1::{Project, ProjectMember, Toleration};
+use api_meta::names::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
+use k8s_openapi::api::rbac::v1::Subject;
+
+use crate::checks::{distinct, dns_label, name, not_empty};
+use crate::{FieldError, Path};
+
+/// Longest project name: with the shoot's name it must fit into names of cloud resources.
+const PROJECT_NAME_BYTES_MAX: usize = 10;
+/// Roles without prefix.
+const ROLES: [&str; 5] = ["admin", "owner", "serviceaccountmanager", "uam", "viewer"];
+/// Prefix of roles that extensions bring.
+const EXTENSION_ROLE_PREFIX: &str = "extension:";
+
+/// Writes defaults into a project. `creator` is the user of the request, on creation only.
+///
+/// The creator becomes `createdBy` and, if there is none, the owner; the owner is always a member as admin and owner.
+pub fn default_project(project: &mut Project, creator: Option<&Subject>) {
+    let spec = &mut project.spec;
+    if let Some(creator) = creator {
+        spec.created_by.get_or_insert_with(|| creator.clone());
+    }
+    if spec.owner.is_none() {
+        let owner = spec
+            .members
+            .iter()
+            .find(|member| has_role(member, "owner"))
+            .map(subject_of);
+        spec.owner = owner.or_else(|| spec.created_by.clone());
+    }
+    if let Some(owner) = spec.owner.clone() {
+        let member = spec.members.iter_mut().find(|member| subject_of(member) == owner);
+        match member {
+            Some(member) if has_role(member, "owner") => {}
+            Some(member) => member.roles.push("owner".into()),
+            None => spec.members.push(ProjectMember {
+                kind: owner.kind,
+                api_group: owner.api_group,
+                name: owner.name,
+                namespace: owner.namespace,
+                role: "admin".into(),
+                roles: vec!["owner".into()],
+            }),
+        }
+    }
+    for member in &mut spec.members {
+        if member.role.is_empty() && !member.roles.is_empty() {
+            member.role = member.roles.remove(0);
+        }
+    }
+    let default_namespace = spec.namespace.as_deref() != Some(GARDEN_NAMESPACE);
+    if let Some(tolerations) = spec.tolerations.as_mut().filter(|_| default_namespace) {
+        let missing: Vec<Toleration> = tolerations
+            .defaults
+            .iter()
+            .filter(|t| !tolerations.whitelist.contains(t))
+            .cloned()
+            .collect();
+        tolerations.whitelist.extend(missing);
+    }
+}
+
+fn has_role(member: &ProjectMember, role: &str) -> bool {
+    member.role == role || member.roles.iter().any(|other| other == role)
+}
+
+fn subject_of(member: &ProjectMember) -> Subject {
+    Subject {
+        kind: member.kind.clone(),
+        api_group: member.api_group.clone(),
+        name: member.name.clone(),
+        namespace: member.namespace.clone(),
+    }
+}
+
+/// Everything that is wrong with a project by itself.
+pub fn validate_project(project: &Project) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path::new("metadata.name");
+    let name = name(&project.metadata);
+    dns_label(&mut errors, &path, name);
+    if name.len() > PROJECT_NAME_BYTES_MAX {
+        errors.push(path.too_long(name, PROJECT_NAME_BYTES_MAX));
+    }
+    if name.contains("--") {
+        errors.push(path.invalid(
+            name,
+            "must not contain two hyphens in a row: they separate parts of names",
+        ));
+    }
+    let spec = Path::new("spec");
+    if let Some(namespace) = &project.spec.namespace {
+        let path = spec.child("namespace");
+        dns_label(&mut errors, &path, namespace);
+        if namespace != GARDEN_NAMESPACE && !namespace.starts_with(PROJECT_NAMESPACE_PREFIX) {
+            errors.push(path.invalid(namespace, "must be \"garden\" or start with \"garden-\""));
+        }
+    }
+    validate_members(&mut errors, &spec.child("members"), &project.spec.members);
+    if let Some(tolerations) = &project.spec.tolerations {
+        for (index, toleration) in tolerations.defaults.iter().enumerate() {
+            if !tolerations.whitelist.contains(toleration) {
+                let path = spec.child("tolerations.defaults").index(index);
+                errors.push(path.forbidden("only tolerations of the whitelist are allowed; add it there"));
+            }
+        }
+    }
+    errors
+}
+
+fn validate_members(errors: &mut Vec<FieldError>, path: &Path, members: &[ProjectMember]) {
+    let keys: Vec<String> = members
+        .iter()
+        .map(|m| format!("{}/{}/{}", m.kind, m.namespace.as_deref().unwrap_or_default(), m.name))
+        .collect();
+    distinct(errors, keys.iter().map(String::as_str), |index| path.index(index));
+    for (index, member) in members.iter().enumerate() {
+        let path = path.index(index);
+        not_empty(errors, &path.child("name"), &member.name);
+        match member.kind.as_str() {
+            "User" | "Group" => {}
+            "ServiceAccount" if member.namespace.is_some() => {}
+            "ServiceAccount" => errors.push(path.child("namespace").required("service accounts live in a namespace")),
+            kind => errors.push(
+                path.child("kind")
+                    .not_supported(kind, &["User", "Group", "ServiceAccount"]),
+            ),
+        }
+        let roles = std::iter::once((path.child("role"), &member.role)).chain(
+            member
+                .roles
+                .iter()
+                .enumerate()
+                .map(|(index, role)| (path.child("roles").index(index), role)),
+        );
+        for (path, role) in roles {
+            let extension = role
+                .strip_prefix(EXTENSION_ROLE_PREFIX)
+                .is_some_and(|name| !name.is_empty());
+            if !extension && !ROLES.contains(&role.as_str()) {
+                errors.push(path.not_supported(role, &[&ROLES[..], &["extension:<name>"]].concat()));
+            }
+        }
+    }
+}
+
+/// Everything that is wrong with a change of a project.
+pub fn validate_project_update(new: &Project, old: &Project) -> Vec<FieldError> {
+    let mut errors = validate_project(new);
+    let spec = Path::new("spec");
+    errors.extend(
+        spec.child("createdBy")
+            .immutable(&new.spec.created_by, &old.spec.created_by),
+    );
+    if old.spec.namespace.is_some() {
+        errors.extend(
+            spec.child("namespace")
+                .immutable(&new.spec.namespace, &old.spec.namespace),
+        );
+    }
+    if old.spec.owner.is_some() && new.spec.owner.is_none() {
+        errors.push(
+            spec.child("owner")
+                .required("a project keeps an owner; name another one instead"),
+        );
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn project(name: &str, spec: serde_json::Value) -> Project {
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn the_creator_becomes_owner_and_member() {
+        let mut mine = project("dev", json!({"tolerations": {"defaults": [{"key": "a"}]}}));
+        let creator: Subject =
+            serde_json::from_value(json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ada"}))
+                .unwrap();
+        default_project(&mut mine, Some(&creator));
+        let again = mine.clone();
+        default_project(&mut mine, None);
+        assert_eq!(mine, again, "defaults settle");
+        assert_eq!(mine.spec.owner, Some(creator));
+        assert_eq!(
+            (mine.spec.members[0].role.as_str(), &mine.spec.members[0].roles[..]),
+            ("admin", &["owner".to_owned()][..])
+        );
+        assert_eq!(validate_project(&mine), []);
+    }
+
+    #[test]
+    fn each_rule_names_the_field() {
+        let cases = [
+            (project("much-too-long", json!({})), "metadata.name"),
+            (project("a--b", json!({})), "metadata.name"),
+            (project("dev", json!({"namespace": "kube-system"})), "spec.namespace"),
+            (
+                project(
+                    "dev",
+                    json!({"members": [{"kind": "User", "name": "a", "role": "king"}]}),
+                ),
+                "spec.members[0].role",
+            ),
+            (
+                project(
+                    "dev",
+                    json!({"members": [{"kind": "Robot", "name": "a", "role": "admin"}]}),
+                ),
+                "spec.members[0].kind",
+            ),
+            (
+                project(
+                    "dev",
+                    json!({"members": [{"kind": "User", "name": "a", "role": "admin"}, {"kind": "User", "name": "a", "role": "viewer"}]}),
+                ),
+                "spec.members[1]",
+            ),
+            (
+                project("dev", json!({"tolerations": {"defaults": [{"key": "a"}]}})),
+                "spec.tolerations.defaults[0]",
+            ),
+        ];
+        for (object, path) in cases {
+            let found = validate_project(&object);
+            assert_eq!(found.iter().map(|e| e.path.as_str()).collect::<Vec<_>>(), [path]);
+        }
+        let fine = project(
+            "dev",
+            json!({"members": [{"kind": "User", "name": "a", "role": "extension:x"}]}),
+        );
+        assert_eq!(validate_project(&fine), []);
+        let moved = validate_project_update(
+            &project("dev", json!({"namespace": "garden-b"})),
+            &project("dev", json!({"namespace": "garden-a"})),
+        );
+        assert_eq!(moved[0].path, "spec.namespace");
+    }
+}

@@ -1,0 +1,424 @@
+//! Rules of Shoots by themselves (gardener/gardener v1.150 pkg/api/core/validation/shoot.go). What needs other objects
+//! stands in `shoot_against` and `required_types`.
+
+use api_core::v1beta1::{
+    FailureToleranceType, Hibernation, IPFamily, Maintenance, MaintenanceTimeWindow, ProxyMode, Shoot, ShootPurpose,
+    ShootSpec,
+};
+
+use crate::checks::{distinct, dns_label, dns_name, known, name, named_resources, not_empty};
+use crate::{FieldError, Path, cidr, shoot_workers, versions};
+
+/// Project and shoot name together: both stand in names of cloud resources, whose length is bounded.
+const PROJECT_AND_SHOOT_BYTES_MAX: usize = 21;
+/// Shortest maintenance window.
+const WINDOW_MINUTES_MIN: i64 = 30;
+/// Longest maintenance window.
+const WINDOW_MINUTES_MAX: i64 = 6 * 60;
+/// Fields of a cron line.
+const CRON_FIELDS: usize = 5;
+
+/// Whether the shoot has a control plane only.
+pub fn is_workerless(shoot: &Shoot) -> bool {
+    shoot.spec.provider.workers.is_empty()
+}
+
+/// Everything that is wrong with a shoot by itself, defaults applied.
+pub fn validate_shoot(shoot: &Shoot) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (spec, path) = (&shoot.spec, Path::new("spec"));
+    validate_name(&mut errors, name(&shoot.metadata));
+    not_empty(&mut errors, &path.child("region"), &spec.region);
+    not_empty(&mut errors, &path.child("provider.type"), &spec.provider.type_);
+    validate_profile(&mut errors, &path, spec);
+    validate_kubernetes(&mut errors, &path.child("kubernetes"), spec);
+    if is_workerless(shoot) {
+        shoot_workers::forbid_for_workerless(&mut errors, &path, spec);
+    } else {
+        shoot_workers::require_for_workers(&mut errors, &path, spec);
+        shoot_workers::validate_pools(&mut errors, &path.child("provider.workers"), &spec.provider.workers);
+    }
+    validate_networking(&mut errors, &path.child("networking"), spec);
+    validate_dns(&mut errors, &path.child("dns"), spec);
+    let extensions = path.child("extensions");
+    let types: Vec<String> = spec
+        .extensions
+        .iter()
+        .map(|extension| extension.type_.to_lowercase())
+        .collect();
+    distinct(&mut errors, types.iter().map(String::as_str), |index| {
+        extensions.index(index).child("type")
+    });
+    for (index, extension) in spec.extensions.iter().enumerate() {
+        not_empty(&mut errors, &extensions.index(index).child("type"), &extension.type_);
+    }
+    named_resources(&mut errors, &path.child("resources"), &spec.resources);
+    let tolerations = path.child("tolerations");
+    distinct(&mut errors, spec.tolerations.iter().map(|t| t.key.as_str()), |index| {
+        tolerations.index(index).child("key")
+    });
+    if let Some(purpose) = &spec.purpose {
+        known(
+            &mut errors,
+            &path.child("purpose"),
+            purpose.is_known(),
+            purpose.as_str(),
+            ShootPurpose::KNOWN,
+        );
+    }
+    if let Some(tolerance) = spec.control_plane.as_ref().and_then(|c| c.high_availability.as_ref()) {
+        let word = &tolerance.failure_tolerance.type_;
+        let path = path.child("controlPlane.highAvailability.failureTolerance.type");
+        known(
+            &mut errors,
+            &path,
+            word.is_known(),
+            word.as_str(),
+            FailureToleranceType::KNOWN,
+        );
+    }
+    if let Some(hibernation) = &spec.hibernation {
+        validate_hibernation(&mut errors, &path.child("hibernation.schedules"), hibernation);
+    }
+    if let Some(maintenance) = &spec.maintenance {
+        validate_maintenance(&mut errors, &path.child("maintenance"), maintenance);
+    }
+    errors
+}
+
+fn validate_name(errors: &mut Vec<FieldError>, name: &str) {
+    let path = Path::new("metadata.name");
+    dns_label(errors, &path, name);
+    if name.contains("--") {
+        errors.push(path.invalid(
+            name,
+            "must not contain two hyphens in a row: they separate parts of names",
+        ));
+    }
+}
+
+/// Whether project and shoot name are short enough together; on creation only.
+pub fn validate_technical_id(project: &str, shoot: &Shoot) -> Option<FieldError> {
+    let name = name(&shoot.metadata);
+    let length = project.len() + name.len();
+    (length > PROJECT_AND_SHOOT_BYTES_MAX).then(|| {
+        Path::new("metadata.name").invalid(
+            name,
+            format!(
+                "the names of project \"{project}\" and shoot have {length} characters together, at most {PROJECT_AND_SHOOT_BYTES_MAX} are allowed; take a shorter name"
+            ),
+        )
+    })
+}
+
+fn validate_profile(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    match (&spec.cloud_profile, &spec.cloud_profile_name) {
+        (None, None) => {
+            errors.push(
+                path.child("cloudProfile.name")
+                    .required("must provide a reference to a cloud profile"),
+            );
+        }
+        (Some(reference), other) => {
+            let path = path.child("cloudProfile");
+            not_empty(errors, &path.child("name"), &reference.name);
+            const KINDS: [&str; 2] = ["CloudProfile", "NamespacedCloudProfile"];
+            known(
+                errors,
+                &path.child("kind"),
+                KINDS.contains(&reference.kind.as_str()),
+                &reference.kind,
+                &KINDS,
+            );
+            let differs = other.as_ref().is_some_and(|name| *name != reference.name);
+            if differs && reference.kind == "CloudProfile" {
+                errors.push(
+                    path.child("name")
+                        .invalid(&reference.name, "must be the same as cloudProfileName"),
+                );
+            }
+        }
+        (None, Some(name)) => not_empty(errors, &path.child("cloudProfileName"), name),
+    }
+}
+
+fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
+    if version.is_empty() {
+        errors.push(path.child("version").required("field is required"));
+    } else if !versions::is_full(version) {
+        errors.push(
+            path.child("version")
+                .invalid(version, "must be a version of the cloud profile such as \"1.35.2\""),
+        );
+    }
+    if let Some(mode) = spec
+        .kubernetes
+        .kube_proxy
+        .as_ref()
+        .and_then(|proxy| proxy.mode.as_ref())
+    {
+        known(
+            errors,
+            &path.child("kubeProxy.mode"),
+            mode.is_known(),
+            mode.as_str(),
+            ProxyMode::KNOWN,
+        );
+    }
+    let mask = spec
+        .kubernetes
+        .kube_controller_manager
+        .as_ref()
+        .and_then(|manager| manager.node_cidr_mask_size);
+    if let Some(mask) = mask.filter(|mask| !(16..=28).contains(mask)) {
+        errors.push(
+            path.child("kubeControllerManager.nodeCIDRMaskSize")
+                .invalid(mask, "must be between 16 and 28"),
+        );
+    }
+}
+
+fn validate_networking(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let Some(networking) = &spec.networking else { return };
+    let fields = [
+        ("nodes", &networking.nodes),
+        ("pods", &networking.pods),
+        ("services", &networking.services),
+    ];
+    let mut networks = Vec::new();
+    for (field, network) in fields {
+        if let Some(network) = network {
+            cidr::network(errors, &path.child(field), network);
+            networks.push((path.child(field), network.as_str()));
+        }
+    }
+    cidr::disjoint(errors, &networks);
+    for (index, family) in networking.ip_families.iter().enumerate() {
+        known(
+            errors,
+            &path.child("ipFamilies").index(index),
+            family.is_known(),
+            family.as_str(),
+            IPFamily::KNOWN,
+        );
+    }
+    let families = path.child("ipFamilies");
+    distinct(errors, networking.ip_families.iter().map(IPFamily::as_str), |index| {
+        families.index(index)
+    });
+}
+
+fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let Some(dns) = &spec.dns else { return };
+    if let Some(domain) = &dns.domain {
+        dns_name(errors, &path.child("domain"), domain);
+    }
+    let providers = path.child("providers");
+    let primaries = dns
+        .providers
+        .iter()
+        .filter(|provider| provider.primary == Some(true))
+        .count();
+    if primaries > 1 {
+        errors.push(providers.forbidden("at most one provider may be primary"));
+    }
+    for (index, provider) in dns.providers.iter().enumerate() {
+        let path = providers.index(index);
+        if provider.type_.as_deref().unwrap_or_default().is_empty() {
+            errors.push(path.child("type").required("must set the type of the DNS provider"));
+        }
+    }
+    if dns.domain.is_none() && primaries > 0 {
+        errors.push(
+            path.child("domain")
+                .required("a primary provider needs the domain it shall serve"),
+        );
+    }
+}
+
+fn validate_hibernation(errors: &mut Vec<FieldError>, path: &Path, hibernation: &Hibernation) {
+    for (index, schedule) in hibernation.schedules.iter().enumerate() {
+        let path = path.index(index);
+        if schedule.start.is_none() && schedule.end.is_none() {
+            errors.push(path.required("either start or end has to be provided"));
+        }
+        for (field, line) in [("start", &schedule.start), ("end", &schedule.end)] {
+            let wrong = line
+                .as_ref()
+                .filter(|line| line.split_whitespace().count() != CRON_FIELDS);
+            if let Some(line) = wrong {
+                errors.push(
+                    path.child(field)
+                        .invalid(line, "must be a cron line of five fields such as \"0 20 * * 1-5\""),
+                );
+            }
+        }
+        if let Some(location) = schedule
+            .location
+            .as_ref()
+            .filter(|zone| jiff::tz::TimeZone::get(zone).is_err())
+        {
+            errors.push(
+                path.child("location")
+                    .invalid(location, "must be a time zone such as \"Europe/Berlin\""),
+            );
+        }
+    }
+}
+
+fn validate_maintenance(errors: &mut Vec<FieldError>, path: &Path, maintenance: &Maintenance) {
+    let Some(MaintenanceTimeWindow { begin, end }) = &maintenance.time_window else {
+        return;
+    };
+    let path = path.child("timeWindow");
+    let minutes = |field: &str, text: &str, errors: &mut Vec<FieldError>| {
+        let read = window_minute(text);
+        if read.is_none() {
+            errors.push(
+                path.child(field)
+                    .invalid(text, "must be a time such as \"220000+0100\""),
+            );
+        }
+        read
+    };
+    let (Some(from), Some(to)) = (minutes("begin", begin, errors), minutes("end", end, errors)) else {
+        return;
+    };
+    let length = (to - from).rem_euclid(24 * 60);
+    if !(WINDOW_MINUTES_MIN..=WINDOW_MINUTES_MAX).contains(&length) {
+        errors.push(path.invalid(
+            format!("{begin}-{end}"),
+            format!("must last between {WINDOW_MINUTES_MIN} and {WINDOW_MINUTES_MAX} minutes, lasts {length}"),
+        ));
+    }
+}
+
+/// Minutes since midnight UTC of `HHMMSS+HHMM`.
+fn window_minute(text: &str) -> Option<i64> {
+    if !text.is_ascii() || text.len() != 11 {
+        return None;
+    }
+    let number = |from: usize, max: i64| {
+        text.get(from..from + 2)?
+            .parse::<i64>()
+            .ok()
+            .filter(|n| (0..=max).contains(n))
+    };
+    let sign = match &text[6..7] {
+        "+" => 1,
+        "-" => -1,
+        _ => return None,
+    };
+    number(4, 59)?;
+    Some(number(0, 23)? * 60 + number(2, 59)? - sign * (number(7, 14)? * 60 + number(9, 59)?))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A shoot that nothing is wrong with.
+    pub(crate) fn shoot() -> Shoot {
+        serde_json::from_value(json!({"metadata": {"name": "crazy", "namespace": "garden-dev"}, "spec": {
+            "region": "r1", "cloudProfileName": "local", "credentialsBindingName": "b", "kubernetes": {"version": "1.35.1"},
+            "networking": {"type": "flat", "nodes": "10.1.0.0/16", "pods": "10.2.0.0/16", "services": "10.3.0.0/16"},
+            "provider": {"type": "local", "workers": [
+                {"name": "pool-a", "minimum": 1, "maximum": 2, "maxSurge": 1, "maxUnavailable": 0,
+                 "machine": {"type": "small", "image": {"name": "linux", "version": "1.0.0"}}}]}}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn each_rule_names_the_field() {
+        type Change = fn(&mut Shoot);
+        let cases: [(&str, Change); 17] = [
+            ("metadata.name", |s| s.metadata.name = Some("a--b".into())),
+            ("spec.region", |s| s.spec.region = String::new()),
+            ("spec.cloudProfile.name", |s| s.spec.cloud_profile_name = None),
+            ("spec.kubernetes.version", |s| {
+                s.spec.kubernetes.version = Some("1.35".into())
+            }),
+            ("spec.networking.services", |s| {
+                s.spec.networking.as_mut().unwrap().services = Some("10.2.0.0/24".into());
+            }),
+            ("spec.credentialsBindingName", |s| {
+                s.spec.credentials_binding_name = None
+            }),
+            ("spec.networking.type", |s| {
+                s.spec.networking.as_mut().unwrap().type_ = None
+            }),
+            ("spec.provider.workers[0].name", |s| {
+                s.spec.provider.workers[0].name = "A".into()
+            }),
+            ("spec.provider.workers[0].maximum", |s| {
+                s.spec.provider.workers[0].maximum = 0
+            }),
+            ("spec.provider.workers[0].machine.type", |s| {
+                s.spec.provider.workers[0].machine.type_ = String::new()
+            }),
+            ("spec.provider.workers[1].name", |s| {
+                let again = s.spec.provider.workers[0].clone();
+                s.spec.provider.workers.push(again);
+            }),
+            ("spec.provider.workers[0].maxUnavailable", |s| {
+                s.spec.provider.workers[0].max_surge = serde_json::from_value(json!("0%")).unwrap();
+            }),
+            ("spec.extensions[1].type", |s| {
+                s.spec.extensions = serde_json::from_value(json!([{"type": "a"}, {"type": "A"}])).unwrap();
+            }),
+            ("spec.purpose", |s| s.spec.purpose = Some("fun".into())),
+            ("spec.maintenance.timeWindow", |s| {
+                s.spec.maintenance =
+                    serde_json::from_value(json!({"timeWindow": {"begin": "220000+0100", "end": "211500+0000"}}))
+                        .unwrap();
+            }),
+            ("spec.hibernation.schedules[0].location", |s| {
+                s.spec.hibernation =
+                    serde_json::from_value(json!({"schedules": [{"start": "0 20 * * *", "location": "Mars"}]}))
+                        .unwrap();
+            }),
+            ("spec.dns.domain", |s| {
+                s.spec.dns = serde_json::from_value(json!({"providers": [{"type": "x", "primary": true}]})).unwrap();
+            }),
+        ];
+        assert_eq!(validate_shoot(&shoot()), []);
+        for (path, change) in cases {
+            let mut bad = shoot();
+            change(&mut bad);
+            let found = validate_shoot(&bad);
+            assert_eq!(
+                found.iter().map(|e| e.path.as_str()).collect::<Vec<_>>(),
+                [path],
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_workerless_shoot_must_not_speak_of_nodes() {
+        let mut bare = shoot();
+        bare.spec.provider.workers.clear();
+        let paths: Vec<String> = validate_shoot(&bare).into_iter().map(|error| error.path).collect();
+        assert_eq!(
+            paths,
+            [
+                "spec.credentialsBindingName",
+                "spec.networking.type",
+                "spec.networking.pods",
+                "spec.networking.nodes"
+            ]
+        );
+    }
+
+    #[test]
+    fn project_and_shoot_name_fit_together() {
+        assert_eq!(validate_technical_id("sixteen-letters-", &shoot()), None);
+        let error = validate_technical_id("seventeen-letters", &shoot()).unwrap();
+        assert!(error.detail.contains("22 characters"), "{error}");
+        assert_eq!(window_minute("013000+0200"), Some(-30));
+        assert_eq!(window_minute("250000+0000"), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! Rules of Shoots that need the cloud profile (gardener/gardener v1.150 plugin/pkg/shoot/validator). On updates, what
+//! did not change is not judged again: profiles move on under running shoots.
+
+use api_core::v1beta1::{CloudProfileSpec, Region, Shoot, VersionClassification, Worker};
+use jiff::Timestamp;
+
+use crate::shoot_defaults::image_classification;
+use crate::{FieldError, Path, versions};
+
+/// The kind and name of the shoot's cloud profile, whichever field says it.
+pub fn cloud_profile_name(shoot: &Shoot) -> Option<(&str, &str)> {
+    match &shoot.spec.cloud_profile {
+        Some(reference) => Some((reference.kind.as_str(), reference.name.as_str())),
+        None => shoot
+            .spec
+            .cloud_profile_name
+            .as_deref()
+            .map(|name| ("CloudProfile", name)),
+    }
+}
+
+/// Everything of the shoot that its cloud profile does not offer at `now`. `old` is the shoot before an update.
+pub fn validate_shoot_against(
+    shoot: &Shoot,
+    profile: &CloudProfileSpec,
+    old: Option<&Shoot>,
+    now: Timestamp,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (spec, path) = (&shoot.spec, Path::new("spec"));
+    if spec.provider.type_ != profile.type_ {
+        errors.push(path.child("provider.type").invalid(
+            &spec.provider.type_,
+            format!("must be the type of the cloud profile: \"{}\"", profile.type_),
+        ));
+    }
+    let region = profile.regions.iter().find(|region| region.name == spec.region);
+    if region.is_none() && old.is_none_or(|old| old.spec.region != spec.region) {
+        let names: Vec<&str> = profile.regions.iter().map(|region| region.name.as_str()).collect();
+        errors.push(path.child("region").not_supported(&spec.region, &names));
+    }
+    if old.is_none_or(|old| old.spec.kubernetes.version != spec.kubernetes.version) {
+        validate_version(&mut errors, &path.child("kubernetes.version"), shoot, profile, now);
+    }
+    for (index, pool) in spec.provider.workers.iter().enumerate() {
+        let before = old.and_then(|old| old.spec.provider.workers.iter().find(|other| other.name == pool.name));
+        validate_pool(
+            &mut errors,
+            &path.child("provider.workers").index(index),
+            pool,
+            before,
+            profile,
+            region,
+            now,
+        );
+    }
+    let limit = profile.limits.as_ref().and_then(|limits| limits.max_nodes_total);
+    if let Some(limit) = limit {
+        for (index, pool) in spec
+            .provider
+            .workers
+            .iter()
+            .enumerate()
+            .filter(|(_, pool)| pool.maximum > limit)
+        {
+            let path = path.child("provider.workers").index(index).child("maximum");
+            errors.push(path.invalid(pool.maximum, format!("the cloud profile allows {limit} nodes at most")));
+        }
+    }
+    errors
+}
+
+fn validate_version(
+    errors: &mut Vec<FieldError>,
+    path: &Path,
+    shoot: &Shoot,
+    profile: &CloudProfileSpec,
+    now: Timestamp,
+) {
+    let version = shoot.spec.kubernetes.version.as_deref().unwrap_or_default();
+    let usable = |classification: VersionClassification| {
+        !matches!(
+            classification,
+            VersionClassification::Expired | VersionClassification::Unavailable
+        )
+    };
+    let offer: Vec<&str> = profile
+        .kubernetes
+        .versions
+        .iter()
+        .filter(|offered| usable(versions::classification(offered, now)))
+        .map(|offered| offered.version.as_str())
+        .collect();
+    if !offer.contains(&version) {
+        errors.push(path.not_supported(version, &offer));
+    }
+}
+
+fn validate_pool(
+    errors: &mut Vec<FieldError>,
+    path: &Path,
+    pool: &Worker,
+    before: Option<&Worker>,
+    profile: &CloudProfileSpec,
+    region: Option<&Region>,
+    now: Timestamp,
+) {
+    if before.is_none_or(|before| before.machine.type_ != pool.machine.type_) {
+        let offer: Vec<&str> = profile
+            .machine_types
+            .iter()
+            .filter(|offered| offered.usable != Some(false))
+            .map(|offered| offered.name.as_str())
+            .collect();
+        if !offer.contains(&pool.machine.type_.as_str()) {
+            errors.push(path.child("machine.type").not_supported(&pool.machine.type_, &offer));
+        }
+    }
+    if before.is_none_or(|before| before.machine.image != pool.machine.image) {
+        validate_image(errors, &path.child("machine.image"), pool, profile, now);
+    }
+    for (index, zone) in pool.zones.iter().enumerate() {
+        let known_before = before.is_some_and(|before| before.zones.contains(zone));
+        let zones: Vec<&str> = region
+            .iter()
+            .flat_map(|region| &region.zones)
+            .map(|zone| zone.name.as_str())
+            .collect();
+        if !known_before && region.is_some() && !zones.contains(&zone.as_str()) {
+            errors.push(path.child("zones").index(index).not_supported(zone, &zones));
+        }
+    }
+    let volume = pool.volume.as_ref().and_then(|volume| volume.type_.as_ref());
+    if let Some(volume) = volume {
+        let offer: Vec<&str> = profile
+            .volume_types
+            .iter()
+            .map(|offered| offered.name.as_str())
+            .collect();
+        if !offer.contains(&volume.as_str()) {
+            errors.push(path.child("volume.type").not_supported(volume, &offer));
+        }
+    }
+}
+
+fn validate_image(
+    errors: &mut Vec<FieldError>,
+    path: &Path,
+    pool: &Worker,
+    profile: &CloudProfileSpec,
+    now: Timestamp,
+) {
+    let Some(image) = &pool.machine.image else { return };
+    let names: Vec<&str> = profile
+        .machine_images
+        .iter()
+        .map(|offered| offered.name.as_str())
+        .collect();
+    let Some(offered) = profile.machine_images.iter().find(|offered| offered.name == image.name) else {
+        errors.push(path.child("name").not_supported(&image.name, &names));
+        return;
+    };
+    let architecture = pool.machine.architecture.as_deref().unwrap_or("amd64");
+    let offer: Vec<&str> = offered
+        .versions
+        .iter()
+        .filter(|version| {
+            let classification = image_classification(version, now);
+            !matches!(
+                classification,
+                VersionClassification::Expired | VersionClassification::Unavailable
+            )
+        })
+        .filter(|version| {
+            version.architectures.is_empty() || version.architectures.iter().any(|offered| offered == architecture)
+        })
+        .map(|version| version.version.as_str())
+        .collect();
+    let version = image.version.as_deref().unwrap_or_default();
+    if !offer.contains(&version) {
+        errors.push(path.child("version").not_supported(version, &offer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::shoot::tests::shoot;
+
+    fn profile() -> CloudProfileSpec {
+        serde_json::from_value(json!({"type": "local", "regions": [{"name": "r1", "zones": [{"name": "z1"}]}],
+            "kubernetes": {"versions": [{"version": "1.35.1"}, {"version": "1.33.0", "expirationDate": "1970-01-01T00:00:00Z"}]},
+            "machineTypes": [{"name": "small", "cpu": "1", "gpu": "0", "memory": "1Gi"}],
+            "machineImages": [{"name": "linux", "versions": [{"version": "1.0.0", "architectures": ["amd64"]}]}],
+            "limits": {"maxNodesTotal": 2}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_the_profile_does_not_offer_is_named_with_what_it_does() {
+        type Change = fn(&mut Shoot);
+        let cases: [(&str, Change); 9] = [
+            ("spec.provider.type: Invalid value: \"other\"", |s| {
+                s.spec.provider.type_ = "other".into()
+            }),
+            (
+                "spec.region: Unsupported value: \"r2\": supported values: \"r1\"",
+                |s| s.spec.region = "r2".into(),
+            ),
+            (
+                "spec.kubernetes.version: Unsupported value: \"1.33.0\": supported values: \"1.35.1\"",
+                |s| {
+                    s.spec.kubernetes.version = Some("1.33.0".into());
+                },
+            ),
+            (
+                "spec.provider.workers[0].machine.type: Unsupported value: \"big\"",
+                |s| {
+                    s.spec.provider.workers[0].machine.type_ = "big".into();
+                },
+            ),
+            (
+                "spec.provider.workers[0].machine.image.version: Unsupported value: \"1.0.0\"",
+                |s| {
+                    s.spec.provider.workers[0].machine.architecture = Some("arm64".into());
+                },
+            ),
+            (
+                "spec.provider.workers[0].machine.image.name: Unsupported value: \"bsd\"",
+                |s| {
+                    s.spec.provider.workers[0].machine.image.as_mut().unwrap().name = "bsd".into();
+                },
+            ),
+            ("spec.provider.workers[0].zones[0]: Unsupported value: \"z9\"", |s| {
+                s.spec.provider.workers[0].zones = vec!["z9".into()];
+            }),
+            (
+                "spec.provider.workers[0].volume.type: Unsupported value: \"fast\"",
+                |s| {
+                    s.spec.provider.workers[0].volume =
+                        serde_json::from_value(json!({"type": "fast", "size": "1Gi"})).unwrap();
+                },
+            ),
+            ("spec.provider.workers[0].maximum: Invalid value: 3", |s| {
+                s.spec.provider.workers[0].maximum = 3
+            }),
+        ];
+        let now = Timestamp::from_second(1).unwrap();
+        assert_eq!(validate_shoot_against(&shoot(), &profile(), None, now), []);
+        for (expected, change) in cases {
+            let mut bad = shoot();
+            change(&mut bad);
+            let found = validate_shoot_against(&bad, &profile(), None, now);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].to_string().starts_with(expected), "{}", found[0]);
+        }
+    }
+
+    #[test]
+    fn a_running_shoot_keeps_what_the_profile_no_longer_offers() {
+        let now = Timestamp::from_second(1).unwrap();
+        let mut bare = profile();
+        bare.kubernetes.versions.clear();
+        bare.machine_types.clear();
+        bare.machine_images.clear();
+        bare.regions.clear();
+        assert_eq!(validate_shoot_against(&shoot(), &bare, Some(&shoot()), now), []);
+    }
+}

@@ -1,0 +1,228 @@
+//! Rules of changes of Shoots (gardener/gardener v1.150 pkg/api/core/validation/shoot.go).
+
+use api_core::v1beta1::{Shoot, ShootSpec};
+
+use crate::checks::frozen;
+use crate::shoot::{is_workerless, validate_shoot};
+use crate::{FieldError, Path, versions};
+
+/// Everything that is wrong with a change of a shoot's spec through the main resource.
+pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
+    if old.metadata.deletion_timestamp.is_some() {
+        return frozen("shoot", new.spec != old.spec, &old.metadata)
+            .into_iter()
+            .collect();
+    }
+    let mut errors = validate_shoot(new);
+    let path = Path::new("spec");
+    let (now, before) = (&new.spec, &old.spec);
+    if now.seed_name != before.seed_name {
+        errors.push(
+            path.child("seedName")
+                .invalid(&now.seed_name, "field is immutable; use the subresource binding"),
+        );
+    }
+    immutable_fields(&mut errors, &path, now, before);
+    if is_workerless(new) != is_workerless(old) {
+        errors.push(
+            path.child("provider.workers")
+                .forbidden("a Shoot stays with or without workers as it was created; create another one"),
+        );
+    }
+    errors.extend(version_change(&path.child("kubernetes.version"), now, before));
+    errors
+}
+
+fn immutable_fields(errors: &mut Vec<FieldError>, path: &Path, now: &ShootSpec, before: &ShootSpec) {
+    errors.extend(path.child("region").immutable(&now.region, &before.region));
+    errors.extend(
+        path.child("provider.type")
+            .immutable(&now.provider.type_, &before.provider.type_),
+    );
+    let networking = |spec: &ShootSpec| spec.networking.clone().unwrap_or_default();
+    let (net_now, net_before) = (networking(now), networking(before));
+    let texts = [
+        ("networking.type", &net_now.type_, &net_before.type_),
+        ("networking.pods", &net_now.pods, &net_before.pods),
+        ("networking.services", &net_now.services, &net_before.services),
+        ("networking.nodes", &net_now.nodes, &net_before.nodes),
+    ];
+    for (field, now, before) in texts {
+        if before.is_some() {
+            errors.extend(path.child(field).immutable(now, before));
+        }
+    }
+    let domain = |spec: &ShootSpec| spec.dns.as_ref().and_then(|dns| dns.domain.clone());
+    if domain(before).is_some() {
+        errors.extend(path.child("dns.domain").immutable(&domain(now), &domain(before)));
+    }
+    let tolerance = |spec: &ShootSpec| {
+        let availability = spec.control_plane.as_ref()?.high_availability.as_ref()?;
+        Some(availability.failure_tolerance.type_.clone())
+    };
+    if let Some(before) = tolerance(before) {
+        let path = path.child("controlPlane.highAvailability.failureTolerance.type");
+        let now = tolerance(now).map(|word| word.as_str().to_owned());
+        errors.extend(path.immutable(&now, &Some(before.as_str().to_owned())));
+    }
+    let moved_to_credentials = now.secret_binding_name.is_none() && now.credentials_binding_name.is_some();
+    if before.secret_binding_name.is_some() && !moved_to_credentials {
+        errors.extend(
+            path.child("secretBindingName")
+                .immutable(&now.secret_binding_name, &before.secret_binding_name),
+        );
+    }
+    if before.exposure_class_name.is_some() {
+        errors.extend(
+            path.child("exposureClassName")
+                .immutable(&now.exposure_class_name, &before.exposure_class_name),
+        );
+    }
+}
+
+/// No step back, and one minor version at a time.
+fn version_change(path: &Path, now: &ShootSpec, before: &ShootSpec) -> Option<FieldError> {
+    let text = now.kubernetes.version.as_deref()?;
+    let (now, before) = (
+        versions::parse(text)?,
+        versions::parse(before.kubernetes.version.as_deref()?)?,
+    );
+    if now < before {
+        return Some(path.forbidden(format!(
+            "kubernetes version downgrade is not supported; keep {before} or newer"
+        )));
+    }
+    (now.major != before.major || now.minor > before.minor + 1).then(|| {
+        path.forbidden(format!(
+            "kubernetes version upgrade cannot skip a minor version; go to {}.{} first",
+            before.major,
+            before.minor + 1
+        ))
+    })
+}
+
+/// Everything that is wrong with a change through the subresource `binding`: only the seed may change, never to nothing.
+pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
+    let path = Path::new("spec.seedName");
+    let mut errors = Vec::new();
+    if new.spec.seed_name.as_deref().unwrap_or_default().is_empty() {
+        errors.push(path.required("name the seed"));
+    }
+    if old.metadata.deletion_timestamp.is_some() && new.spec.seed_name != old.spec.seed_name {
+        errors.push(path.forbidden("cannot move a Shoot in deletion"));
+    }
+    let unbound = |shoot: &Shoot| ShootSpec {
+        seed_name: None,
+        networking: None,
+        ..shoot.spec.clone()
+    };
+    if unbound(new) != unbound(old) {
+        errors.push(Path::new("spec").forbidden("only seedName may change through the subresource binding"));
+    }
+    errors
+}
+
+/// Everything that is wrong with a change of a shoot's status: what was assigned once stays.
+pub fn validate_shoot_status_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (now, before) = (
+        new.status.clone().unwrap_or_default(),
+        old.status.clone().unwrap_or_default(),
+    );
+    let path = Path::new("status");
+    if !before.uid.is_empty() {
+        errors.extend(path.child("uid").immutable(&now.uid, &before.uid));
+    }
+    if !before.technical_id.is_empty() {
+        errors.extend(
+            path.child("technicalID")
+                .immutable(&now.technical_id, &before.technical_id),
+        );
+    }
+    if before.cluster_identity.is_some() {
+        errors.extend(
+            path.child("clusterIdentity")
+                .immutable(&now.cluster_identity, &before.cluster_identity),
+        );
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::shoot::tests::shoot;
+
+    fn paths(errors: Vec<FieldError>) -> Vec<String> {
+        errors.into_iter().map(|error| error.path).collect()
+    }
+
+    #[test]
+    fn what_is_set_for_good_stays() {
+        type Change = fn(&mut Shoot);
+        let cases: [(&str, Change); 7] = [
+            ("spec.region", |s| s.spec.region = "r2".into()),
+            ("spec.provider.type", |s| s.spec.provider.type_ = "other".into()),
+            ("spec.seedName", |s| s.spec.seed_name = Some("south".into())),
+            ("spec.networking.pods", |s| {
+                s.spec.networking.as_mut().unwrap().pods = Some("10.9.0.0/16".into())
+            }),
+            ("spec.kubernetes.version", |s| {
+                s.spec.kubernetes.version = Some("1.34.9".into())
+            }),
+            ("spec.kubernetes.version", |s| {
+                s.spec.kubernetes.version = Some("1.37.0".into())
+            }),
+            ("spec.credentialsBindingName", |s| {
+                s.spec.credentials_binding_name = None
+            }),
+        ];
+        for (path, change) in cases {
+            let mut new = shoot();
+            change(&mut new);
+            assert_eq!(paths(validate_shoot_update(&new, &shoot())), [path]);
+        }
+        let mut new = shoot();
+        new.spec.kubernetes.version = Some("1.36.0".into());
+        new.spec.provider.workers[0].maximum = 5;
+        assert_eq!(validate_shoot_update(&new, &shoot()), []);
+    }
+
+    #[test]
+    fn a_shoot_in_deletion_is_frozen_but_its_metadata() {
+        let mut old = shoot();
+        old.spec.region = String::new();
+        old.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let mut new = old.clone();
+        new.metadata.finalizers = None;
+        assert_eq!(
+            validate_shoot_update(&new, &old),
+            [],
+            "old mistakes do not block deletion"
+        );
+        new.spec.purpose = Some("testing".into());
+        assert_eq!(paths(validate_shoot_update(&new, &old)), ["spec"]);
+    }
+
+    #[test]
+    fn binding_moves_the_seed_alone() {
+        let mut bound = shoot();
+        bound.spec.seed_name = Some("north".into());
+        assert_eq!(validate_shoot_binding(&bound, &shoot()), []);
+        bound.spec.region = "r2".into();
+        assert_eq!(paths(validate_shoot_binding(&bound, &shoot())), ["spec"]);
+        assert_eq!(paths(validate_shoot_binding(&shoot(), &shoot())), ["spec.seedName"]);
+    }
+
+    #[test]
+    fn identities_stay() {
+        let mut old = shoot();
+        old.status = serde_json::from_value(json!({"uid": "1", "technicalID": "t"})).unwrap();
+        let mut new = old.clone();
+        new.status.as_mut().unwrap().technical_id = "u".into();
+        assert_eq!(paths(validate_shoot_status_update(&new, &old)), ["status.technicalID"]);
+        assert_eq!(validate_shoot_status_update(&old, &shoot()), []);
+    }
+}

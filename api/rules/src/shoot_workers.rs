@@ -1,0 +1,205 @@
+//! Rules of worker pools, and of shoots with and without them (gardener/gardener v1.150
+//! pkg/api/core/validation/shoot.go).
+
+use api_core::v1beta1::{CRIName, MachineUpdateStrategy, ShootSpec, Worker};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::checks::{distinct, dns_label, known, not_empty};
+use crate::cloud_profile::ARCHITECTURES;
+use crate::{FieldError, Path};
+
+/// Longest name of a pool: names of nodes contain it.
+const POOL_NAME_BYTES_MAX: usize = 15;
+const WORKERLESS: &str = "this field should not be set for workerless Shoots; remove it, or add a worker pool";
+
+/// A shoot without nodes must not configure them.
+pub(crate) fn forbid_for_workerless(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let networking = spec.networking.as_ref();
+    let kubernetes = &spec.kubernetes;
+    let fields = [
+        ("addons", spec.addons.is_some()),
+        ("kubernetes.clusterAutoscaler", kubernetes.cluster_autoscaler.is_some()),
+        ("kubernetes.kubeProxy", kubernetes.kube_proxy.is_some()),
+        ("kubernetes.kubelet", kubernetes.kubelet.is_some()),
+        (
+            "kubernetes.verticalPodAutoscaler",
+            kubernetes.vertical_pod_autoscaler.is_some(),
+        ),
+        ("secretBindingName", spec.secret_binding_name.is_some()),
+        ("credentialsBindingName", spec.credentials_binding_name.is_some()),
+        ("systemComponents", spec.system_components.is_some()),
+        ("networking.type", networking.is_some_and(|n| n.type_.is_some())),
+        (
+            "networking.providerConfig",
+            networking.is_some_and(|n| n.provider_config.is_some()),
+        ),
+        ("networking.pods", networking.is_some_and(|n| n.pods.is_some())),
+        ("networking.nodes", networking.is_some_and(|n| n.nodes.is_some())),
+        (
+            "provider.infrastructureConfig",
+            spec.provider.infrastructure_config.is_some(),
+        ),
+        (
+            "provider.controlPlaneConfig",
+            spec.provider.control_plane_config.is_some(),
+        ),
+        ("provider.workersSettings", spec.provider.workers_settings.is_some()),
+    ];
+    for (field, set) in fields {
+        if set {
+            errors.push(path.child(field).forbidden(WORKERLESS));
+        }
+    }
+}
+
+/// A shoot with nodes needs a network and credentials.
+pub(crate) fn require_for_workers(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let network_type = spec
+        .networking
+        .as_ref()
+        .and_then(|networking| networking.type_.as_deref());
+    not_empty(errors, &path.child("networking.type"), network_type.unwrap_or_default());
+    match (&spec.secret_binding_name, &spec.credentials_binding_name) {
+        (None, None) => errors.push(
+            path.child("credentialsBindingName")
+                .required("must be set when secretBindingName is not: name the binding of the cloud credentials"),
+        ),
+        (Some(_), Some(_)) => {
+            errors.push(
+                path.child("secretBindingName")
+                    .forbidden("must not be set together with credentialsBindingName"),
+            );
+        }
+        (Some(name), None) => not_empty(errors, &path.child("secretBindingName"), name),
+        (None, Some(name)) => not_empty(errors, &path.child("credentialsBindingName"), name),
+    }
+}
+
+/// Rules of all pools together and of each.
+pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, pools: &[Worker]) {
+    distinct(errors, pools.iter().map(|pool| pool.name.as_str()), |index| {
+        path.index(index).child("name")
+    });
+    for (index, pool) in pools.iter().enumerate() {
+        validate_pool(errors, &path.index(index), pool);
+    }
+    let hosts_system = |pool: &Worker| {
+        let allowed = pool.system_components.as_ref().is_none_or(|system| system.allow);
+        allowed
+            && pool
+                .taints
+                .iter()
+                .flatten_effects()
+                .all(|effect| effect == "PreferNoSchedule")
+    };
+    if !pools.iter().any(hosts_system) {
+        errors.push(path.forbidden(
+            "at least one worker pool must allow system components and have no taints but PreferNoSchedule",
+        ));
+    }
+}
+
+fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
+    dns_label(errors, &path.child("name"), &pool.name);
+    if pool.name.len() > POOL_NAME_BYTES_MAX {
+        errors.push(path.child("name").too_long(&pool.name, POOL_NAME_BYTES_MAX));
+    }
+    not_empty(errors, &path.child("machine.type"), &pool.machine.type_);
+    if let Some(image) = &pool.machine.image {
+        not_empty(errors, &path.child("machine.image.name"), &image.name);
+    }
+    if let Some(architecture) = &pool.machine.architecture {
+        let path = path.child("machine.architecture");
+        known(
+            errors,
+            &path,
+            ARCHITECTURES.contains(&architecture.as_str()),
+            architecture,
+            &ARCHITECTURES,
+        );
+    }
+    if pool.minimum < 0 {
+        errors.push(path.child("minimum").invalid(pool.minimum, "must not be negative"));
+    }
+    if pool.maximum < pool.minimum.max(0) {
+        errors.push(
+            path.child("maximum")
+                .invalid(pool.maximum, "must not be less than minimum"),
+        );
+    }
+    validate_update(errors, path, pool);
+    if let Some(cri) = &pool.cri {
+        known(
+            errors,
+            &path.child("cri.name"),
+            cri.name.is_known(),
+            cri.name.as_str(),
+            CRIName::KNOWN,
+        );
+        let runtimes = path.child("cri.containerRuntimes");
+        let types = cri.container_runtimes.iter().map(|runtime| runtime.type_.as_str());
+        distinct(errors, types, |index| runtimes.index(index).child("type"));
+    }
+    let zones = path.child("zones");
+    distinct(errors, pool.zones.iter().map(String::as_str), |index| {
+        zones.index(index)
+    });
+    let disks = path.child("dataVolumes");
+    distinct(
+        errors,
+        pool.data_volumes.iter().map(|disk| disk.name.as_str()),
+        |index| disks.index(index).child("name"),
+    );
+    for (index, taint) in pool.taints.iter().enumerate() {
+        const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        let path = path.child("taints").index(index);
+        not_empty(errors, &path.child("key"), &taint.key);
+        known(
+            errors,
+            &path.child("effect"),
+            EFFECTS.contains(&taint.effect.as_str()),
+            &taint.effect,
+            &EFFECTS,
+        );
+    }
+}
+
+fn validate_update(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
+    let strategy = pool.update_strategy.as_ref();
+    if let Some(strategy) = strategy {
+        let path = path.child("updateStrategy");
+        known(
+            errors,
+            &path,
+            strategy.is_known(),
+            strategy.as_str(),
+            MachineUpdateStrategy::KNOWN,
+        );
+    }
+    let mut amounts = Vec::new();
+    for (field, amount) in [("maxSurge", &pool.max_surge), ("maxUnavailable", &pool.max_unavailable)] {
+        let Some(amount) = amount else { continue };
+        match size(amount) {
+            Some(size) => amounts.push(size),
+            None => errors.push(
+                path.child(field)
+                    .invalid(amount, "must be a number or a percentage, not negative"),
+            ),
+        }
+    }
+    let rolling = strategy.is_none_or(|strategy| *strategy == MachineUpdateStrategy::AutoRollingUpdate);
+    if rolling && amounts.len() == 2 && amounts.iter().all(|size| *size == 0) {
+        errors.push(path.child("maxUnavailable").invalid(
+            &pool.max_unavailable,
+            "must not be zero together with maxSurge: no machine could ever be replaced",
+        ));
+    }
+}
+
+/// The number, or the number before `%`.
+fn size(amount: &IntOrString) -> Option<u32> {
+    match amount {
+        IntOrString::Int(number) => u32::try_from(*number).ok(),
+        IntOrString::String(text) => text.strip_suffix('%')?.parse().ok(),
+    }
+}
