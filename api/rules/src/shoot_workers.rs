@@ -85,12 +85,7 @@ pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, pools: &
     }
     let hosts_system = |pool: &Worker| {
         let allowed = pool.system_components.as_ref().is_none_or(|system| system.allow);
-        allowed
-            && pool
-                .taints
-                .iter()
-                .flatten_effects()
-                .all(|effect| effect == "PreferNoSchedule")
+        allowed && pool.taints.iter().all(|taint| taint.effect == "PreferNoSchedule")
     };
     if !pools.iter().any(hosts_system) {
         errors.push(path.forbidden(
