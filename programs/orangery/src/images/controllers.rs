@@ -1,0 +1,42 @@
+//! What the images of controllers share: the client of `--kubeconfig`, and leadership where it is asked for.
+
+use base_controller::lead;
+use cluster_node::{ContainerContext, Exit};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+
+use super::flags::Flags;
+
+/// Where Kubernetes' own controllers keep their leases.
+const LEASE_NAMESPACE: &str = "kube-system";
+
+/// The client of `--kubeconfig`.
+pub(crate) fn client(context: &ContainerContext, flags: &Flags) -> Result<Client, Exit> {
+    context.client_from(flags.required("kubeconfig")?).map_err(|fault| Exit::failed(fault.chain()))
+}
+
+/// Runs `body` until the container stops; with `--leader-elect` only while this pod holds the lease `name`. The pod is
+/// ready while it waits for the lease too, as its forerunner may hold it until then.
+pub(crate) async fn run_as_leader<F, R>(
+    context: &ContainerContext,
+    flags: &Flags,
+    client: Client,
+    name: &str,
+    body: F,
+) -> Result<(), Exit>
+where
+    F: FnOnce(CancellationToken) -> R,
+    R: Future<Output = ()>,
+{
+    context.ready.set(true);
+    if !flags.is_on("leader-elect")? {
+        body(context.stop.clone()).await;
+        return Ok(());
+    }
+    let leases: Api<Lease> = Api::namespaced(client, LEASE_NAMESPACE);
+    let identity = context.pod.metadata.name.clone().unwrap_or_default();
+    lead(leases, name, &identity, context.clock.clone(), context.stop.clone(), body)
+        .await
+        .map_err(|lost| Exit::failed_by(&lost))
+}

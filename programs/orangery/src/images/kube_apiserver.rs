@@ -1,0 +1,216 @@
+//! The image `kube-apiserver`: an API server over the etcd of `--etcd-servers`, reachable under the names of its serving
+//! certificate for as long as its container runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base_secrets::{Certificate, PrivateKey, PublicKey};
+use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
+use cluster_front::RegisteredServer;
+use cluster_node::{ContainerContext, Endpoint, Exit, image_tag};
+use cluster_store::Store;
+use ipnet::IpNet;
+
+use super::Host;
+use super::etcd_client::EtcdClient;
+use super::flags::Flags;
+
+/// The flags it understands. Aggregation, profiling and the lifetime of events are not here yet; their flags are
+/// accepted because every control plane carries them and they change no answer that is given.
+const FLAGS: [&str; 31] = [
+    "allow-privileged",
+    "anonymous-auth",
+    "api-audiences",
+    "authorization-mode",
+    "client-ca-file",
+    "enable-admission-plugins",
+    "enable-aggregator-routing",
+    "enable-bootstrap-token-auth",
+    "etcd-cafile",
+    "etcd-certfile",
+    "etcd-keyfile",
+    "etcd-servers",
+    "event-ttl",
+    "external-hostname",
+    "profiling",
+    "proxy-client-cert-file",
+    "proxy-client-key-file",
+    "requestheader-allowed-names",
+    "requestheader-client-ca-file",
+    "requestheader-extra-headers-prefix",
+    "requestheader-group-headers",
+    "requestheader-username-headers",
+    "secure-port",
+    "service-account-issuer",
+    "service-account-key-file",
+    "service-account-signing-key-file",
+    "service-cluster-ip-range",
+    "tls-cert-file",
+    "tls-private-key-file",
+    "v",
+    "bind-address",
+];
+/// kube-apiserver's own patience with an etcd that does not answer (storage factory start-up, v1.35).
+const ETCD_WITHIN: Duration = Duration::from_secs(20);
+/// How long requests that are under way may take after the server was asked to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+const DEFAULT_PORT: u16 = 6443;
+
+/// Runs until stopped; then clients are refused.
+pub async fn kube_apiserver(host: Arc<Host>, context: ContainerContext) -> Exit {
+    match serve(&host, &context).await {
+        Ok(()) => Exit::done(),
+        Err(exit) => exit,
+    }
+}
+
+async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
+    let flags = Flags::parse("kube-apiserver", &context.args, &FLAGS)?;
+    let settings = Settings::read(&flags, context)?;
+    let etcd = connect(&flags, context).await?;
+    let server = build(&settings, context, etcd.clone()).await?;
+    if let Some(started) = &host.api_server_started {
+        started(&server);
+    }
+
+    let port = flags.parsed("secure-port")?.unwrap_or(DEFAULT_PORT);
+    let listening = context.network.bind(port, Endpoint::Http(server.service()));
+    let _listening = listening.map_err(|error| Exit::failed_by(&error))?;
+    let registered = RegisteredServer::new(server.service(), &settings.certificate, &settings.key);
+    let names = names(&settings.certificate, flags.get("external-hostname"))?;
+    let registration = host.front.register(names, registered.map_err(|error| Exit::failed_by(&error))?);
+
+    let mut connected = etcd.connected_changes();
+    loop {
+        context.ready.set(*connected.borrow_and_update() && server.readiness().is_ready());
+        tokio::select! {
+            biased;
+            () = context.stop.cancelled() => break,
+            // The sender lives in `etcd`, which lives here.
+            _ = connected.changed() => {}
+        }
+    }
+    context.ready.set(false);
+    // New connections are refused from here on; watches end with the server.
+    tokio::join!(registration.close(DRAIN), server.shutdown());
+    Ok(())
+}
+
+/// What the flags and files say, read once.
+struct Settings {
+    authorities: Authorities,
+    certificate: String,
+    key: String,
+    service_range: Option<IpNet>,
+}
+
+impl Settings {
+    fn read(flags: &Flags, context: &ContainerContext) -> Result<Self, Exit> {
+        let file = |flag: &str| {
+            let path = flags.required(flag)?;
+            context.files.read_text(path).map_err(|error| Exit::failed(format!("kube-apiserver: --{flag}: {error}")))
+        };
+        let modes = flags.get("authorization-mode").unwrap_or("AlwaysAllow");
+        if !modes.split(',').any(|mode| mode == "RBAC") {
+            return Err(Exit::failed(format!("kube-apiserver: --authorization-mode {modes} is not offered, only RBAC")));
+        }
+        let client_authorities = match flags.get("client-ca-file") {
+            Some(_) => file("client-ca-file")?,
+            None => String::new(),
+        };
+        let wrong = |flag: &str, error: &dyn std::error::Error| {
+            Exit::failed(format!("kube-apiserver: --{flag}: {}", Exit::failed_by(error).message))
+        };
+        let signer = PrivateKey::from_pem(&file("service-account-signing-key-file")?)
+            .map_err(|error| wrong("service-account-signing-key-file", &error))?;
+        let verifiers = PublicKey::all_from_pem(&file("service-account-key-file")?)
+            .map_err(|error| wrong("service-account-key-file", &error))?;
+        let audiences = flags.get("api-audiences").unwrap_or_default();
+        // Of a dual-stack pair the first range is the one Services get their addresses from.
+        let range = flags.get("service-cluster-ip-range").and_then(|ranges| ranges.split(',').next());
+        let service_range = range
+            .map(|range| range.parse().map_err(|error| wrong("service-cluster-ip-range", &error)))
+            .transpose()?;
+        Ok(Settings {
+            authorities: Authorities {
+                client_authorities,
+                service_accounts: Some(TokenAuthority {
+                    issuer: flags.required("service-account-issuer")?.to_owned(),
+                    audiences: audiences.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+                    signer: Some(signer),
+                    verifiers,
+                }),
+                bootstrap_tokens: flags.is_on("enable-bootstrap-token-auth")?,
+            },
+            certificate: file("tls-cert-file")?,
+            key: file("tls-private-key-file")?,
+            service_range,
+        })
+    }
+}
+
+/// Dials the first address of `--etcd-servers`, waiting for it as kube-apiserver does.
+async fn connect(flags: &Flags, context: &ContainerContext) -> Result<Arc<EtcdClient>, Exit> {
+    let servers = flags.required("etcd-servers")?;
+    let address = servers.split(',').next().unwrap_or(servers).to_owned();
+    let refused = |why: String| Exit::failed(format!("kube-apiserver: etcd {address}: {why}"));
+    match context.network.dial_when_ready(&address, ETCD_WITHIN).await {
+        Ok(Endpoint::Store(store)) => {
+            Ok(Arc::new(EtcdClient::new(context.network.clone(), address, store)))
+        }
+        Ok(Endpoint::Http(_)) => Err(refused("no etcd listens there".to_owned())),
+        Err(error) => Err(refused(Exit::failed_by(&error).message)),
+    }
+}
+
+async fn build(settings: &Settings, context: &ContainerContext, etcd: Arc<dyn Store>) -> Result<ApiServer, Exit> {
+    let namespace = context.pod.metadata.namespace.clone().unwrap_or_default();
+    let version = context.container.image.as_deref().and_then(image_tag);
+    let mut builder = ApiServer::builder(namespace)
+        .shared_store(etcd)
+        .clock(context.clock.clone())
+        .entropy(context.entropy.clone())
+        .authorities(settings.authorities.clone());
+    if let Some(version) = version {
+        builder = builder.git_version(version);
+    }
+    if let Some(range) = settings.service_range {
+        builder = builder.service_range(range);
+    }
+    builder.build().await.map_err(|status| Exit::failed(format!("kube-apiserver: start: {status}")))
+}
+
+/// The names under which the server is reached from outside its own cluster: those of its certificate that no other
+/// cluster's server carries as well.
+fn names(certificate: &str, external: Option<&str>) -> Result<Vec<String>, Exit> {
+    let certificate = Certificate::from_pem(certificate).map_err(|error| Exit::failed_by(&error))?;
+    let mut names: Vec<String> = certificate.dns_names().into_iter().filter(|name| is_its_own(name)).collect();
+    if let Some(external) = external.filter(|external| !names.iter().any(|name| name == external)) {
+        names.push(external.to_owned());
+    }
+    Ok(names)
+}
+
+/// `localhost`, `kubernetes` and the names of the Service `kubernetes` are on every API server's certificate.
+fn is_its_own(name: &str) -> bool {
+    name.contains('.') && !name.starts_with("kubernetes.default")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_its_own_lead_to_a_server() {
+        for (name, own) in [
+            ("kubernetes", false),
+            ("kubernetes.default.svc.cluster.local", false),
+            ("localhost", false),
+            ("kube-apiserver", false),
+            ("kube-apiserver.shoot--local--a.svc", true),
+            ("api.a.local.internal", true),
+        ] {
+            assert_eq!(is_its_own(name), own, "{name}");
+        }
+    }
+}

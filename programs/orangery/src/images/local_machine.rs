@@ -1,0 +1,122 @@
+//! The image `local-machine`: a machine of the local provider. Its pod is its hardware: the user data is mounted, the
+//! node agent makes it a node of the cluster that the user data names, and its kubelet is an in-process node whose pods
+//! are simulated. Stopping the container is switching the machine off.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_meta::Fault;
+use cluster_node::{ContainerContext, Exit, ImageCatalogue, NodeOptions, image_tag};
+use control_plane_node_agent::{
+    AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext,
+};
+use kube::config::Kubeconfig;
+
+use super::Host;
+use super::flags::Flags;
+
+/// The key of the user data in the machine's Secret, and so the name of the file where that is mounted.
+const USER_DATA_FILE: &str = "userData";
+/// What the provider puts before a machine's name to name its pod.
+const POD_PREFIX: &str = "machine-";
+/// The kubelet's program among the files of an operating system config.
+const KUBELET_PROGRAM: &str = "/opt/bin/kubelet";
+
+/// Runs until the machine is switched off, or cannot become a node.
+pub async fn local_machine(host: Arc<Host>, context: ContainerContext) -> Exit {
+    match live(&host, &context).await {
+        Ok(()) => Exit::done(),
+        Err(exit) => exit,
+    }
+}
+
+async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> {
+    let flags = Flags::parse("local-machine", &context.args, &["user-data", "machine-name"])?;
+    let user_data = user_data(&flags, context)?;
+    let pod = context.pod.metadata.name.as_deref().unwrap_or_default();
+    let name = flags.get("machine-name").or_else(|| pod.strip_prefix(POD_PREFIX)).unwrap_or(pod).to_owned();
+
+    let machine = MemoryMachine::new(BTreeMap::from([(KUBELET_UNIT.to_owned(), kubelet(host, context, &name))]));
+    let options = AgentOptions {
+        machine_name: name,
+        user_data,
+        machine: Arc::new(machine.clone()),
+        connector: Arc::clone(&host.connector),
+        entropy: context.entropy.clone(),
+    };
+    // A machine is up once it is on; whether its node is ready, the node says.
+    context.ready.set(true);
+    let lived = control_plane_node_agent::run(options, context.stop.clone()).await;
+    machine.stop().await;
+    lived.map_err(|fault| Exit::failed(fault.chain()))
+}
+
+/// The file of `--user-data`, else the one that any of the mounts has.
+fn user_data(flags: &Flags, context: &ContainerContext) -> Result<String, Exit> {
+    if let Some(path) = flags.get("user-data") {
+        return context.files.read_text(path).map_err(|error| Exit::failed_by(&error));
+    }
+    let mounts = context.container.volume_mounts.iter().flatten();
+    mounts
+        .map(|mount| format!("{}/{USER_DATA_FILE}", mount.mount_path.trim_end_matches('/')))
+        .find_map(|path| context.files.read_text(&path).ok())
+        .ok_or_else(|| Exit::failed(format!("no user data: no mount has a file {USER_DATA_FILE}")))
+}
+
+/// The kubelet's unit: a node that pretends to run every image.
+fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody {
+    let (host, name) = (Arc::clone(host), name.to_owned());
+    let (address, clock, entropy) = (context.network.pod_ip(), context.clock.clone(), context.entropy.clone());
+    Arc::new(move |unit: UnitContext| {
+        let (host, name, clock, entropy) = (Arc::clone(&host), name.clone(), clock.clone(), entropy.clone());
+        Box::pin(async move {
+            let kubeconfig = kubeconfig(&unit)?;
+            let catalogue = Arc::new(ImageCatalogue::new().simulating());
+            let cluster = server_name(&kubeconfig);
+            let mut options =
+                NodeOptions::new(name.clone(), kubeconfig, Arc::clone(&host.connector), catalogue, clock, entropy);
+            options.network = host.networks.of(&cluster);
+            options.volumes = host.volumes.clone();
+            options.addresses = vec![address];
+            options.labels = node_labels(&unit.content);
+            options.provider_id = Some(format!("local:///{name}"));
+            if let Some(version) = unit.files.image(KUBELET_PROGRAM).and_then(|image| image_tag(&image).map(str::to_owned)) {
+                options.kubelet_version = version;
+            }
+            cluster_node::run(options, unit.stop).await
+        })
+    })
+}
+
+fn kubeconfig(unit: &UnitContext) -> Result<Kubeconfig, Fault> {
+    let bytes = unit.files.read(KUBECONFIG_PATH).ok_or_else(|| Fault::user(format!("no file {KUBECONFIG_PATH}")))?;
+    Kubeconfig::from_yaml(&String::from_utf8_lossy(&bytes)).map_err(Fault::user)
+}
+
+/// What tells the machine's cluster from others of this process.
+fn server_name(kubeconfig: &Kubeconfig) -> String {
+    base_client::Target::of(kubeconfig).map(|target| target.server_name().to_owned()).unwrap_or_default()
+}
+
+/// The labels of `--node-labels=a=b,c=d` in the kubelet's unit file.
+fn node_labels(unit: &str) -> BTreeMap<String, String> {
+    let flags = unit.split_whitespace().filter_map(|word| word.strip_prefix("--node-labels="));
+    flags
+        .flat_map(|labels| labels.split(','))
+        .filter_map(|label| label.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_from_the_unit_file() {
+        let unit = "[Service]\nExecStart=/opt/bin/kubelet \\\n    --node-labels=worker.gardener.cloud/pool=a,x=y \\\n    --v=2";
+        let labels: Vec<_> = node_labels(unit).into_iter().collect();
+        assert_eq!(labels, [("worker.gardener.cloud/pool".into(), "a".into()), ("x".into(), "y".into())]);
+        assert!(node_labels("").is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! What the embedded node can run: one library function per image, and the catalogue of them all. An image is wiring:
+//! it reads its command line and files as the program whose name it carries, and hands the work to the crate whose work
+//! it is.
+
+mod controllers;
+mod etcd;
+mod etcd_client;
+mod flags;
+mod kube_apiserver;
+mod kube_controller_manager;
+mod kube_scheduler;
+mod local_machine;
+
+use std::fmt;
+use std::sync::Arc;
+
+use base_client::Connector;
+use cluster_apiserver::ApiServer;
+use cluster_front::Front;
+use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks, Volumes};
+
+pub use etcd::etcd;
+pub use kube_apiserver::kube_apiserver;
+pub use kube_controller_manager::kube_controller_manager;
+pub use kube_scheduler::kube_scheduler;
+pub use local_machine::local_machine;
+
+/// What images need from the process they run in. Clock and randomness come with each container.
+#[derive(Clone)]
+pub struct Host {
+    /// Where API servers become reachable.
+    pub front: Front,
+    /// Makes clients from kubeconfigs.
+    pub connector: Arc<dyn Connector>,
+    /// The pod network of the cluster whose nodes run the images.
+    pub network: Network,
+    /// The pod networks of clusters whose nodes are machines among the images' containers.
+    pub networks: Networks,
+    /// Contents of persistent volumes.
+    pub volumes: Volumes,
+    /// Told of every API server that an image starts; for who must see its audit record.
+    pub api_server_started: Option<ApiServerStarted>,
+}
+
+/// Told of an API server that has been started.
+pub type ApiServerStarted = Arc<dyn Fn(&ApiServer) + Send + Sync>;
+
+impl Host {
+    /// The parts of one cluster's nodes, which reach API servers in process.
+    pub fn new(front: Front) -> Self {
+        Host {
+            connector: Arc::new(front.clone()),
+            front,
+            network: Network::new(),
+            networks: Networks::new(),
+            volumes: Volumes::new(),
+            api_server_started: None,
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("front", &self.front).finish_non_exhaustive()
+    }
+}
+
+/// All images.
+pub fn catalogue(host: Host) -> ImageCatalogue {
+    let host = Arc::new(host);
+    let with_host = |image: fn(Arc<Host>, ContainerContext) -> futures::future::BoxFuture<'static, cluster_node::Exit>| {
+        let host = Arc::clone(&host);
+        move |context: ContainerContext| image(Arc::clone(&host), context)
+    };
+    ImageCatalogue::new()
+        .with("etcd", etcd)
+        .with("kube-apiserver", with_host(|host, context| Box::pin(kube_apiserver(host, context))))
+        .with("kube-controller-manager", kube_controller_manager)
+        .with("kube-scheduler", kube_scheduler)
+        .with("local-machine", with_host(|host, context| Box::pin(local_machine(host, context))))
+}
