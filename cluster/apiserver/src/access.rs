@@ -15,9 +15,8 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use k8s_openapi::api::core::v1::Secret;
 
-pub use cluster_access::{PeerCertificates, User};
-
 use crate::status::Status;
+use crate::{PeerCertificates, User};
 
 /// The prefix of RBAC objects in the store.
 const RBAC_PREFIX: &str = "rbac.authorization.k8s.io/";

@@ -148,12 +148,13 @@ pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<An
             ListWriter::new(&api_version, kind, &found.meta)
         }
     };
-    let strip = served.head(version).filter(|_| served.role != Role::Custom);
+    let typed = served.role != Role::Custom;
     for entry in &found.entries {
         let bytes = render::object(served, version, &entry.object, entry.revision)?;
         match shape {
-            Shape::Metadata => writer.push(&render::metadata(&bytes)?, None),
-            _ => writer.push(&bytes, strip),
+            Shape::Metadata => writer.push(&render::metadata(&bytes)?),
+            _ if typed => writer.push_untyped(&bytes),
+            _ => writer.push(&bytes),
         }
     }
     Ok(Answer::json(StatusCode::OK, writer.finish()))

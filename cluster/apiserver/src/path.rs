@@ -82,11 +82,6 @@ impl RequestInfo {
         info.target = Some(target);
         Ok(info)
     }
-
-    /// Whether the verb changes nothing.
-    pub(crate) fn reads(&self) -> bool {
-        matches!(self.verb, "get" | "list" | "watch" | "head" | "options")
-    }
 }
 
 fn plain_verb(method: &Method) -> &'static str {

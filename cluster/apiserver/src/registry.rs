@@ -31,7 +31,7 @@ pub(crate) struct Served {
     /// As in the store's keys.
     pub(crate) store_name: Arc<str>,
     pub(crate) storage_version: String,
-    /// `{"apiVersion":"apps/v1","kind":"Deployment",` per version: what objects begin with.
+    /// `{"apiVersion":"apps/v1",` per version: what most objects begin with.
     heads: BTreeMap<String, Bytes>,
 }
 
@@ -43,8 +43,7 @@ impl Served {
             .iter()
             .map(|version| {
                 let api_version = Value::String(info.api_version(&version.name));
-                let kind = Value::String(info.kind.to_string());
-                (version.name.to_string(), Bytes::from(format!("{{\"apiVersion\":{api_version},\"kind\":{kind},")))
+                (version.name.to_string(), Bytes::from(format!("{{\"apiVersion\":{api_version},")))
             })
             .collect();
         let (store_name, storage_version) = (info.store_name().into(), info.storage_version().to_owned());
@@ -98,11 +97,6 @@ pub(crate) struct Documents {
 impl Kinds {
     pub(crate) fn find(&self, group: &str, plural: &str) -> Option<&Arc<Served>> {
         self.groups.get(group)?.get(plural)
-    }
-
-    /// The resource of a kind, by its CamelCase name.
-    pub(crate) fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Served>> {
-        self.groups.get(group)?.values().find(|served| served.info().kind == kind)
     }
 
     /// Groups with at least one kind, core first, others by name.

@@ -85,18 +85,26 @@ impl ListWriter {
         Self { out: BytesMut::from(head.as_bytes()), empty: true }
     }
 
-    /// Adds an object's bytes without the `strip` they begin with, if they do: the items of typed lists carry
-    /// neither apiVersion nor kind.
-    pub(crate) fn push(&mut self, bytes: &[u8], strip: Option<&Bytes>) {
+    /// Adds an object's bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.separate();
+        self.out.put_slice(bytes);
+    }
+
+    /// Adds an object's bytes without apiVersion and kind: the items of typed lists carry neither.
+    pub(crate) fn push_untyped(&mut self, bytes: &[u8]) {
+        self.separate();
+        let mut from = 0;
+        for span in type_spans(bytes) {
+            self.out.put_slice(&bytes[from..span.start]);
+            from = span.end;
+        }
+        self.out.put_slice(&bytes[from..]);
+    }
+
+    fn separate(&mut self) {
         if !std::mem::replace(&mut self.empty, false) {
             self.out.put_u8(b',');
-        }
-        match strip.and_then(|strip| bytes.strip_prefix(&strip[..])) {
-            Some(rest) => {
-                self.out.put_u8(b'{');
-                self.out.put_slice(rest);
-            }
-            None => self.out.put_slice(bytes),
         }
     }
 
@@ -106,7 +114,72 @@ impl ListWriter {
     }
 }
 
+/// Where the top-level `"apiVersion":"...",` and `"kind":"...",` stand in canonical bytes. Both are texts and neither
+/// is the last key: `metadata` sorts behind them.
+fn type_spans(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    const KEYS: [&[u8]; 2] = [b"\"apiVersion\":\"", b"\"kind\":\""];
+    let (mut spans, mut depth, mut at) = (Vec::new(), 0_usize, 0);
+    while at < bytes.len() && spans.len() < KEYS.len() {
+        match bytes[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let key = (depth == 1).then(|| KEYS.iter().find(|key| bytes[at..].starts_with(key))).flatten();
+                let start = at;
+                // Over the key to its value's opening quote, or over a text of no interest.
+                at = key.map_or(at, |key| at + key.len() - 1);
+                at = end_of_text(bytes, at);
+                if key.is_some() && bytes.get(at + 1) == Some(&b',') {
+                    at += 1;
+                    spans.push(start..at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    spans
+}
+
+/// The closing quote of the text that opens at `at`.
+fn end_of_text(bytes: &[u8], at: usize) -> usize {
+    let mut here = at + 1;
+    while here < bytes.len() && bytes[here] != b'"' {
+        here += if bytes[here] == b'\\' { 2 } else { 1 };
+    }
+    here.min(bytes.len())
+}
+
 /// The list's kind for a resource's plain lists.
 pub(crate) fn list_kind<'a>(served: &'a Served, version: &str) -> (String, &'a str) {
     (served.info().api_version(version), &served.info().list_kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_lose_their_type_wherever_it_stands_and_nothing_else() {
+        let untyped = |text: &str| {
+            let mut writer = ListWriter::new("v1", "List", &ListMeta::default());
+            writer.push_untyped(text.as_bytes());
+            let list: Value = serde_json::from_slice(&writer.finish()).unwrap();
+            list["items"][0].clone()
+        };
+        let texts = [
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"kind":"x"}}"#,
+            r#"{"action":"\"kind\":\"a\",","apiVersion":"v1","data":{"kind":"z","apiVersion":"\\"},"kind":"ConfigMap","metadata":{}}"#,
+            r#"{"apiVersion":"v1","kind":1,"metadata":{}}"#,
+        ];
+        for text in texts {
+            let mut expected: Value = serde_json::from_str(text).unwrap();
+            let fields = expected.as_object_mut().unwrap();
+            fields.remove("apiVersion");
+            if fields["kind"].is_string() {
+                fields.remove("kind");
+            }
+            assert_eq!(untyped(text), expected);
+        }
+    }
 }

@@ -127,10 +127,6 @@ impl FieldSelector {
         split_unescaped(text).into_iter().filter(|part| !part.is_empty()).map(parse_field).collect::<Result<_, _>>().map(Self)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(crate) fn requirements(&self) -> &[FieldRequirement] {
         &self.0
     }

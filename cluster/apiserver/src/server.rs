@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::util::BoxCloneSyncService;
 
-use crate::access::{Access, Authorities, PeerCertificates};
+use crate::PeerCertificates;
+use crate::access::{Access, Authorities};
 use crate::audit::AuditLog;
 use crate::health::Readiness;
 use crate::kind::Kind;
@@ -152,10 +153,6 @@ impl ApiServer {
         self.0.stop.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
-    }
-
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.0
     }
 }
 

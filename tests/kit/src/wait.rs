@@ -1,0 +1,75 @@
+//! Waiting by watch, bounded in virtual time.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{Api, WatchEvent, WatchParams};
+use kube::core::Resource;
+use serde::de::DeserializeOwned;
+
+/// How long a wait lasts at most, in virtual time: longer than any healthy controller, and free under a paused clock.
+pub const WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// Waits until the named object satisfies `condition`, and returns it.
+///
+/// # Panics
+/// After [`WAIT_MAX`], saying what the object looked like last.
+pub async fn until<K>(api: &Api<K>, name: &str, what: &str, condition: impl Fn(&K) -> bool) -> K
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let found = observe(api, name, |object| object.filter(|object| condition(object)).cloned());
+    match tokio::time::timeout(WAIT_MAX, found).await {
+        Ok(found) => found,
+        Err(_) => {
+            let last = api.get_opt(name).await;
+            panic!("{name} never became {what}; last seen: {last:#?}");
+        }
+    }
+}
+
+/// Waits until the named object is gone.
+///
+/// # Panics
+/// After [`WAIT_MAX`].
+pub async fn until_gone<K>(api: &Api<K>, name: &str)
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let gone = observe(api, name, |object| object.is_none().then_some(()));
+    if tokio::time::timeout(WAIT_MAX, gone).await.is_err() {
+        let last = api.get_opt(name).await;
+        panic!("{name} never went away; last seen: {last:#?}");
+    }
+}
+
+async fn observe<K, T>(api: &Api<K>, name: &str, judge: impl Fn(Option<&K>) -> Option<T>) -> T
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let only = WatchParams::default().fields(&format!("metadata.name={name}"));
+    loop {
+        let list = api.list(&only_list(name)).await.expect("the object can be listed");
+        if let Some(done) = judge(list.items.first()) {
+            return done;
+        }
+        let version = list.metadata.resource_version.unwrap_or_default();
+        let mut events = api.watch(&only, &version).await.expect("the object can be watched").boxed();
+        while let Ok(Some(event)) = events.try_next().await {
+            let judged = match &event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => judge(Some(object)),
+                WatchEvent::Deleted(_) => judge(None),
+                WatchEvent::Bookmark(_) => None,
+                WatchEvent::Error(_) => break,
+            };
+            if let Some(done) = judged {
+                return done;
+            }
+        }
+    }
+}
+
+fn only_list(name: &str) -> kube::api::ListParams {
+    kube::api::ListParams::default().fields(&format!("metadata.name={name}"))
+}
