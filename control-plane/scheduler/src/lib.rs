@@ -1,1 +1,147 @@
-//! To be written.
+//! Picks the seed of a shoot (gardener/gardener v1.150 pkg/scheduler). It only binds: it never moves a shoot, never
+//! changes a seed, and reaches neither. A shoot that fits nowhere waits, with one reason per seed, for a change.
+
+mod apply;
+mod filter;
+mod observe;
+mod plan;
+mod report;
+
+use std::sync::Arc;
+
+use api_core::v1beta1::{CloudProfile, ExposureClass, NamespacedCloudProfile, Seed, Shoot};
+use api_meta::Fault;
+use base_clock::Clock;
+use base_controller::{Cache, Change, Controller, Next, ObjectKey, Recorder};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use tokio_util::sync::CancellationToken;
+
+pub use observe::Seen;
+pub use plan::{Decision, Strategy, plan};
+
+/// The value of `spec.schedulerName` that this scheduler answers to.
+pub const SCHEDULER_NAME: &str = "default-scheduler";
+
+/// What a scheduler needs beside its client.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// For times in the status and events.
+    pub clock: Clock,
+    /// How regions are compared.
+    pub strategy: Strategy,
+}
+
+/// Schedules shoots until `stop`. `client` reaches the garden as the scheduler's user.
+pub async fn run(client: Client, options: Options, stop: CancellationToken) {
+    let context = Context::start(client, options, &stop);
+    let caches = context.caches.clone();
+    let pending = caches.shoots.clone();
+    let controller = Controller::new("scheduler", caches.shoots.clone())
+        .only(|shoot| is_ours(shoot))
+        .watches(&caches.seeds, all_pending(&pending))
+        .watches(&caches.profiles, all_pending(&pending))
+        .watches(&caches.namespaced_profiles, all_pending(&pending))
+        .watches(&caches.exposure_classes, all_pending(&pending))
+        .watches(&caches.shoots, room_made(&pending));
+    controller
+        .run(stop, move |shoot| {
+            let context = context.clone();
+            async move { context.reconcile(&shoot).await }
+        })
+        .await;
+}
+
+/// Whether this scheduler has to find a seed for the shoot.
+fn is_ours(shoot: &Shoot) -> bool {
+    shoot.spec.seed_name.is_none()
+        && shoot.metadata.deletion_timestamp.is_none()
+        && shoot
+            .spec
+            .scheduler_name
+            .as_deref()
+            .is_none_or(|name| name == SCHEDULER_NAME)
+}
+
+fn pending_keys(shoots: &Cache<Shoot>) -> Vec<ObjectKey> {
+    shoots
+        .list()
+        .iter()
+        .filter(|shoot| is_ours(shoot))
+        .map(|shoot| ObjectKey::of(&**shoot))
+        .collect()
+}
+
+/// A change of anything the decision depends on calls for every shoot without seed.
+fn all_pending<R: Resource>(shoots: &Cache<Shoot>) -> impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let shoots = shoots.clone();
+    move |_| pending_keys(&shoots)
+}
+
+/// A shoot that leaves a seed may make room there.
+fn room_made(shoots: &Cache<Shoot>) -> impl Fn(&Change<Shoot>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let shoots = shoots.clone();
+    move |change| {
+        let seed = |shoot: &Shoot| shoot.spec.seed_name.clone();
+        let before = change.old.as_deref().unwrap_or(&change.object);
+        let left = seed(before).is_some() && change.new().and_then(seed) != seed(before);
+        if left { pending_keys(&shoots) } else { Vec::new() }
+    }
+}
+
+/// Mirrors of everything the decision depends on.
+#[derive(Clone)]
+pub(crate) struct Caches {
+    pub(crate) shoots: Cache<Shoot>,
+    pub(crate) seeds: Cache<Seed>,
+    pub(crate) profiles: Cache<CloudProfile>,
+    pub(crate) namespaced_profiles: Cache<NamespacedCloudProfile>,
+    pub(crate) exposure_classes: Cache<ExposureClass>,
+}
+
+/// What every reconcile needs.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) options: Arc<Options>,
+    pub(crate) caches: Caches,
+    pub(crate) recorder: Recorder,
+}
+
+impl Context {
+    fn start(client: Client, options: Options, stop: &CancellationToken) -> Self {
+        fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+        where
+            K: Resource<DynamicType = ()>
+                + Clone
+                + serde::de::DeserializeOwned
+                + std::fmt::Debug
+                + Send
+                + Sync
+                + 'static,
+        {
+            Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone())
+        }
+        let caches = Caches {
+            shoots: mirror(&client, stop),
+            seeds: mirror(&client, stop),
+            profiles: mirror(&client, stop),
+            namespaced_profiles: mirror(&client, stop),
+            exposure_classes: mirror(&client, stop),
+        };
+        let recorder = Recorder::new(client.clone(), "gardener-scheduler", options.clock.clone());
+        Self {
+            client,
+            options: Arc::new(options),
+            caches,
+            recorder,
+        }
+    }
+
+    async fn reconcile(&self, shoot: &Shoot) -> Result<Next, Fault> {
+        let seen = observe::observe(shoot, &self.caches).await;
+        let decision = plan(shoot, &seen, self.options.strategy);
+        let done = apply::apply(shoot, decision, self).await?;
+        report::report(shoot, &done, self).await
+    }
+}
