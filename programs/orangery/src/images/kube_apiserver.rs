@@ -69,6 +69,7 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let settings = Settings::read(&flags, context)?;
     let etcd = connect(&flags, context).await?;
     let server = build(&settings, context, etcd.clone()).await?;
+    let _power = Power(server.clone());
     if let Some(started) = &host.api_server_started {
         started(&server);
     }
@@ -94,6 +95,18 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     // New connections are refused from here on; watches end with the server.
     tokio::join!(registration.close(DRAIN), server.shutdown());
     Ok(())
+}
+
+/// Ends the server's tasks when the container is killed before it could shut it down.
+struct Power(ApiServer);
+
+impl Drop for Power {
+    fn drop(&mut self) {
+        let server = self.0.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { server.shutdown().await });
+        }
+    }
 }
 
 /// What the flags and files say, read once.

@@ -15,8 +15,10 @@ use kube::config::Kubeconfig;
 use super::Host;
 use super::flags::Flags;
 
-/// The key of the user data in the machine's Secret, and so the name of the file where that is mounted.
-const USER_DATA_FILE: &str = "userData";
+/// Where the local provider mounts the user data, unless `--user-data` says otherwise.
+const USER_DATA_PATH: &str = "/etc/machine/userdata";
+/// The variable with the machine's name; without it the pod's name says it.
+const MACHINE_NAME: &str = "MACHINE_NAME";
 /// What the provider puts before a machine's name to name its pod.
 const POD_PREFIX: &str = "machine-";
 /// The kubelet's program among the files of an operating system config.
@@ -31,10 +33,12 @@ pub async fn local_machine(host: Arc<Host>, context: ContainerContext) -> Exit {
 }
 
 async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> {
-    let flags = Flags::parse("local-machine", &context.args, &["user-data", "machine-name"])?;
-    let user_data = user_data(&flags, context)?;
+    let flags = Flags::parse("local-machine", &context.args, &["user-data"])?;
+    let path = flags.get("user-data").unwrap_or(USER_DATA_PATH);
+    let user_data = context.files.read_text(path).map_err(|error| Exit::failed_by(&error))?;
     let pod = context.pod.metadata.name.as_deref().unwrap_or_default();
-    let name = flags.get("machine-name").or_else(|| pod.strip_prefix(POD_PREFIX)).unwrap_or(pod).to_owned();
+    let of_pod = || pod.strip_prefix(POD_PREFIX).unwrap_or(pod).to_owned();
+    let name = context.env.get(MACHINE_NAME).cloned().unwrap_or_else(of_pod);
 
     let machine = MemoryMachine::new(BTreeMap::from([(KUBELET_UNIT.to_owned(), kubelet(host, context, &name))]));
     let options = AgentOptions {
@@ -49,18 +53,6 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     let lived = control_plane_node_agent::run(options, context.stop.clone()).await;
     machine.stop().await;
     lived.map_err(|fault| Exit::failed(fault.chain()))
-}
-
-/// The file of `--user-data`, else the one that any of the mounts has.
-fn user_data(flags: &Flags, context: &ContainerContext) -> Result<String, Exit> {
-    if let Some(path) = flags.get("user-data") {
-        return context.files.read_text(path).map_err(|error| Exit::failed_by(&error));
-    }
-    let mounts = context.container.volume_mounts.iter().flatten();
-    mounts
-        .map(|mount| format!("{}/{USER_DATA_FILE}", mount.mount_path.trim_end_matches('/')))
-        .find_map(|path| context.files.read_text(&path).ok())
-        .ok_or_else(|| Exit::failed(format!("no user data: no mount has a file {USER_DATA_FILE}")))
 }
 
 /// The kubelet's unit: a node that pretends to run every image.
@@ -79,7 +71,6 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody
             options.volumes = host.volumes.clone();
             options.addresses = vec![address];
             options.labels = node_labels(&unit.content);
-            options.provider_id = Some(format!("local:///{name}"));
             if let Some(version) = unit.files.image(KUBELET_PROGRAM).and_then(|image| image_tag(&image).map(str::to_owned)) {
                 options.kubelet_version = version;
             }
