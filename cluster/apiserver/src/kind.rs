@@ -12,6 +12,9 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// A column that `kubectl get` prints, found by a path as in a CRD's `additionalPrinterColumns`.
+pub use cluster_table::CustomColumn as Column;
+
 pub use crate::resource::{Action, ActionCall, Form, ResourceInfo, ScalePaths, Subresource, Version};
 use crate::status::Status;
 
@@ -108,23 +111,6 @@ impl SelectableField {
     pub fn new(label: &str) -> Self {
         Self { label: label.to_owned(), path: label.split('.').map(str::to_owned).collect(), missing: "" }
     }
-}
-
-/// A column that `kubectl get` prints, found by a path as in a CRD's `additionalPrinterColumns`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Column {
-    /// The heading.
-    pub name: String,
-    /// `string`, `integer`, `number`, `boolean`, `date`.
-    pub type_: String,
-    /// An OpenAPI format such as `name` or `int32`; may be empty.
-    pub format: String,
-    /// For `kubectl explain`-like tools; may be empty.
-    pub description: String,
-    /// 0 is always shown, more only with `-o wide`.
-    pub priority: i32,
-    /// A simple JSON path: `.status.lastOperation.progress`.
-    pub json_path: String,
 }
 
 /// A kind of object that this server serves.

@@ -21,7 +21,8 @@ use crate::query::{ListOptions, ReadVersion};
 use crate::registry::Served;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{render, tables};
+use crate::render;
+use crate::tables::Tables;
 
 /// Open watches per server. A laptop's landscape has a few hundred; a thousand watchers are a goal of the bench.
 const WATCHES_MAX: usize = 20_000;
@@ -53,6 +54,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         served: context.served.clone(),
         version: context.version().to_owned(),
         shape,
+        tables: Tables::new(&context.served, context.version(), &context.query)?,
         filter,
         changes,
         seen: from,
@@ -115,6 +117,7 @@ struct Watcher {
     served: Arc<Served>,
     version: String,
     shape: Shape,
+    tables: Tables,
     filter: Filter,
     changes: Changes,
     /// The newest version the client knows of.
@@ -239,7 +242,7 @@ impl Watcher {
             Shape::Metadata => render::metadata(&bytes)?,
             Shape::Table => {
                 let header = !std::mem::replace(&mut self.header_sent, true);
-                tables::event(&self.server, &self.served, &self.version, &bytes, header)?
+                self.tables.event(&bytes, self.server.clock.now(), header)?
             }
         };
         frame(out, event, &bytes);
