@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Connector, Judgement, wait_until};
+use base_client::{Connector, Judgement, Target, wait_until};
 use base_clock::{Clock, Entropy};
-use cluster_apiserver::ApiServer;
+use base_secrets::PrivateKey;
+use cluster_apiserver::{ApiServer, Authorities, Identity, TokenAuthority};
 use cluster_node::{ImageCatalogue, Network, NodeOptions, Volumes};
 use cluster_store::MemoryStore;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -40,6 +41,18 @@ impl Connector for OneClient {
     }
 }
 
+/// Gives the node the loopback client, and whoever has a token what that is good for.
+pub(crate) struct ByToken(pub(crate) ApiServer);
+
+impl Connector for ByToken {
+    fn client(&self, kubeconfig: &Kubeconfig) -> Result<Client, Fault> {
+        Ok(match Target::of(kubeconfig)?.token() {
+            Some(token) => self.0.client_for(Identity::Token(token.to_owned())),
+            None => self.0.loopback_client(),
+        })
+    }
+}
+
 pub(crate) struct RunningNode {
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<Result<(), Fault>>,
@@ -55,6 +68,30 @@ impl Cluster {
             .build()
             .await
             .unwrap();
+        Self::around(server, clock).await
+    }
+
+    /// As [`Cluster::new`], with service account tokens.
+    pub(crate) async fn with_tokens() -> (Self, ApiServer) {
+        let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+        let tokens = TokenAuthority {
+            issuer: "https://test".to_owned(),
+            audiences: Vec::new(),
+            signer: Some(PrivateKey::generate(&Entropy::seeded(3))),
+            verifiers: Vec::new(),
+        };
+        let server = ApiServer::builder("test")
+            .store(MemoryStore::new())
+            .clock(clock.clone())
+            .entropy(Entropy::seeded(1))
+            .authorities(Authorities { service_accounts: Some(tokens), ..Authorities::default() })
+            .build()
+            .await
+            .unwrap();
+        (Self::around(server.clone(), clock).await, server)
+    }
+
+    async fn around(server: ApiServer, clock: Clock) -> Self {
         let client = server.loopback_client();
         let cluster = Cluster { client, clock, network: Network::new(), volumes: Volumes::new() };
         let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
@@ -71,10 +108,19 @@ impl Cluster {
     }
 
     pub(crate) fn node_with(&self, name: &str, catalogue: ImageCatalogue, client: Client) -> RunningNode {
+        self.node_over(name, catalogue, Arc::new(OneClient(client)))
+    }
+
+    pub(crate) fn node_over(
+        &self,
+        name: &str,
+        catalogue: ImageCatalogue,
+        connector: Arc<dyn Connector>,
+    ) -> RunningNode {
         let mut options = NodeOptions::new(
             name,
             kubeconfig(),
-            Arc::new(OneClient(client)),
+            connector,
             Arc::new(catalogue),
             self.clock.clone(),
             Entropy::seeded(2),

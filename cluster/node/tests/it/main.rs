@@ -4,4 +4,5 @@ mod cluster;
 mod network;
 mod node;
 mod pods;
+mod service_accounts;
 mod volumes;
