@@ -17,8 +17,8 @@ use crate::machines::Shared;
 use crate::names::{FINALIZER, TEMPLATE_HASH_LABEL};
 use plan::{SetView, bounds, plan};
 
-/// Hexadecimal digits of a template's hash in names: enough to tell a deployment's few templates apart.
-const HASH_LENGTH: usize = 10;
+/// Hexadecimal digits of a template's hash in names: with the longest names of shoot and pool a machine's name still fits a label.
+const HASH_LENGTH: usize = 5;
 
 /// The MachineDeployment controller's parts.
 pub(crate) struct Deployments {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ClusterView;
 use crate::kinds::ActuatedKind;
-use crate::status::edit_status;
+use crate::status::{edit_status, say};
 
 /// What goes into the status of an object whose operation has succeeded.
 #[derive(Clone, Debug)]
@@ -120,6 +120,14 @@ impl Context {
             result = waiting => result,
             () = self.obsolete.cancelled() => Err(Fault::transient(Obsolete)),
         }
+    }
+
+    /// Shows in the status what the operation waits for ("machine x has not joined: ..."), while it goes on.
+    pub async fn say<K: ActuatedKind>(&self, object: &K, text: &str) -> Result<(), Fault> {
+        let now = self.clock.now();
+        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| say(fresh, text, now))
+            .await
+            .map(drop)
     }
 
     /// Writes the kind's own status before the operation ends: for what others wait for meanwhile.

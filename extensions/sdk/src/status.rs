@@ -52,6 +52,17 @@ pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: 
     *status.last_operation = Some(last_operation(operation, LastOperationState::Processing, PROGRESS_BEGUN, text, now));
 }
 
+/// Work goes on and waits for something.
+pub(crate) fn say<K: ActuatedKind>(object: &mut K, text: &str, now: Timestamp) {
+    if let Some(last) = object.common_status().last_operation
+        && last.state == LastOperationState::Processing
+        && last.description != text
+    {
+        text.clone_into(&mut last.description);
+        last.last_update_time = Time(now);
+    }
+}
+
 /// Work has failed with `fault`.
 pub(crate) fn fail<K: ActuatedKind>(object: &mut K, operation: Operation, generation: i64, fault: &Fault, now: Timestamp) {
     let text = format!("Error {} {}: {}", operation.under_way().to_lowercase(), K::NOUN, fault.chain());

@@ -1,0 +1,126 @@
+//! BackupBucket and BackupEntry: a folder, and a folder in it. Names are checked before they become paths.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use api_extensions::{BackupBucket, BackupEntry};
+use api_meta::{ErrorCode, Fault, RawJson};
+use async_trait::async_trait;
+use extensions_sdk::{Actuator, Context, Outcome};
+use kube::ResourceExt;
+use serde_json::json;
+use tokio::fs;
+
+use crate::provider_status::API_VERSION;
+
+/// The folder of all buckets, in the data folder.
+const BUCKETS: &str = "buckets";
+
+/// The actuator of both kinds.
+pub(crate) struct Backups {
+    data_dir: PathBuf,
+}
+
+/// A name that is one plain path segment.
+fn checked(name: &str) -> Result<&str, Fault> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(Fault::user(format!("{name:?} cannot name a backup folder")).code(ErrorCode::ConfigurationProblem));
+    }
+    Ok(name)
+}
+
+impl Backups {
+    pub(crate) fn new(data_dir: PathBuf) -> Self {
+        Self { data_dir }
+    }
+
+    fn bucket(&self, name: &str) -> Result<PathBuf, Fault> {
+        Ok(self.data_dir.join(BUCKETS).join(checked(name)?))
+    }
+
+    fn entry(&self, object: &BackupEntry) -> Result<PathBuf, Fault> {
+        Ok(self.bucket(&object.spec.bucket_name)?.join(checked(&object.name_any())?))
+    }
+}
+
+async fn make(path: &Path) -> Result<(), Fault> {
+    fs::create_dir_all(path).await.map_err(|error| {
+        Fault::dependency(format!("make the folder {}: {error}", path.display()))
+            .code(ErrorCode::InfraDependencies)
+            .hint("let the extension write to its data folder")
+    })
+}
+
+async fn remove(path: &Path) -> Result<(), Fault> {
+    match fs::remove_dir_all(path).await {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Fault::dependency(format!("remove the folder {}: {error}", path.display()))
+                .code(ErrorCode::InfraDependencies))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[async_trait]
+impl Actuator<BackupBucket> for Backups {
+    async fn reconcile(&self, _: &Context, object: &BackupBucket) -> Result<Outcome<BackupBucket>, Fault> {
+        let name = object.name_any();
+        make(&self.bucket(&name)?).await?;
+        let status = RawJson::from(json!({
+            "apiVersion": API_VERSION, "kind": "BackupBucketStatus", "folder": format!("{BUCKETS}/{name}"),
+        }));
+        Ok(Outcome { provider_status: Some(status), ..Outcome::default() })
+    }
+
+    async fn delete(&self, _: &Context, object: &BackupBucket) -> Result<(), Fault> {
+        remove(&self.bucket(&object.name_any())?).await
+    }
+}
+
+#[async_trait]
+impl Actuator<BackupEntry> for Backups {
+    async fn reconcile(&self, _: &Context, object: &BackupEntry) -> Result<Outcome<BackupEntry>, Fault> {
+        let bucket = self.bucket(&object.spec.bucket_name)?;
+        if !fs::try_exists(&bucket).await.unwrap_or(false) {
+            return Err(Fault::dependency(format!("the bucket {} does not exist", object.spec.bucket_name))
+                .code(ErrorCode::RetryableInfraDependencies)
+                .hint("wait until its BackupBucket has succeeded"));
+        }
+        make(&self.entry(object)?).await?;
+        Ok(Outcome::default())
+    }
+
+    async fn delete(&self, _: &Context, object: &BackupEntry) -> Result<(), Fault> {
+        remove(&self.entry(object)?).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_leave_the_folder_are_refused() {
+        for name in ["", ".", "..", "a/b", "../a", "/etc", "A", "a\0"] {
+            assert!(checked(name).is_err(), "{name:?}");
+        }
+        assert!(checked("shoot--local--x--2f6c0a3e-1b.tar").is_ok());
+    }
+
+    #[tokio::test]
+    async fn folders_are_made_once_and_removed_once() {
+        let root = std::env::temp_dir().join(format!("provider-local-{}", base_clock::Entropy::os().suffix(12)));
+        let backups = Backups::new(root.clone());
+        let bucket = backups.bucket("b").unwrap();
+        for _ in 0..2 {
+            make(&bucket).await.unwrap();
+        }
+        assert!(bucket.is_dir());
+        for _ in 0..2 {
+            remove(&bucket).await.unwrap();
+        }
+        assert!(!bucket.exists());
+        remove(&root).await.unwrap();
+    }
+}

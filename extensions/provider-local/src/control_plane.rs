@@ -1,0 +1,60 @@
+//! ControlPlane: the configuration that a cloud controller would be given, in the shoot's namespace and in the
+//! shoot itself. It runs nothing: local nodes need no cloud controller. It does verify the infrastructure it is
+//! told of.
+
+use std::collections::BTreeMap;
+
+use api_extensions::ControlPlane;
+use api_meta::Fault;
+use async_trait::async_trait;
+use base_client::delete;
+use extensions_sdk::{Actuator, Context, Outcome};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, ResourceExt};
+
+use crate::objects::{apply_config_map, apply_in_shoot, meta, remove_from_shoot};
+use crate::provider_status::InfrastructureStatus;
+
+const MADE_FOR: &str = "controlplane";
+/// The configuration's name, as upstream's providers call theirs.
+const CONFIG: &str = "cloud-provider-config";
+/// The ManagedResource (gardener/gardener v1.150 extensions/pkg/controller/controlplane/genericactuator).
+const MANAGED: &str = "extension-controlplane-shoot";
+
+/// The actuator of ControlPlanes.
+pub(crate) struct ControlPlanes;
+
+#[async_trait]
+impl Actuator<ControlPlane> for ControlPlanes {
+    async fn reconcile(&self, context: &Context, object: &ControlPlane) -> Result<Outcome<ControlPlane>, Fault> {
+        let namespace = object.namespace().unwrap_or_default();
+        let raw = object.spec.infrastructure_provider_status.as_ref();
+        let infrastructure = InfrastructureStatus::read(raw, "the ControlPlane")?;
+        let zones: Vec<&str> = infrastructure.network.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+        let data = BTreeMap::from([
+            ("region".to_owned(), object.spec.region.clone()),
+            ("zones".to_owned(), zones.join(",")),
+            ("networkID".to_owned(), infrastructure.network.id.to_string()),
+            ("networkCIDR".to_owned(), infrastructure.network.cidr.clone()),
+        ]);
+        apply_config_map(&context.client, meta(&namespace, CONFIG, MADE_FOR), data.clone()).await?;
+        let in_shoot = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(CONFIG.to_owned()),
+                namespace: Some("kube-system".to_owned()),
+                ..Default::default()
+            },
+            data: Some(data),
+            ..Default::default()
+        };
+        apply_in_shoot(&context.client, meta(&namespace, MANAGED, MADE_FOR), &in_shoot).await?;
+        Ok(Outcome::default())
+    }
+
+    async fn delete(&self, context: &Context, object: &ControlPlane) -> Result<(), Fault> {
+        let namespace = object.namespace().unwrap_or_default();
+        context.unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED)).await?;
+        delete::<ConfigMap>(&Api::namespaced(context.client.clone(), &namespace), CONFIG).await
+    }
+}

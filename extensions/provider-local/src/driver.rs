@@ -1,0 +1,230 @@
+//! Machines are pods of the seed, in the shoot's namespace. A pod that has gone, or has ended, is a machine that
+//! does not exist. Nobody writes Node objects for them: what runs in the pod joins the shoot by itself.
+
+use std::time::Duration;
+
+use api_meta::Fault;
+use async_trait::async_trait;
+use base_client::{create_or_get, delete_and_wait, get};
+use base_controller::{Cache, ObjectKey};
+use extensions_machines::{Created, Driver, DriverState, MachineRequest};
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::{
+    Container, ContainerStatus, EnvVar, KeyToPath, Pod, PodSpec, SecretVolumeSource, Volume, VolumeMount,
+};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::objects::{MADE_FOR_LABEL, meta};
+
+/// Where a machine finds its user data, as in Gardener's provider-local.
+pub const USER_DATA_PATH: &str = "/etc/machine/userdata";
+/// The environment variable with the machine's name, which is its node's.
+pub const MACHINE_NAME_ENV: &str = "MACHINE_NAME";
+
+const MADE_FOR: &str = "machine";
+/// Before a machine's name, in its pod's.
+const POD_PREFIX: &str = "machine-";
+/// The key of a class's Secret with the user data.
+pub(crate) const USER_DATA_KEY: &str = "userData";
+/// How long a pod may take to end: its grace period and some more.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a machine has to end in order.
+const GRACE_SECONDS: i64 = 30;
+
+/// The driver of machines that are pods.
+pub(crate) struct PodDriver {
+    client: Client,
+    provider: String,
+    image: String,
+    pods: Cache<Pod>,
+}
+
+impl PodDriver {
+    pub(crate) fn new(client: Client, provider: &str, image: &str, stop: CancellationToken) -> Self {
+        let config = watcher::Config::default().labels(&format!("{MADE_FOR_LABEL}={MADE_FOR}"));
+        let pods = Cache::start(Api::all(client.clone()), config, stop);
+        Self { client, provider: provider.to_owned(), image: image.to_owned(), pods }
+    }
+
+    fn api(&self, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}
+
+fn pod_name(machine: &str) -> String {
+    format!("{POD_PREFIX}{machine}")
+}
+
+/// The pod that is the machine.
+fn pod_of(request: MachineRequest<'_>, image: &str) -> Pod {
+    let secret = request.class.secret_ref.as_ref().and_then(|reference| reference.name.clone());
+    let mut metadata = meta(request.namespace(), &pod_name(request.name()), MADE_FOR);
+    metadata.labels.get_or_insert_default().insert("app".to_owned(), MADE_FOR.to_owned());
+    let user_data = SecretVolumeSource {
+        secret_name: secret,
+        items: Some(vec![KeyToPath { key: USER_DATA_KEY.to_owned(), path: "userdata".to_owned(), mode: None }]),
+        ..Default::default()
+    };
+    Pod {
+        metadata,
+        spec: Some(PodSpec {
+            automount_service_account_token: Some(false),
+            termination_grace_period_seconds: Some(GRACE_SECONDS),
+            containers: vec![Container {
+                name: "node".to_owned(),
+                image: Some(image.to_owned()),
+                env: Some(vec![EnvVar {
+                    name: MACHINE_NAME_ENV.to_owned(),
+                    value: Some(request.name().to_owned()),
+                    value_from: None,
+                }]),
+                volume_mounts: Some(vec![VolumeMount {
+                    name: "userdata".to_owned(),
+                    mount_path: "/etc/machine".to_owned(),
+                    read_only: Some(true),
+                    ..Default::default()
+                }]),
+                ..Default::default()
+            }],
+            volumes: Some(vec![Volume {
+                name: "userdata".to_owned(),
+                secret: Some(user_data),
+                ..Default::default()
+            }]),
+            ..Default::default()
+        }),
+        status: None,
+    }
+}
+
+/// What a pod says about its machine.
+fn state_of(pod: &Pod) -> DriverState {
+    let status = pod.status.as_ref();
+    match status.and_then(|status| status.phase.as_deref()) {
+        Some("Succeeded" | "Failed") => return DriverState::Gone,
+        _ if pod.metadata.deletion_timestamp.is_some() => {
+            return DriverState::Exists(Some("its pod is being deleted".to_owned()));
+        }
+        _ => {}
+    }
+    let containers: &[ContainerStatus] =
+        status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
+    let scheduled = || {
+        let conditions = status?.conditions.as_deref()?;
+        let condition = conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+        Some(format!("its pod is not scheduled: {}", condition.message.as_deref().unwrap_or_default()))
+    };
+    DriverState::Exists(containers.iter().find_map(trouble_of).or_else(scheduled))
+}
+
+/// Why a container does not run, or ended before.
+fn trouble_of(container: &ContainerStatus) -> Option<String> {
+    let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+    let ended = [container.state.as_ref(), container.last_state.as_ref()];
+    let ended = ended.into_iter().flatten().find_map(|state| state.terminated.as_ref());
+    let text = |reason: Option<&str>, message: Option<&str>| match (reason, message) {
+        (_, Some(message)) if !message.is_empty() => Some(message.to_owned()),
+        (reason, _) => reason.map(str::to_owned),
+    };
+    ended
+        .and_then(|ended| text(ended.reason.as_deref(), ended.message.as_deref()))
+        .or_else(|| waiting.and_then(|waiting| text(waiting.reason.as_deref(), waiting.message.as_deref())))
+}
+
+#[async_trait]
+impl Driver for PodDriver {
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    async fn create(&self, request: MachineRequest<'_>) -> Result<Created, Fault> {
+        let pod = pod_of(request, &self.image);
+        create_or_get(&self.api(request.namespace()), &pod).await?;
+        Ok(Created {
+            provider_id: format!("{}://{}/{}", self.provider, request.namespace(), pod_name(request.name())),
+            node_name: request.name().to_owned(),
+        })
+    }
+
+    async fn status(&self, request: MachineRequest<'_>) -> Result<DriverState, Fault> {
+        let name = pod_name(request.name());
+        if let Some(pod) = self.pods.get(&ObjectKey::namespaced(request.namespace(), &name)) {
+            return Ok(state_of(&pod));
+        }
+        // The mirror may not have seen a pod just made, and a machine believed gone is replaced.
+        let pod = get(&self.api(request.namespace()), &name).await?;
+        Ok(pod.as_ref().map_or(DriverState::Gone, state_of))
+    }
+
+    async fn delete(&self, request: MachineRequest<'_>) -> Result<(), Fault> {
+        let name = pod_name(request.name());
+        delete_and_wait(&self.api(request.namespace()), &name, DELETE_TIMEOUT).await.map_err(Fault::from)
+    }
+
+    async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
+        let pods = base_client::list(&self.api(namespace), &format!("{MADE_FOR_LABEL}={MADE_FOR}")).await?;
+        let name = |pod: &Pod| pod.name_any().strip_prefix(POD_PREFIX).map(str::to_owned);
+        Ok(pods.iter().filter_map(name).collect())
+    }
+
+    fn changes(&self) -> BoxStream<'static, ObjectKey> {
+        let changes = self.pods.subscribe();
+        Box::pin(futures::stream::unfold(changes, |mut changes| async move {
+            loop {
+                let change = changes.next().await;
+                let before = change.old.as_deref().map(state_of);
+                let now = change.new().map_or(DriverState::Gone, state_of);
+                let key = ObjectKey::of(&*change.object);
+                // Most changes of a pod are none of its machine.
+                if before.as_ref() != Some(&now)
+                    && let Some(machine) = key.name.strip_prefix(POD_PREFIX)
+                {
+                    return Some((ObjectKey { name: machine.to_owned(), ..key }, changes));
+                }
+            }
+        }))
+    }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStateWaiting, PodStatus};
+
+    use super::*;
+
+    fn pod(phase: &str, state: ContainerState, last: Option<ContainerState>) -> Pod {
+        let container = ContainerStatus { state: Some(state), last_state: last, ..Default::default() };
+        let status =
+            PodStatus { phase: Some(phase.into()), container_statuses: Some(vec![container]), ..Default::default() };
+        Pod { status: Some(status), ..Default::default() }
+    }
+
+    #[test]
+    fn an_ended_pod_is_no_machine_and_a_failing_one_says_why() {
+        let waiting = ContainerState {
+            waiting: Some(ContainerStateWaiting { reason: Some("CrashLoopBackOff".into()), message: None }),
+            ..Default::default()
+        };
+        let ended = ContainerState {
+            terminated: Some(ContainerStateTerminated {
+                message: Some("bootstrap token refused: 401".into()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let running = ContainerState::default;
+        assert_eq!(state_of(&pod("Failed", running(), None)), DriverState::Gone);
+        assert_eq!(state_of(&pod("Running", running(), None)), DriverState::Exists(None));
+        assert_eq!(
+            state_of(&pod("Pending", waiting.clone(), None)),
+            DriverState::Exists(Some("CrashLoopBackOff".into()))
+        );
+        assert_eq!(
+            state_of(&pod("Running", waiting, Some(ended))),
+            DriverState::Exists(Some("bootstrap token refused: 401".into()))
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! Infrastructure: a network of the nodes' own, told apart from every other in the seed. There is no cloud behind
+//! it; the record of the network is a ConfigMap in the shoot's namespace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api_extensions::{Infrastructure, InfrastructureStatusNetworking};
+use api_meta::{ErrorCode, Fault, RawJson};
+use async_trait::async_trait;
+use base_client::delete;
+use base_controller::Cache;
+use extensions_sdk::{Actuator, ClusterView, Context, InfrastructureOwn, Outcome};
+use ipnet::{IpNet, Ipv4Net};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::objects::{apply_config_map, meta};
+use crate::provider_status::{InfrastructureStatus, NetworkStatus, Subnet};
+
+const MADE_FOR: &str = "infrastructure";
+/// The record of the network.
+const RECORD: &str = "local-network";
+/// Networks are /16 out of 10.0.0.0/8.
+const CANDIDATES: u32 = 256;
+/// Prefix length of a zone's part of a network.
+const SUBNET_PREFIX: u8 = 20;
+
+/// The actuator of Infrastructures.
+pub(crate) struct Infrastructures {
+    others: Cache<Infrastructure>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct InfrastructureConfig {
+    networks: NetworksConfig,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NetworksConfig {
+    nodes: Option<String>,
+}
+
+impl Infrastructures {
+    pub(crate) fn new(others: Cache<Infrastructure>) -> Self {
+        Self { others }
+    }
+
+    /// The network it has, the one it is told to have, or a free one.
+    fn network_of(&self, object: &Infrastructure, cluster: &ClusterView, known: Option<&NetworkStatus>) -> Result<Ipv4Net, Fault> {
+        let networking = cluster.shoot.spec.networking.as_ref();
+        let told = networking.and_then(|networking| networking.nodes.clone());
+        let configured = config_of(object)?.networks.nodes;
+        if let Some(cidr) = told.or(configured).or_else(|| known.map(|network| network.cidr.clone())) {
+            return parse(&cidr);
+        }
+        let mut taken: Vec<IpNet> = Vec::new();
+        let shoot = networking.into_iter().flat_map(|n| [n.pods.clone(), n.services.clone()]).flatten();
+        let seed = cluster.seed()?.map(|seed| seed.spec.networks);
+        let seed = seed.into_iter().flat_map(|n| [n.nodes, Some(n.pods), Some(n.services)]).flatten();
+        let others = self.others.list();
+        let others = others
+            .iter()
+            .filter(|other| other.metadata.uid != object.metadata.uid)
+            .filter_map(|other| other.status.as_ref().and_then(|status| status.nodes_cidr.clone()));
+        taken.extend(shoot.chain(seed).chain(others).filter_map(|cidr| cidr.parse::<IpNet>().ok()));
+        allocate(&object.namespace().unwrap_or_default(), &taken)
+            .ok_or_else(|| Fault::quota("no /16 of 10.0.0.0/8 is left for the nodes").code(ErrorCode::InfraResourcesDepleted))
+    }
+}
+
+fn config_of(object: &Infrastructure) -> Result<InfrastructureConfig, Fault> {
+    let Some(raw) = &object.spec.provider_config else { return Ok(InfrastructureConfig::default()) };
+    raw.decode().map_err(|error| {
+        Fault::user(format!("infrastructureConfig cannot be read: {error}"))
+            .code(ErrorCode::ConfigurationProblem)
+            .hint("correct spec.provider.infrastructureConfig of the Shoot")
+    })
+}
+
+fn parse(cidr: &str) -> Result<Ipv4Net, Fault> {
+    let network: Result<Ipv4Net, _> = cidr.parse();
+    match network {
+        Ok(network) if network.prefix_len() <= SUBNET_PREFIX => Ok(network.trunc()),
+        Ok(_) => Err(format!("the nodes' network {cidr} is smaller than a /{SUBNET_PREFIX}")),
+        Err(_) => Err(format!("the nodes' network {cidr} is not an IPv4 network")),
+    }
+    .map_err(|text| {
+        Fault::user(text)
+            .code(ErrorCode::ConfigurationProblem)
+            .hint("correct spec.networking.nodes of the Shoot, or leave it out")
+    })
+}
+
+/// A /16 that meets none of `taken`: where to begin looking depends on `name`, so that shoots made at the same
+/// time rarely look at the same one.
+fn allocate(name: &str, taken: &[IpNet]) -> Option<Ipv4Net> {
+    let begin = u32::from(Sha256::digest(name)[0]);
+    (0..CANDIDATES).map(|step| ((begin + step) % CANDIDATES) as u8).find_map(|second| {
+        let candidate = Ipv4Net::new([10, second, 0, 0].into(), 16).ok()?;
+        let meets = |net: &IpNet| net.contains(&IpNet::V4(candidate)) || IpNet::V4(candidate).contains(net);
+        (!taken.iter().any(meets)).then_some(candidate)
+    })
+}
+
+/// A /20 per zone, in the zones' order; one without name where there are no zones.
+fn subnets(network: Ipv4Net, zones: BTreeSet<String>) -> Result<Vec<Subnet>, Fault> {
+    let zones = if zones.is_empty() { BTreeSet::from([String::new()]) } else { zones };
+    let parts = network.subnets(SUBNET_PREFIX).map_err(Fault::bug)?;
+    let wanted = zones.len();
+    let subnets: Vec<Subnet> =
+        zones.into_iter().zip(parts).map(|(zone, part)| Subnet { zone, cidr: part.to_string() }).collect();
+    if subnets.len() < wanted {
+        return Err(Fault::user(format!("the nodes' network {network} is too small for {wanted} zones"))
+            .code(ErrorCode::ConfigurationProblem)
+            .hint("choose a larger spec.networking.nodes, or fewer zones"));
+    }
+    Ok(subnets)
+}
+
+/// The address traffic comes from: out of the network that is reserved for examples, so that nobody is hit.
+fn egress_of(namespace: &str) -> String {
+    format!("203.0.113.{}/32", Sha256::digest(namespace)[1])
+}
+
+#[async_trait]
+impl Actuator<Infrastructure> for Infrastructures {
+    async fn reconcile(&self, context: &Context, object: &Infrastructure) -> Result<Outcome<Infrastructure>, Fault> {
+        let cluster = context.cluster()?;
+        let namespace = object.namespace().unwrap_or_default();
+        let reported = object.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        let known = reported.and_then(|raw| InfrastructureStatus::read(Some(raw), "the Infrastructure").ok());
+        let network = self.network_of(object, cluster, known.as_ref().map(|known| &known.network))?;
+        let zones = cluster.shoot.spec.provider.workers.iter().flat_map(|worker| worker.zones.clone()).collect();
+        let id = known.as_ref().map_or_else(|| context.entropy.next_u64().cast_signed() & i64::MAX, |known| known.network.id);
+        let status = InfrastructureStatus::new(
+            &namespace,
+            NetworkStatus {
+                id,
+                cidr: network.to_string(),
+                subnets: subnets(network, zones)?,
+                egress_cidrs: vec![egress_of(&namespace)],
+            },
+        );
+        let raw = match (reported, &known) {
+            (Some(reported), Some(known)) if *known == status => reported.clone(),
+            _ => RawJson::of(&status).map_err(Fault::bug)?,
+        };
+        let record = BTreeMap::from([("network.json".to_owned(), raw.get().to_owned())]);
+        apply_config_map(&context.client, meta(&namespace, RECORD, MADE_FOR), record).await?;
+        let networking = cluster.shoot.spec.networking.as_ref();
+        let own = InfrastructureOwn {
+            nodes_cidr: Some(status.network.cidr.clone()),
+            egress_cidrs: status.network.egress_cidrs.clone(),
+            networking: Some(InfrastructureStatusNetworking {
+                nodes: vec![status.network.cidr.clone()],
+                pods: networking.and_then(|networking| networking.pods.clone()).into_iter().collect(),
+                services: networking.and_then(|networking| networking.services.clone()).into_iter().collect(),
+            }),
+        };
+        Ok(Outcome { provider_status: Some(raw.clone()), state: Some(raw), ..Outcome::own(own) })
+    }
+
+    async fn delete(&self, context: &Context, object: &Infrastructure) -> Result<(), Fault> {
+        let namespace = object.namespace().unwrap_or_default();
+        delete::<ConfigMap>(&Api::namespaced(context.client.clone(), &namespace), RECORD).await
+    }
+
+    async fn force_delete(&self, context: &Context, object: &Infrastructure) -> Result<(), Fault> {
+        self.delete(context, object).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nets(cidrs: &[&str]) -> Vec<IpNet> {
+        cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_network_meets_no_other_and_stays_put_for_a_name() {
+        let first = allocate("shoot--a--b", &[]).unwrap();
+        assert_eq!(allocate("shoot--a--b", &[]), Some(first));
+        let second = allocate("shoot--a--b", &[IpNet::V4(first)]).unwrap();
+        assert_ne!(first, second);
+        let lower_half = nets(&["10.0.0.0/9"]);
+        assert!((0..50).all(|n| allocate(&n.to_string(), &lower_half).unwrap().addr().octets()[1] >= 128));
+        assert_eq!(allocate("x", &nets(&["10.0.0.0/8"])), None);
+    }
+
+    #[test]
+    fn each_zone_gets_a_part_and_too_many_are_refused() {
+        let zones = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let made = subnets("10.3.0.0/16".parse().unwrap(), zones(&["b", "a"])).unwrap();
+        let said: Vec<(&str, &str)> = made.iter().map(|s| (s.zone.as_str(), s.cidr.as_str())).collect();
+        assert_eq!(said, [("a", "10.3.0.0/20"), ("b", "10.3.16.0/20")]);
+        assert_eq!(subnets("10.3.0.0/16".parse().unwrap(), zones(&[])).unwrap().len(), 1);
+        assert!(subnets("10.3.0.0/20".parse().unwrap(), zones(&["a", "b"])).is_err());
+        assert!(parse("10.0.0.0/24").is_err() && parse("fd00::/48").is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! What this provider tells itself through `providerStatus`: the Infrastructure writes it, ControlPlane and Worker
+//! read it back from their own specs. Nobody in between understands it.
+
+use api_meta::{ErrorCode, Fault, RawJson};
+use serde::{Deserialize, Serialize};
+
+/// apiVersion of the provider's own types.
+pub(crate) const API_VERSION: &str = "local.provider.extensions.gardener.cloud/v1alpha1";
+const KIND: &str = "InfrastructureStatus";
+
+/// `status.providerStatus` of an Infrastructure of this provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InfrastructureStatus {
+    /// Always the provider's own.
+    pub api_version: String,
+    /// Always `InfrastructureStatus`.
+    pub kind: String,
+    /// For people.
+    pub description: String,
+    /// The network of the nodes.
+    pub network: NetworkStatus,
+}
+
+/// The network of a shoot's nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkStatus {
+    /// 63 random bits, as clouds number their networks: most do not fit a float.
+    pub id: i64,
+    /// The whole network.
+    pub cidr: String,
+    /// A part of it per zone; one without name where the shoot has no zones.
+    pub subnets: Vec<Subnet>,
+    /// Addresses that traffic from the nodes comes from.
+    pub egress_cidrs: Vec<String>,
+}
+
+/// The part of a network in one zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subnet {
+    /// The zone's name.
+    pub zone: String,
+    /// Its addresses.
+    pub cidr: String,
+}
+
+impl InfrastructureStatus {
+    /// A status of this provider.
+    pub(crate) fn new(namespace: &str, network: NetworkStatus) -> Self {
+        Self {
+            api_version: API_VERSION.to_owned(),
+            kind: KIND.to_owned(),
+            description: format!("network of \"{namespace}\""),
+            network,
+        }
+    }
+
+    /// Reads what an Infrastructure reported, from the spec of `what` that it was copied into.
+    pub(crate) fn read(raw: Option<&RawJson>, what: &str) -> Result<Self, Fault> {
+        let wrong = |why: String| {
+            Fault::dependency(format!("{what} has no usable infrastructureProviderStatus: {why}"))
+                .code(ErrorCode::RetryableConfigurationProblem)
+                .hint("wait until the Infrastructure has succeeded and gardenlet has copied its providerStatus")
+        };
+        let raw = raw.ok_or_else(|| wrong("it is not set".to_owned()))?;
+        let status: Self = raw.decode().map_err(|error| wrong(error.to_string()))?;
+        if (status.api_version.as_str(), status.kind.as_str()) != (API_VERSION, KIND) {
+            return Err(wrong(format!("it is a {} of {}", status.kind, status.api_version)));
+        }
+        Ok(status)
+    }
+}

@@ -1,0 +1,161 @@
+//! The extension put together. Which types it answers to is an option: nothing else in it names one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use api_extensions as ext;
+use api_meta::Fault;
+use base_client::Connector;
+use base_clock::{Clock, Entropy};
+use base_telemetry::Metrics;
+use extensions_machines::{Machines, Options as MachineOptions};
+use extensions_sdk::{Extension, Registration};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::backup::Backups;
+use crate::control_plane::ControlPlanes;
+use crate::dns::{DnsRecords, Zones, serve};
+use crate::driver::PodDriver;
+use crate::infrastructure::Infrastructures;
+use crate::local_extension::LocalExtensions;
+use crate::network::Networks;
+use crate::operating_system::OperatingSystemConfigs;
+use crate::worker::Workers;
+
+/// Its name in Leases, events and field managers.
+pub const EXTENSION_NAME: &str = "provider-local";
+/// The type it answers to unless told otherwise, as in Gardener's local setup.
+const DEFAULT_TYPE: &str = "local";
+/// The type of its Extension kind unless told otherwise.
+const DEFAULT_EXTENSION_TYPE: &str = "local-ext";
+/// The image machines run unless told otherwise.
+const DEFAULT_MACHINE_IMAGE: &str = concat!("orangery.dev/local-machine:v", env!("CARGO_PKG_VERSION"));
+
+/// How it is run.
+pub struct Options {
+    /// Type of Infrastructure, ControlPlane, Worker, BackupBucket and BackupEntry.
+    pub provider_type: String,
+    /// Type of Network.
+    pub network_type: String,
+    /// Type of OperatingSystemConfig: the name of the machine image.
+    pub operating_system_type: String,
+    /// Type of DNSRecord.
+    pub dns_type: String,
+    /// Type of Extension.
+    pub extension_type: String,
+    /// The image that machines' pods run.
+    pub machine_image: String,
+    /// Where DNS queries are answered, by UDP and TCP; port 0 takes a free one. None: names are kept and nobody
+    /// can ask for them.
+    pub dns_address: Option<SocketAddr>,
+    /// Told where DNS queries are answered, once they are.
+    pub dns_bound: Option<oneshot::Sender<SocketAddr>>,
+    /// The folder that backup buckets are folders of.
+    pub data_dir: PathBuf,
+    /// Its own namespace, for the heartbeat; none without one.
+    pub namespace: Option<String>,
+    /// Connects to shoots.
+    pub connector: Arc<dyn Connector>,
+    /// Where reconciles are counted.
+    pub metrics: Metrics,
+}
+
+impl Options {
+    /// Everything is called `local`, backups lie under `data_dir`, DNS is not served.
+    pub fn new(connector: Arc<dyn Connector>, data_dir: PathBuf) -> Self {
+        Self {
+            provider_type: DEFAULT_TYPE.to_owned(),
+            network_type: DEFAULT_TYPE.to_owned(),
+            operating_system_type: DEFAULT_TYPE.to_owned(),
+            dns_type: DEFAULT_TYPE.to_owned(),
+            extension_type: DEFAULT_EXTENSION_TYPE.to_owned(),
+            machine_image: DEFAULT_MACHINE_IMAGE.to_owned(),
+            dns_address: None,
+            dns_bound: None,
+            data_dir,
+            namespace: None,
+            connector,
+            metrics: Metrics::new(),
+        }
+    }
+
+    /// The same under another name: provider, network, operating system and DNS.
+    #[must_use]
+    pub fn named(mut self, type_: &str) -> Self {
+        for slot in [
+            &mut self.provider_type,
+            &mut self.network_type,
+            &mut self.operating_system_type,
+            &mut self.dns_type,
+        ] {
+            type_.clone_into(slot);
+        }
+        self
+    }
+}
+
+/// Runs the extension in the seed of `client` until `stop`. Fails only if the DNS address cannot be taken.
+pub async fn run(
+    client: kube::Client,
+    options: Options,
+    clock: Clock,
+    entropy: Entropy,
+    stop: CancellationToken,
+) -> Result<(), Fault> {
+    let zones = Zones::default();
+    let server = match options.dns_address {
+        Some(address) => Some(serve(address, zones.clone(), options.dns_bound, stop.clone()).await?),
+        None => None,
+    };
+    let driver =
+        PodDriver::new(client.clone(), &options.provider_type, &options.machine_image, stop.clone());
+    let machines = Machines::new(
+        MachineOptions {
+            client: client.clone(),
+            connector: options.connector,
+            driver: Arc::new(driver),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            metrics: options.metrics.clone(),
+        },
+        stop.clone(),
+    );
+    let workers = Workers::new(&options.provider_type, &machines);
+    let backups = Arc::new(Backups::new(options.data_dir));
+    let of = |type_: &str| Registration::of_type(type_);
+    let provider = || of(&options.provider_type);
+    let mut extension =
+        Extension::builder(EXTENSION_NAME, client, clock, entropy, stop.clone()).metrics(&options.metrics);
+    let infrastructures = Infrastructures::new(extension.cache::<ext::Infrastructure>());
+    let dns = Arc::new(DnsRecords::new(zones, extension.cache::<ext::DNSRecord>(), &options.dns_type));
+    let mut extension = extension
+        .actuator::<ext::Infrastructure>(provider(), Arc::new(infrastructures))
+        .actuator::<ext::ControlPlane>(provider(), Arc::new(ControlPlanes))
+        .actuator::<ext::Worker>(provider(), Arc::new(workers))
+        .actuator::<ext::BackupBucket>(provider(), backups.clone())
+        .actuator::<ext::BackupEntry>(provider(), backups)
+        .actuator::<ext::Network>(of(&options.network_type), Arc::new(Networks))
+        .actuator::<ext::OperatingSystemConfig>(of(&options.operating_system_type), Arc::new(OperatingSystemConfigs))
+        .actuator::<ext::Extension>(
+            of(&options.extension_type).finalizer_suffix(&options.extension_type),
+            Arc::new(LocalExtensions),
+        )
+        .task(restore(dns.clone(), stop.clone()))
+        .actuator::<ext::DNSRecord>(of(&options.dns_type), dns)
+        .task(machines.run());
+    if let Some(server) = server {
+        extension = extension.task(server);
+    }
+    if let Some(namespace) = &options.namespace {
+        extension = extension.heartbeat(namespace);
+    }
+    extension.run().await;
+    Ok(())
+}
+
+/// Names that were answered before a restart are answered again.
+async fn restore(dns: Arc<DnsRecords>, stop: CancellationToken) {
+    stop.run_until_cancelled(dns.restore()).await;
+}
