@@ -11,6 +11,7 @@ mod from_crd;
 mod from_root;
 mod limits;
 pub mod names;
+mod openapi;
 mod prune;
 mod tree;
 mod validate;

@@ -1,1 +1,31 @@
-//! To be written.
+//! The garden's kinds as an API server serves them: names and versions, strategies, subresources, admission, columns.
+//! What is right and wrong about an object stands in `api/rules`; here is decided when it is asked. This crate never
+//! stores anything, never runs a controller and never knows a provider.
+
+mod admission;
+mod columns;
+mod convert;
+mod deployment;
+mod kinds;
+mod shoot;
+mod typed;
+
+use std::sync::Arc;
+
+use base_clock::Entropy;
+use cluster_apiserver::Kind;
+
+/// What the garden's kinds need from whoever wires them.
+#[derive(Clone)]
+pub struct GardenSettings {
+    /// Randomness for keys of kubeconfigs and for maintenance windows.
+    pub entropy: Entropy,
+    /// `https://host:port` of a port that serves all clusters by server name, where there is one: kubeconfigs for
+    /// shoots then name it, and the shoot's own host as `tls-server-name`. `None`: the shoot's address itself.
+    pub gateway: Option<String>,
+}
+
+/// Every kind of the groups core, security and operations, ready to be given to `ApiServer::builder(..).kinds(..)`.
+pub fn kinds(settings: &GardenSettings) -> Vec<Arc<dyn Kind>> {
+    kinds::all(settings)
+}

@@ -31,8 +31,8 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         ("discovery.k8s.io", "v1", "EndpointSlice") => {
             for port in elements_mut(object, "ports") {
                 set_default(port, "protocol", "TCP");
-                if port.get("name").is_none() {
-                    port["name"] = "".into();
+                if let Some(port) = port.as_object_mut() {
+                    port.entry("name").or_insert_with(|| "".into());
                 }
             }
         }

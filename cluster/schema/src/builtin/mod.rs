@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use defaults::default;
-pub use rules::validate;
+pub use rules::{refuse_name, validate};
 
 use crate::from_root::{Dialect, Inliner};
 use crate::{Schema, SchemaError};

@@ -11,10 +11,10 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Most bytes in a Secret or ConfigMap (`core.MaxSecretSize`).
 const CONFIG_BYTES_MAX: usize = 1024 * 1024;
 
-/// All errors of a defaulted object of `group` (empty for core), `version`, `kind`; `old` on update.
+/// All errors of a defaulted object of `group` (empty for core), `version`, `kind`; `old` on update. Metadata is not
+/// judged here: its rules are the same for all kinds, but for the name ([`refuse_name`]).
 pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    metadata(group, kind, object, &mut errors);
     match (group, version, kind) {
         ("", "v1", _) => core(kind, object, old, &mut errors),
         ("apps", "v1", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
@@ -60,39 +60,12 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
     errors
 }
 
-type NameRule = fn(&str) -> Option<String>;
-
-fn name_rule(group: &str, kind: &str) -> NameRule {
+/// Why `name` cannot be the name of an object of this kind; `None` when it can.
+pub fn refuse_name(group: &str, kind: &str, name: &str) -> Option<String> {
     match (group, kind) {
-        (RBAC_GROUP, _) => names::path_segment,
-        ("", "Namespace") => names::dns_label,
-        ("", "Service") => names::dns_label,
-        ("", "Event") | ("events.k8s.io", "Event") => names::dns_subdomain,
-        _ => names::dns_subdomain,
-    }
-}
-
-fn metadata(group: &str, kind: &str, object: &Value, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let path = root.field("metadata");
-    let meta = &object["metadata"];
-    let name = text(meta, "name");
-    if name.is_empty() {
-        // Reviews of access and tokens have no name.
-        if !group.starts_with("auth") && text(meta, "generateName").is_empty() {
-            errors.push(FieldError::required(
-                path.field("name"),
-                "name or generateName is required",
-            ));
-        }
-    } else if let Some(why) = name_rule(group, kind)(name) {
-        errors.push(FieldError::invalid(path.field("name"), name, why));
-    }
-    if let Some(labels) = meta.get("labels").and_then(Value::as_object) {
-        names::validate_labels(labels, &path.field("labels"), errors);
-    }
-    if let Some(annotations) = meta.get("annotations").and_then(Value::as_object) {
-        names::validate_annotations(annotations, &path.field("annotations"), errors);
+        (RBAC_GROUP, _) => names::path_segment(name),
+        ("", "Namespace" | "Service") => names::dns_label(name),
+        _ => names::dns_subdomain(name),
     }
 }
 

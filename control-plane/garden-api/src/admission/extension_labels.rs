@@ -1,0 +1,224 @@
+//! Labels that tell which extensions an object concerns, so that their webhooks can select
+//! (gardener/gardener v1.150 plugin/pkg/global/extensionlabels). Labels of types that an object no longer names go.
+
+use std::collections::BTreeSet;
+
+use api_core::v1beta1::{BackupBucket, ClusterType, ControllerRegistration, Extension, Seed, Shoot};
+use cluster_apiserver::Status;
+use cluster_apiserver::kind::{Call, Objects};
+use serde_json::{Map, Value};
+
+use super::{Plugin, Verdict, registrations, writes_object};
+use crate::convert::{CORE, decode, decode_stored, text};
+
+/// Prefixes of the labels this plug-in owns, before `/<type>`.
+mod prefix {
+    pub(super) const PROVIDER: &str = "provider.extensions.gardener.cloud";
+    pub(super) const DNS: &str = "dnsrecord.extensions.gardener.cloud";
+    pub(super) const EXTENSION: &str = "extensions.extensions.gardener.cloud";
+    pub(super) const NETWORK: &str = "networking.extensions.gardener.cloud";
+    pub(super) const SYSTEM: &str = "operatingsystemconfig.extensions.gardener.cloud";
+    pub(super) const RUNTIME: &str = "containerruntime.extensions.gardener.cloud";
+    pub(super) const EXPOSURE: &str = "selfhostedshootexposure.extensions.gardener.cloud";
+    pub(super) const ALL: [&str; 7] = [PROVIDER, DNS, EXTENSION, NETWORK, SYSTEM, RUNTIME, EXPOSURE];
+}
+
+/// The plug-in `ExtensionLabels`.
+pub(crate) struct ExtensionLabels;
+
+impl Plugin for ExtensionLabels {
+    fn admit<'a>(
+        &'a self,
+        call: Call<'a>,
+        object: &'a mut Value,
+        _old: Option<&'a Value>,
+        objects: &'a dyn Objects,
+    ) -> Verdict<'a> {
+        Box::pin(async move {
+            if writes_object(&call)
+                && let Some(labels) = labels_of(object, objects).await?
+            {
+                set(object, &labels);
+            }
+            Ok(Vec::new())
+        })
+    }
+}
+
+type Labels = BTreeSet<(&'static str, String)>;
+
+/// `None` for an object that cannot be read: validation says why.
+async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Labels>, Status> {
+    let provider = |type_: &str| {
+        let types = type_.split(',').map(str::trim).filter(|type_| !type_.is_empty());
+        types
+            .map(|type_| (prefix::PROVIDER, type_.to_owned()))
+            .collect::<Labels>()
+    };
+    Ok(Some(match text(object, "/kind") {
+        "Shoot" => {
+            let Ok(shoot) = decode::<Shoot>(object) else {
+                return Ok(None);
+            };
+            of_shoot(&shoot, &registrations(objects).await?)
+        }
+        "Seed" => {
+            let Ok(seed) = decode::<Seed>(object) else {
+                return Ok(None);
+            };
+            of_seed(&seed, &registrations(objects).await?)
+        }
+        "CloudProfile" => provider(text(object, "/spec/type")),
+        "BackupBucket" => provider(text(object, "/spec/provider/type")),
+        "BackupEntry" => match objects
+            .get(CORE, "backupbuckets", None, text(object, "/spec/bucketName"))
+            .await?
+        {
+            Some(bucket) => provider(
+                &decode_stored::<BackupBucket>("BackupBucket", &bucket)?
+                    .spec
+                    .provider
+                    .type_,
+            ),
+            None => Labels::new(),
+        },
+        "SecretBinding" | "CredentialsBinding" => provider(text(object, "/provider/type")),
+        _ => return Ok(None),
+    }))
+}
+
+fn of_shoot(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Labels {
+    let spec = &shoot.spec;
+    let mut labels = Labels::from([(prefix::PROVIDER, spec.provider.type_.clone())]);
+    labels.extend(extensions(
+        &spec.extensions,
+        &ClusterType::Shoot,
+        api_rules::is_workerless(shoot),
+        registrations,
+    ));
+    for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
+        labels.extend(provider.type_.iter().map(|type_| (prefix::DNS, type_.clone())));
+    }
+    if let Some(type_) = spec
+        .networking
+        .as_ref()
+        .and_then(|networking| networking.type_.as_ref())
+    {
+        labels.insert((prefix::NETWORK, type_.clone()));
+    }
+    for worker in &spec.provider.workers {
+        labels.extend(
+            worker
+                .machine
+                .image
+                .iter()
+                .map(|image| (prefix::SYSTEM, image.name.clone())),
+        );
+        let runtimes = worker.cri.iter().flat_map(|cri| &cri.container_runtimes);
+        labels.extend(runtimes.map(|runtime| (prefix::RUNTIME, runtime.type_.clone())));
+        let exposure = worker
+            .control_plane
+            .as_ref()
+            .and_then(|part| part.exposure.as_ref()?.extension.as_ref()?.type_.clone());
+        labels.extend(exposure.map(|type_| (prefix::EXPOSURE, type_)));
+    }
+    labels
+}
+
+fn of_seed(seed: &Seed, registrations: &[ControllerRegistration]) -> Labels {
+    let spec = &seed.spec;
+    let mut labels = Labels::from([(prefix::PROVIDER, spec.provider.type_.clone())]);
+    labels.extend(
+        spec.backup
+            .iter()
+            .map(|backup| (prefix::PROVIDER, backup.provider.clone())),
+    );
+    labels.extend(
+        spec.dns
+            .provider
+            .iter()
+            .map(|provider| (prefix::DNS, provider.type_.clone())),
+    );
+    labels.extend(extensions(&spec.extensions, &ClusterType::Seed, false, registrations));
+    labels
+}
+
+/// Extensions that are asked for, and those that registrations turn on unless they are disabled.
+fn extensions(
+    asked: &[Extension],
+    cluster: &ClusterType,
+    workerless: bool,
+    registrations: &[ControllerRegistration],
+) -> Labels {
+    let disabled = |type_: &str| {
+        asked
+            .iter()
+            .any(|asked| asked.type_.eq_ignore_ascii_case(type_) && asked.disabled == Some(true))
+    };
+    let resources = registrations
+        .iter()
+        .flat_map(|registration| &registration.spec.resources);
+    let automatic = resources
+        .filter(|resource| resource.kind == "Extension" && resource.auto_enable.contains(cluster))
+        .filter(|resource| !workerless || resource.workerless_supported == Some(true))
+        .map(|resource| &resource.type_);
+    let asked = asked.iter().map(|asked| &asked.type_);
+    asked
+        .chain(automatic)
+        .filter(|type_| !disabled(type_))
+        .map(|type_| (prefix::EXTENSION, type_.clone()))
+        .collect()
+}
+
+fn set(object: &mut Value, labels: &Labels) {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    let map = metadata.entry("labels").or_insert_with(|| Value::Object(Map::new()));
+    if !map.is_object() {
+        *map = Value::Object(Map::new());
+    }
+    if let Some(map) = map.as_object_mut() {
+        map.retain(|key, _| {
+            !prefix::ALL
+                .iter()
+                .any(|prefix| key.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')))
+        });
+        for (prefix, type_) in labels.iter().filter(|(_, type_)| !type_.is_empty()) {
+            map.insert(format!("{prefix}/{type_}"), "true".into());
+        }
+    }
+    if metadata["labels"].as_object().is_some_and(Map::is_empty) {
+        metadata.remove("labels");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::tests::{Fixture, admitted};
+
+    #[test]
+    fn a_shoot_is_labelled_with_what_it_uses_and_no_more() {
+        let registration = json!({"metadata": {"name": "r"}, "spec": {"resources": [
+            {"kind": "Extension", "type": "auto", "autoEnable": ["shoot"]},
+            {"kind": "Extension", "type": "off", "autoEnable": ["shoot"]}]}});
+        let fixture = Fixture::default().with("controllerregistrations", registration);
+        let shoot = json!({"kind": "Shoot",
+            "metadata": {"name": "s", "labels": {"own": "1", "provider.extensions.gardener.cloud/before": "true"}},
+            "spec": {"provider": {"type": "cloud", "workers": [{"name": "w", "machine": {"type": "m", "image": {"name": "linux"}}}]},
+                "networking": {"type": "net"}, "extensions": [{"type": "mine"}, {"type": "off", "disabled": true}]}});
+        let shoot = admitted(&ExtensionLabels, None, shoot, None, &fixture).expect("admitted");
+        assert_eq!(
+            shoot["metadata"]["labels"],
+            json!({"own": "1",
+                "extensions.extensions.gardener.cloud/auto": "true",
+                "extensions.extensions.gardener.cloud/mine": "true",
+                "networking.extensions.gardener.cloud/net": "true",
+                "operatingsystemconfig.extensions.gardener.cloud/linux": "true",
+                "provider.extensions.gardener.cloud/cloud": "true"})
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Who creates a Project is its creator, and its owner if nobody else is named
+//! (gardener/gardener v1.150 plugin/pkg/project/mutator). It never changes an existing Project.
+
+use api_core::v1beta1::Project;
+use cluster_apiserver::User;
+use cluster_apiserver::kind::{Call, Objects, Operation};
+use k8s_openapi::api::rbac::v1::Subject;
+use serde_json::Value;
+
+use super::{Plugin, Verdict, writes_object};
+use crate::convert::{decode, encode_over, refuse, text};
+
+/// The plug-in `ProjectMutator`.
+pub(crate) struct ProjectOwner;
+
+impl Plugin for ProjectOwner {
+    fn admit<'a>(
+        &'a self,
+        call: Call<'a>,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        _objects: &'a dyn Objects,
+    ) -> Verdict<'a> {
+        Box::pin(async move {
+            if writes_object(&call) {
+                let mut project: Project = decode(object).or_else(|error| {
+                    refuse("Project", text(object, "/metadata/name"), &[error]).map(|()| Project::default())
+                })?;
+                let creator = (call.operation == Operation::Create && old.is_none()).then(|| subject(call.user));
+                api_rules::default_project(&mut project, creator.as_ref());
+                encode_over(&project, object);
+            }
+            Ok(Vec::new())
+        })
+    }
+}
+
+fn subject(user: &User) -> Subject {
+    let service_account = user
+        .name
+        .strip_prefix("system:serviceaccount:")
+        .and_then(|rest| rest.split_once(':'));
+    match service_account {
+        Some((namespace, name)) => Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: name.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            ..Subject::default()
+        },
+        None => Subject {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: "User".to_owned(),
+            name: user.name.clone(),
+            namespace: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::tests::{Fixture, admitted};
+
+    #[test]
+    fn the_creator_is_remembered_and_owns() {
+        let project = json!({"metadata": {"name": "p"}, "spec": {}});
+        let made = admitted(&ProjectOwner, None, project, None, &Fixture::default()).expect("admitted");
+        assert_eq!(made["spec"]["createdBy"]["name"], "alice");
+        assert_eq!(made["spec"]["owner"]["name"], "alice");
+        assert_eq!(
+            subject(&User::new("system:serviceaccount:n:robot", &[])).kind,
+            "ServiceAccount"
+        );
+    }
+}

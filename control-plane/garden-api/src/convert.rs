@@ -1,0 +1,95 @@
+//! Between the generic values an API server moves and the typed objects that rules read. It loses nothing that the
+//! types know, and says which object could not be read.
+
+use api_meta::Fault;
+use cluster_apiserver::Status;
+use cluster_schema::{FieldError, FieldErrorKind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// API group of most of the garden's kinds.
+pub(crate) const CORE: &str = "core.gardener.cloud";
+
+/// Reads an object as its type; the error is the client's.
+pub(crate) fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, FieldError> {
+    T::deserialize(object).map_err(|error| {
+        FieldError::new(
+            "<nil>",
+            FieldErrorKind::Invalid,
+            None,
+            format!("the object cannot be read: {error}"),
+        )
+    })
+}
+
+/// Reads a stored object of this server, which must be readable.
+pub(crate) fn decode_stored<T: DeserializeOwned>(what: &str, object: &Value) -> Result<T, Status> {
+    T::deserialize(object).map_err(|error| Status::internal(format!("could not read stored {what}: {error}")))
+}
+
+/// Writes the typed object over `object`, whose metadata stays as it is.
+pub(crate) fn encode_over<T: Serialize>(typed: &T, object: &mut Value) {
+    let Ok(mut written) = serde_json::to_value(typed) else {
+        return;
+    };
+    if let Some(metadata) = object.get_mut("metadata") {
+        written["metadata"] = metadata.take();
+    }
+    *object = written;
+}
+
+/// Errors of `api/rules` as the server's.
+pub(crate) fn field_errors(errors: Vec<api_rules::FieldError>) -> Vec<FieldError> {
+    errors.into_iter().map(field_error).collect()
+}
+
+fn field_error(error: api_rules::FieldError) -> FieldError {
+    let api_rules::FieldError {
+        path,
+        kind,
+        value,
+        detail,
+    } = error;
+    let kind = match kind {
+        api_rules::FieldErrorKind::Required => FieldErrorKind::Required,
+        api_rules::FieldErrorKind::Invalid => FieldErrorKind::Invalid,
+        api_rules::FieldErrorKind::NotSupported => FieldErrorKind::NotSupported,
+        api_rules::FieldErrorKind::Duplicate => FieldErrorKind::Duplicate,
+        api_rules::FieldErrorKind::Forbidden => FieldErrorKind::Forbidden,
+        api_rules::FieldErrorKind::NotFound => FieldErrorKind::NotFound,
+        api_rules::FieldErrorKind::TooLong => FieldErrorKind::TooLong,
+    };
+    let silent = matches!(
+        kind,
+        FieldErrorKind::Required | FieldErrorKind::Forbidden | FieldErrorKind::TooLong
+    );
+    FieldError::new(path, kind, (!silent).then_some(value), detail)
+}
+
+/// Refuses with 422 when there are errors.
+pub(crate) fn refuse(kind: &str, name: &str, errors: &[FieldError]) -> Result<(), Status> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(CORE, kind, name, errors))
+    }
+}
+
+/// A fault of our own making as a refusal.
+pub(crate) fn internal(doing: &str, fault: impl Into<Fault>) -> Status {
+    Status::internal(format!("{doing}: {}", fault.into()))
+}
+
+/// A text somewhere below; empty when it is missing.
+pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// An annotation; empty when it is missing.
+pub(crate) fn annotation<'v>(object: &'v Value, key: &str) -> &'v str {
+    object["metadata"]["annotations"]
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}

@@ -1,0 +1,129 @@
+//! ControllerDeployments: two served versions, v1 (stored) and v1beta1, converted without loss both ways.
+//! The conversion itself is in `api/rules`.
+
+use api_core::{v1, v1beta1};
+use cluster_apiserver::kind::{Call, Column};
+use cluster_apiserver::{Kind, ResourceInfo, Status};
+use cluster_schema::{FieldError, Schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::columns;
+use crate::convert::{CORE, decode, field_errors};
+use crate::typed::{Rules, judge, schema_of};
+
+/// The kind ControllerDeployment.
+pub(crate) struct Deployments {
+    info: ResourceInfo,
+    v1: Option<Schema>,
+    v1beta1: Option<Schema>,
+}
+
+impl Deployments {
+    pub(crate) fn new() -> Self {
+        let info = ResourceInfo::cluster(CORE, "v1", "ControllerDeployment", "controllerdeployments");
+        Self {
+            info: info.also("v1beta1").short(&["ctrldeploy"]),
+            v1: schema_of::<v1::ControllerDeployment>(),
+            v1beta1: schema_of::<v1beta1::ControllerDeployment>(),
+        }
+    }
+}
+
+impl Kind for Deployments {
+    fn resource(&self) -> &ResourceInfo {
+        &self.info
+    }
+
+    fn schema(&self, version: &str) -> Option<Schema> {
+        if version == "v1beta1" {
+            self.v1beta1.clone()
+        } else {
+            self.v1.clone()
+        }
+    }
+
+    fn openapi(&self, version: &str) -> Option<Value> {
+        self.schema(version).map(|schema| schema.to_openapi())
+    }
+
+    fn convert(&self, object: Value, to: &str) -> Result<Value, Status> {
+        match to {
+            "v1" => change(&object, api_rules::deployment_to_v1),
+            "v1beta1" => change(&object, api_rules::deployment_to_v1beta1),
+            other => Err(Status::bad_request(format!(
+                "ControllerDeployment has no version {other}; use v1 or v1beta1"
+            ))),
+        }
+    }
+
+    fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let rules = Rules::<v1::ControllerDeployment> {
+            validate: api_rules::validate_controller_deployment,
+            validate_update: |new, _| api_rules::validate_controller_deployment(new),
+            ..Rules::default()
+        };
+        let mut errors = judge(&rules, call, object, old);
+        if call.version == "v1beta1"
+            && let Ok(Ok(beta)) = decode(object).map(|new| api_rules::deployment_to_v1beta1(&new))
+        {
+            // Whoever speaks v1beta1 shall read of its fields; the same fault in other words is not repeated.
+            let said = field_errors(api_rules::validate_controller_deployment_v1beta1(&beta));
+            if !said.is_empty() {
+                errors = said;
+            }
+        }
+        errors
+    }
+
+    fn columns(&self, _version: &str) -> Option<Vec<Column>> {
+        Some(columns::by_paths(&[]).columns)
+    }
+}
+
+fn change<From, To>(
+    object: &Value,
+    convert: fn(&From) -> Result<To, api_rules::ConversionError>,
+) -> Result<Value, Status>
+where
+    From: DeserializeOwned,
+    To: Serialize,
+{
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let invalid = |error: FieldError| Status::invalid(CORE, "ControllerDeployment", name, &[error]);
+    let from: From = decode(object).map_err(invalid)?;
+    let to = convert(&from).map_err(|error| {
+        let source = std::error::Error::source(&error)
+            .map(|source| format!(": {source}"))
+            .unwrap_or_default();
+        invalid(FieldError::invalid(
+            "providerConfig",
+            Value::Null,
+            format!("{error}{source}"),
+        ))
+    })?;
+    serde_json::to_value(&to).map_err(Status::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_versions_keep_what_the_other_cannot_say() {
+        let kind = Deployments::new();
+        let v1 = json!({"apiVersion": "core.gardener.cloud/v1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
+            "helm": {"ociRepository": {"ref": "x/y:1"}, "values": {"big": 9_007_199_254_740_993_i64}},
+            "resources": [{"name": "r", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "s"}}]});
+        let beta = kind.convert(v1.clone(), "v1beta1").expect("converts");
+        assert_eq!(beta["type"], "helm");
+        assert_eq!(kind.convert(beta, "v1").expect("converts back"), v1);
+        let builtin = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
+            "metadata": {"name": "d"}, "type": "builtin", "providerConfig": {"image": "provider-local"}});
+        let stored = kind.convert(builtin.clone(), "v1").expect("converts");
+        assert_eq!(kind.convert(stored, "v1beta1").expect("converts back"), builtin);
+    }
+}

@@ -1,0 +1,513 @@
+//! Shoots against the objects they refer to: project, cloud profile, seed, bindings
+//! (gardener/gardener v1.150 plugin/pkg/shoot/{mutator,validator}). It completes what the profile and the seed decide,
+//! then judges. What did not change on an update is not judged again.
+
+use api_core::v1beta1::{CloudProfileSpec, Seed, Shoot};
+use api_meta::annotations::CREATED_BY;
+use api_meta::labels::PROJECT_NAME;
+use api_rules::ShootDefaults;
+use base_clock::Entropy;
+use cluster_apiserver::Status;
+use cluster_apiserver::kind::{Call, Objects, Operation, Review};
+use cluster_schema::{FieldError, FieldErrorKind};
+use serde_json::Value;
+
+use super::strategy;
+use crate::GardenSettings;
+use crate::admission::{Plugin, Verdict, writes_object};
+use crate::convert::{CORE, decode, decode_stored, encode_over, field_errors, refuse, text};
+
+const SECURITY: &str = "security.gardener.cloud";
+
+/// The plug-ins `ShootMutator` and `ShootValidator`.
+pub(crate) struct Against {
+    entropy: Entropy,
+}
+
+impl Against {
+    pub(crate) fn new(settings: &GardenSettings) -> Self {
+        Self {
+            entropy: settings.entropy.clone(),
+        }
+    }
+}
+
+impl Plugin for Against {
+    fn admit<'a>(
+        &'a self,
+        call: Call<'a>,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        objects: &'a dyn Objects,
+    ) -> Verdict<'a> {
+        Box::pin(async move {
+            match call.subresource {
+                None => self.complete(call, object, old, objects).await?,
+                Some("binding") => {
+                    if let Some(old) = old {
+                        strategy::keep_all_but_the_seed(object, old);
+                    }
+                    complete_networks(object, objects).await?;
+                }
+                Some(_) => {}
+            }
+            Ok(Vec::new())
+        })
+    }
+
+    fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
+        Box::pin(async move {
+            let Some(object) = review.object else {
+                return Ok(Vec::new());
+            };
+            let shoot: Shoot = decode_stored("Shoot", object)?;
+            let old: Option<Shoot> = review.old.map(|old| decode_stored("Shoot", old)).transpose()?;
+            let leaving = shoot.metadata.deletion_timestamp.is_some();
+            let unchanged = old.as_ref().is_some_and(|old| old.spec == shoot.spec);
+            let concerned = writes_object(&review.call) || review.call.subresource == Some("binding");
+            if leaving || unchanged || !concerned {
+                return Ok(Vec::new());
+            }
+            let errors = judge(&review, &shoot, old.as_ref()).await?;
+            refuse("Shoot", review.call.name, &errors)?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+impl Against {
+    /// Defaults of the shoot, with its profile and seed where they are known.
+    async fn complete(
+        &self,
+        call: Call<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        objects: &dyn Objects,
+    ) -> Result<(), Status> {
+        if object
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|at| !at.is_null())
+        {
+            return Ok(());
+        }
+        // What cannot be read is refused by validation, which names the field.
+        let Ok(mut shoot) = decode::<Shoot>(object) else {
+            return Ok(());
+        };
+        let profile = profile(&shoot, objects).await?;
+        let seed = seed(&shoot, objects).await?;
+        let with = ShootDefaults {
+            seed: seed.as_ref(),
+            cloud_profile: profile.as_ref(),
+            now: call.now,
+            entropy: self.entropy.next_u64(),
+        };
+        api_rules::default_shoot(&mut shoot, with);
+        encode_over(&shoot, object);
+        if call.operation == Operation::Create && old.is_none() {
+            let metadata = &mut object["metadata"];
+            if !metadata["annotations"].is_object() {
+                metadata["annotations"] = Value::Object(serde_json::Map::new());
+            }
+            metadata["annotations"][CREATED_BY] = call.user.name.clone().into();
+        }
+        Ok(())
+    }
+}
+
+/// A shoot that just got its seed gets the networks the seed offers to shoots.
+async fn complete_networks(object: &mut Value, objects: &dyn Objects) -> Result<(), Status> {
+    let Ok(mut shoot) = decode::<Shoot>(object) else {
+        return Ok(());
+    };
+    if let Some(seed) = seed(&shoot, objects).await? {
+        api_rules::default_shoot_networks(&mut shoot, Some(&seed));
+        encode_over(&shoot, object);
+    }
+    Ok(())
+}
+
+async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Result<Vec<FieldError>, Status> {
+    let objects = review.objects;
+    let mut errors = Vec::new();
+    if old.is_none() {
+        check_project(review, shoot, &mut errors).await?;
+        check_seed_right(review, shoot).await?;
+    }
+    match profile(shoot, objects).await? {
+        Some(profile) => {
+            errors.extend(field_errors(api_rules::validate_shoot_against(
+                shoot,
+                &profile,
+                old,
+                review.call.now,
+            )));
+        }
+        None => errors.push(profile_missing(shoot, objects).await?),
+    }
+    check_credentials(review, shoot, old, &mut errors).await?;
+    let seed_changed = old.is_none_or(|old| old.spec.seed_name != shoot.spec.seed_name);
+    if let Some(name) = shoot
+        .spec
+        .seed_name
+        .as_deref()
+        .filter(|name| !name.is_empty() && seed_changed)
+    {
+        match seed(shoot, objects).await? {
+            Some(seed) => errors.extend(against_seed(shoot, &seed)),
+            None => {
+                let words = "name a Seed that exists, or leave the choice to the scheduler";
+                errors.push(FieldError::new(
+                    "spec.seedName",
+                    FieldErrorKind::NotFound,
+                    Some(name.into()),
+                    words,
+                ));
+            }
+        }
+    }
+    Ok(errors)
+}
+
+async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudProfileSpec>, Status> {
+    let Some((kind, name)) = api_rules::cloud_profile_name(shoot) else {
+        return Ok(None);
+    };
+    let (found, pointer) = if kind == "NamespacedCloudProfile" {
+        let namespace = shoot.metadata.namespace.as_deref();
+        (
+            objects.get(CORE, "namespacedcloudprofiles", namespace, name).await?,
+            "/status/cloudProfileSpec",
+        )
+    } else {
+        (objects.get(CORE, "cloudprofiles", None, name).await?, "/spec")
+    };
+    let Some(found) = found else { return Ok(None) };
+    found.pointer(pointer).map(|spec| decode_stored(kind, spec)).transpose()
+}
+
+async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldError, Status> {
+    let (_, name) = api_rules::cloud_profile_name(shoot).unwrap_or_default();
+    let profiles = objects.list(CORE, "cloudprofiles", None).await?;
+    let names: Vec<&str> = profiles.iter().map(|profile| text(profile, "/metadata/name")).collect();
+    let words = if names.is_empty() {
+        "there is no CloudProfile yet; create one".to_owned()
+    } else {
+        format!("name one of: {}", names.join(", "))
+    };
+    Ok(FieldError::new(
+        "spec.cloudProfile.name",
+        FieldErrorKind::NotFound,
+        Some(name.into()),
+        words,
+    ))
+}
+
+async fn seed(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<Seed>, Status> {
+    let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let found = objects.get(CORE, "seeds", None, name).await?;
+    found.map(|found| decode_stored("Seed", &found)).transpose()
+}
+
+/// The namespace belongs to a project that is not going away, and the names are short enough together.
+async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<FieldError>) -> Result<(), Status> {
+    let namespace = review.call.namespace.unwrap_or_default();
+    let projects = review.objects.list(CORE, "projects", None).await?;
+    let project = projects
+        .iter()
+        .find(|project| text(project, "/spec/namespace") == namespace);
+    let name = match project {
+        Some(project)
+            if project
+                .pointer("/metadata/deletionTimestamp")
+                .is_some_and(|at| !at.is_null()) =>
+        {
+            let why = format!(
+                "project {} is being deleted; create the Shoot in another",
+                text(project, "/metadata/name")
+            );
+            return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
+        }
+        Some(project) => text(project, "/metadata/name").to_owned(),
+        None => {
+            let found = review.objects.get("", "namespaces", None, namespace).await?;
+            let label = found
+                .as_ref()
+                .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
+            let Some(name) = label else {
+                let why = format!(
+                    "namespace {namespace} belongs to no Project; create a Project with spec.namespace: {namespace}"
+                );
+                return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
+            };
+            name.to_owned()
+        }
+    };
+    errors.extend(field_errors(
+        api_rules::validate_technical_id(&name, shoot).into_iter().collect(),
+    ));
+    Ok(())
+}
+
+/// Whoever names the seed on creation must be allowed to bind.
+async fn check_seed_right(review: &Review<'_>, shoot: &Shoot) -> Result<(), Status> {
+    if shoot.spec.seed_name.as_deref().is_none_or(str::is_empty) {
+        return Ok(());
+    }
+    let Review { call, objects, .. } = review;
+    let allowed = objects
+        .allowed(call.user, "update", CORE, "shoots/binding", call.namespace, call.name)
+        .await?;
+    if allowed {
+        return Ok(());
+    }
+    let why = format!(
+        "user {:?} is not allowed to set .spec.seedName; leave it empty and the scheduler chooses",
+        call.user.name
+    );
+    Err(Status::forbidden(CORE, "shoots", call.name, &why))
+}
+
+async fn check_credentials(
+    review: &Review<'_>,
+    shoot: &Shoot,
+    old: Option<&Shoot>,
+    errors: &mut Vec<FieldError>,
+) -> Result<(), Status> {
+    let spec = &shoot.spec;
+    let before = old.map(|old| &old.spec);
+    let bindings = [
+        (
+            CORE,
+            "secretbindings",
+            "spec.secretBindingName",
+            &spec.secret_binding_name,
+            before.map(|b| &b.secret_binding_name),
+        ),
+        (
+            SECURITY,
+            "credentialsbindings",
+            "spec.credentialsBindingName",
+            &spec.credentials_binding_name,
+            before.map(|b| &b.credentials_binding_name),
+        ),
+    ];
+    for (group, resource, path, name, before) in bindings {
+        let Some(text_name) = name
+            .as_deref()
+            .filter(|name| !name.is_empty() && before != Some(&Some((*name).to_owned())))
+        else {
+            continue;
+        };
+        let Some(binding) = review
+            .objects
+            .get(group, resource, review.call.namespace, text_name)
+            .await?
+        else {
+            let words = format!(
+                "create it in namespace {}, or name another",
+                review.call.namespace.unwrap_or_default()
+            );
+            errors.push(FieldError::new(
+                path,
+                FieldErrorKind::NotFound,
+                Some(text_name.into()),
+                words,
+            ));
+            continue;
+        };
+        let types = text(&binding, "/provider/type");
+        let fits = types.is_empty()
+            || types
+                .split(',')
+                .any(|type_| type_.trim().eq_ignore_ascii_case(&spec.provider.type_));
+        if !fits {
+            let words = format!(
+                "is for provider type {types:?}, not {:?}; name a binding of the shoot's provider",
+                spec.provider.type_
+            );
+            errors.push(FieldError::invalid(path, text_name, words));
+        }
+    }
+    Ok(())
+}
+
+/// Networks must be disjoint from the seed's, and the seed must stay.
+fn against_seed(shoot: &Shoot, seed: &Seed) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let name = seed.metadata.name.as_deref().unwrap_or_default();
+    if seed.metadata.deletion_timestamp.is_some() {
+        let words = format!("cannot schedule onto seed {name:?}, which is being deleted; choose another");
+        errors.push(FieldError::forbidden("spec.seedName", words));
+    }
+    let Some(networking) = &shoot.spec.networking else {
+        return errors;
+    };
+    let theirs = [
+        ("nodes", seed.spec.networks.nodes.as_deref()),
+        ("pods", Some(seed.spec.networks.pods.as_str())),
+        ("services", Some(seed.spec.networks.services.as_str())),
+    ];
+    let own = [
+        ("spec.networking.nodes", &networking.nodes),
+        ("spec.networking.pods", &networking.pods),
+        ("spec.networking.services", &networking.services),
+    ];
+    for (path, own) in own {
+        for (which, theirs) in theirs {
+            if let (Some(own), Some(theirs)) = (own, theirs)
+                && api_rules::overlaps(own, theirs)
+            {
+                let words = format!(
+                    "shoot network must not overlap with the {which} network {theirs} of seed {name:?}; choose another range"
+                );
+                errors.push(FieldError::invalid(path, own.as_str(), words));
+            }
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::tests::{Fixture, admitted, review};
+
+    fn plugin() -> Against {
+        Against {
+            entropy: Entropy::seeded(7),
+        }
+    }
+
+    fn landscape() -> Fixture {
+        let profile = json!({"metadata": {"name": "cloud"}, "spec": {"type": "prov", "regions": [{"name": "r"}],
+            "kubernetes": {"versions": [{"version": "1.34.9", "classification": "supported"},
+                {"version": "1.35.1", "classification": "supported"}, {"version": "1.35.2", "classification": "preview"}]},
+            "machineTypes": [{"name": "small", "cpu": "1", "memory": "1Gi", "gpu": "0"}],
+            "machineImages": [{"name": "linux", "versions": [{"version": "1.0.0", "architectures": ["amd64"]}]}]}});
+        let seed = json!({"metadata": {"name": "seed"}, "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "prov", "region": "r"}, "dns": {}}});
+        Fixture::default()
+            .with(
+                "projects",
+                json!({"metadata": {"name": "p"}, "spec": {"namespace": "garden-p"}}),
+            )
+            .with("cloudprofiles", profile)
+            .with("seeds", seed)
+    }
+
+    fn shoot(change: impl FnOnce(&mut Value)) -> Value {
+        let mut shoot = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+            "metadata": {"name": "o", "namespace": "garden-p"},
+            "spec": {"cloudProfile": {"kind": "CloudProfile", "name": "cloud"}, "region": "r",
+                "kubernetes": {"version": "1.35"}, "networking": {"type": "net", "nodes": "10.250.0.0/16"},
+                "provider": {"type": "prov", "workers": [{"name": "w", "minimum": 1, "maximum": 1,
+                    "machine": {"type": "small"}}]}}});
+        change(&mut shoot);
+        shoot
+    }
+
+    fn create(shoot: Value, fixture: &Fixture) -> Result<Value, String> {
+        let shoot = admitted(&plugin(), None, shoot, None, fixture)?;
+        review(&plugin(), Operation::Create, Some(&shoot), None, fixture).map(|_| shoot)
+    }
+
+    #[test]
+    fn prefixes_are_completed_with_what_the_profile_supports() {
+        let made = create(shoot(|_| {}), &landscape()).expect("a good shoot");
+        assert_eq!(made["spec"]["kubernetes"]["version"], "1.35.1");
+        assert_eq!(
+            made["spec"]["provider"]["workers"][0]["machine"]["image"],
+            json!({"name": "linux", "version": "1.0.0"})
+        );
+        assert_eq!(made["metadata"]["annotations"]["gardener.cloud/created-by"], "alice");
+    }
+
+    #[test]
+    fn what_the_landscape_does_not_have_is_refused_with_the_choice() {
+        let table: [(&str, Value, &[&str]); 7] = [
+            (
+                "/spec/cloudProfile/name",
+                json!("nowhere"),
+                &["spec.cloudProfile.name: Not found: \"nowhere\"", "name one of: cloud"],
+            ),
+            ("/spec/region", json!("mars"), &["spec.region", "\"mars\"", "\"r\""]),
+            (
+                "/spec/kubernetes/version",
+                json!("1.20.0"),
+                &["spec.kubernetes.version", "1.35.1"],
+            ),
+            (
+                "/spec/provider/workers/0/machine/type",
+                json!("huge"),
+                &["machine.type", "\"small\""],
+            ),
+            ("/spec/provider/type", json!("other"), &["spec.provider.type", "prov"]),
+            ("/spec/seedName", json!("nosuch"), &["spec.seedName: Not found"]),
+            (
+                "/spec/credentialsBindingName",
+                json!("nosuch"),
+                &["spec.credentialsBindingName: Not found", "garden-p"],
+            ),
+        ];
+        for (pointer, value, parts) in table {
+            let bad = shoot(|shoot| {
+                let (parent, field) = pointer.rsplit_once('/').expect("pointer");
+                shoot.pointer_mut(parent).expect("parent")[field] = value;
+            });
+            let refusal = create(bad, &landscape()).expect_err(pointer);
+            for part in parts {
+                assert!(refusal.contains(part), "{refusal}\nlacks {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn networks_must_not_overlap_with_the_seeds() {
+        let bad = shoot(|shoot| {
+            shoot["spec"]["seedName"] = json!("seed");
+            shoot["spec"]["networking"]["pods"] = json!("10.1.128.0/17");
+        });
+        let refusal = create(bad, &landscape()).expect_err("overlap");
+        assert!(
+            refusal.contains("spec.networking.pods") && refusal.contains("10.1.0.0/16"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_namespace_without_a_project_takes_no_shoots() {
+        let refusal = create(shoot(|_| {}), &Fixture::default()).expect_err("no project");
+        assert!(refusal.contains("belongs to no Project"), "{refusal}");
+    }
+
+    #[test]
+    fn only_those_who_may_bind_name_the_seed() {
+        let mut fixture = landscape();
+        let named = || shoot(|shoot| shoot["spec"]["seedName"] = json!("seed"));
+        assert!(create(named(), &fixture).is_ok());
+        fixture.denied.push("shoots/binding");
+        assert!(
+            create(named(), &fixture)
+                .expect_err("denied")
+                .contains(".spec.seedName")
+        );
+    }
+
+    #[test]
+    fn binding_keeps_all_but_the_seed_and_completes_networks() {
+        let old = create(shoot(|_| {}), &landscape()).expect("a good shoot");
+        assert!(old["spec"]["networking"].get("pods").is_none());
+        let mut bound = old.clone();
+        bound["spec"]["seedName"] = json!("seed");
+        bound["spec"]["region"] = json!("elsewhere");
+        let bound = admitted(&plugin(), Some("binding"), bound, Some(&old), &landscape()).expect("bound");
+        assert_eq!(bound["spec"]["seedName"], "seed");
+        assert_eq!(bound["spec"]["region"], "r");
+        assert!(bound["spec"]["networking"]["pods"].is_string());
+    }
+}

@@ -1,0 +1,73 @@
+//! The kind Shoot: its parts `status` and `binding`, its actions `adminkubeconfig` and `viewerkubeconfig`, and the
+//! plug-ins that look at other objects. Its rules stand in `api/rules`.
+
+mod against;
+mod kubeconfig;
+mod strategy;
+mod tasks;
+
+use std::sync::Arc;
+
+use api_core::v1beta1::Shoot;
+use cluster_apiserver::Kind;
+use cluster_apiserver::kind::SelectableField;
+
+use crate::admission::{DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval};
+use crate::typed::{Rules, Strategy};
+use crate::{GardenSettings, columns, kinds};
+
+const AUTHENTICATION: &str = "authentication.gardener.cloud";
+
+/// The kind, ready to be served.
+pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
+    let action = |access| Arc::new(kubeconfig::KubeconfigRequests::new(access, settings));
+    Arc::new(kinds::namespaced::<Shoot>("shoots").with(|kind| {
+        kind.info = kind
+            .info
+            .clone()
+            .category(&["all"])
+            .with_status()
+            .part("binding")
+            .action(
+                "adminkubeconfig",
+                (AUTHENTICATION, "v1alpha1", "AdminKubeconfigRequest"),
+                action(kubeconfig::Access::Admin),
+            )
+            .action(
+                "viewerkubeconfig",
+                (AUTHENTICATION, "v1alpha1", "ViewerKubeconfigRequest"),
+                action(kubeconfig::Access::Viewer),
+            );
+        kind.rules = Rules {
+            // Defaults need the cloud profile: `against` fills them in on admission.
+            default: |_| {},
+            validate: api_rules::validate_shoot,
+            validate_update: api_rules::validate_shoot_update,
+            validate_status: api_rules::validate_shoot_status_update,
+            validate_part: |_, new, old| api_rules::validate_shoot_binding(new, old),
+        };
+        kind.strategy = Strategy {
+            changes_generation: strategy::changes_generation,
+            refuse_name: cluster_schema::names::dns_label,
+            ..Strategy::default()
+        };
+        kind.fields = [
+            "spec.seedName",
+            "spec.cloudProfileName",
+            "spec.cloudProfile.name",
+            "status.seedName",
+            "status.technicalID",
+        ]
+        .map(SelectableField::new)
+        .to_vec();
+        kind.print = columns::shoots();
+        kind.plugins = vec![
+            Arc::new(against::Against::new(settings)),
+            Arc::new(tasks::DeployTasks),
+            Arc::new(ExtensionLabels),
+            Arc::new(ExtensionTypes),
+            Arc::new(DeletionConfirmation),
+            Arc::new(FinalizerRemoval),
+        ];
+    }))
+}

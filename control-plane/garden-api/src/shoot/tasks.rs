@@ -1,0 +1,120 @@
+//! Which deploy tasks a write of a Shoot asks of gardenlet, in annotation `shoot.gardener.cloud/tasks`
+//! (gardener/gardener v1.150 plugin/pkg/shoot/mutator). It never removes a task: gardenlet does, when it is done.
+
+use api_meta::annotations::{OPERATION, SHOOT_TASKS, operation, task};
+use cluster_apiserver::Status;
+use cluster_apiserver::kind::{Call, Objects, Operation};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::admission::Plugin;
+use crate::convert::annotation;
+
+const DNS: [&str; 3] = [
+    task::DEPLOY_DNS_RECORD_INTERNAL,
+    task::DEPLOY_DNS_RECORD_EXTERNAL,
+    task::DEPLOY_DNS_RECORD_INGRESS,
+];
+
+/// Adds tasks on admission.
+pub(crate) struct DeployTasks;
+
+impl Plugin for DeployTasks {
+    fn admit<'a>(
+        &'a self,
+        call: Call<'a>,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        _objects: &'a dyn Objects,
+    ) -> BoxFuture<'a, Result<Vec<String>, Status>> {
+        if call.subresource.is_none() && call.operation != Operation::Delete {
+            add(object, &wanted(object, old));
+        }
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
+    let Some(old) = old else {
+        return [task::DEPLOY_INFRASTRUCTURE].into_iter().chain(DNS).collect();
+    };
+    let differs = |pointer: &str| object.pointer(pointer) != old.pointer(pointer);
+    let enabled = |shoot: &Value| {
+        shoot
+            .pointer("/spec/hibernation/enabled")
+            .and_then(Value::as_bool)
+            .unwrap_or(false)
+    };
+    let asked = |name: &str| annotation(object, OPERATION).split(';').any(|part| part.trim() == name);
+    let everything = asked(operation::RECONCILE) || asked(operation::RETRY) || enabled(old) && !enabled(object);
+    let mut tasks = Vec::new();
+    if everything
+        || differs("/spec/provider/infrastructureConfig")
+        || differs("/spec/provider/workersSettings/sshAccess")
+        || asked("rotate-ssh-keypair")
+        || asked(operation::ROTATE_CREDENTIALS_START)
+    {
+        tasks.push(task::DEPLOY_INFRASTRUCTURE);
+    }
+    if everything || differs("/spec/dns") {
+        tasks.extend(DNS);
+    }
+    tasks
+}
+
+fn add(object: &mut Value, tasks: &[&str]) {
+    if tasks.is_empty() {
+        return;
+    }
+    let mut all: Vec<String> = annotation(object, SHOOT_TASKS)
+        .split(',')
+        .filter(|task| !task.is_empty())
+        .map(str::to_owned)
+        .collect();
+    for task in tasks {
+        if !all.iter().any(|there| there == task) {
+            all.push((*task).to_owned());
+        }
+    }
+    if !object["metadata"]["annotations"].is_object() {
+        object["metadata"]["annotations"] = Value::Object(serde_json::Map::new());
+    }
+    object["metadata"]["annotations"][SHOOT_TASKS] = all.join(",").into();
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_changed_decides_what_is_deployed() {
+        let old = json!({"metadata": {}, "spec": {"provider": {}, "hibernation": {"enabled": true}}});
+        let change = |pointer: &str, value: Value| {
+            let mut new = old.clone();
+            let (parent, field) = pointer.rsplit_once('/').expect("pointer");
+            new.pointer_mut(parent).expect("parent")[field] = value;
+            wanted(&new, Some(&old)).len()
+        };
+        assert_eq!(wanted(&old, None).len(), 4);
+        assert_eq!(change("/spec/purpose", json!("testing")), 0);
+        assert_eq!(change("/spec/provider/infrastructureConfig", json!({"a": 1})), 1);
+        assert_eq!(change("/spec/dns", json!({"domain": "x.y"})), 3);
+        assert_eq!(change("/spec/hibernation", json!({"enabled": false})), 4);
+        assert_eq!(
+            change(
+                "/metadata/annotations",
+                json!({"gardener.cloud/operation": "reconcile"})
+            ),
+            4
+        );
+    }
+
+    #[test]
+    fn tasks_add_up_without_repeating() {
+        let mut shoot = json!({"metadata": {"annotations": {"shoot.gardener.cloud/tasks": "deployInfrastructure,x"}}});
+        add(&mut shoot, &["deployInfrastructure", "y"]);
+        assert_eq!(annotation(&shoot, SHOOT_TASKS), "deployInfrastructure,x,y");
+    }
+}
