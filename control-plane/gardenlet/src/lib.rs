@@ -1,1 +1,72 @@
-//! To be written.
+//! One per seed: registers it, runs the flows of its shoots, reports how they stand, and looks after installations and
+//! backups. It works in three clusters (garden, seed, shoots) through their API servers only, and reaches extensions
+//! only through objects: it reads `type` strings and passes opaque configuration on.
+//!
+//! `seed/`, `shoot/`, `backup/` hold one controller each, in files named after what they do: observe, plan, apply,
+//! report. `extension/` is how extension objects are asked and waited for. Decisions are plain functions.
+
+mod backup;
+mod config;
+mod context;
+mod extension;
+mod installation;
+mod seed;
+mod shoot;
+
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_clock::{Clock, Entropy};
+use base_controller::Recorder;
+use tokio_util::sync::CancellationToken;
+
+pub use config::{Addressing, Config, ETCD_STORAGE, Images, SHOOTS_MAX, SYNC_PERIOD};
+pub use context::Clients;
+
+use context::{Context, GardenCaches, SeedCaches};
+use shoot::NodeMirrors;
+
+/// Runs a gardenlet until `stop`.
+///
+/// # Errors
+/// When the seed cannot be made fit, or the garden refuses the Seed: nothing else can work then. The caller tries again
+/// by the fault's class.
+pub async fn run(
+    clients: Clients,
+    config: Config,
+    clock: Clock,
+    entropy: Entropy,
+    stop: CancellationToken,
+) -> Result<(), Fault> {
+    let Clients { garden, seed, shoots } = clients;
+    seed::prepare_cluster(&seed).await?;
+    seed::register(&garden, &config).await?;
+    let stop = stop.child_token();
+    let (nodes, node_calls) = NodeMirrors::new(stop.clone());
+    let context = Arc::new(Context {
+        garden_caches: GardenCaches::start(&garden, &stop),
+        seed_caches: SeedCaches::start(&seed, &stop),
+        nodes: Arc::new(nodes),
+        events: Recorder::new(garden.clone(), "gardenlet", clock.clone()),
+        connector: shoots,
+        garden,
+        seed,
+        clock,
+        entropy,
+        config,
+    });
+    // What every decision reads must be known before the first one.
+    context.garden_caches.seeds.ready().await;
+    context.garden_caches.projects.ready().await;
+    context.garden_caches.registrations.ready().await;
+    context.garden_caches.installations.ready().await;
+    tokio::join!(
+        seed::run(context.clone(), stop.clone()),
+        installation::run(context.clone(), stop.clone()),
+        backup::run_buckets(context.clone(), stop.clone()),
+        backup::run_entries(context.clone(), stop.clone()),
+        shoot::run_care(context.clone(), node_calls, stop.clone()),
+        shoot::run(context.clone(), stop.clone()),
+    );
+    Ok(())
+}

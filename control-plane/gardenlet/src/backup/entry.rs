@@ -1,0 +1,177 @@
+//! BackupEntries of our seed. Their data outlives their shoot by the time of grace in the settings.
+
+use std::sync::Arc;
+
+use api_core::v1beta1 as core;
+use api_extensions as extensions;
+use api_meta::{Fault, LastOperationType, annotations, finalizers, names};
+use base_client::{add_finalizer, delete, get, patch_status_if_changed, remove_finalizer};
+use base_controller::{Controller, Next, ObjectKey};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::report::{outcome, type_of};
+use super::{WAIT_TIMEOUT, copy_credentials};
+use crate::context::Context;
+use crate::extension::{ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+
+/// Works on the entries of our seed until `stop`.
+pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
+    let seed = context.config.seed_name().to_owned();
+    let entries = context.garden_caches.backup_entries.clone();
+    let waiting = entries.clone();
+    let controller = Controller::new("backup-entry", entries)
+        .only(move |entry| entry.spec.seed_name.as_deref() == Some(&seed))
+        .watches(&context.garden_caches.backup_buckets, move |change| {
+            let bucket = change.object.name_any();
+            let of_it = |entry: &&Arc<core::BackupEntry>| entry.spec.bucket_name == bucket && !settled(entry);
+            waiting
+                .list()
+                .iter()
+                .filter(of_it)
+                .map(|entry| ObjectKey::of(&**entry))
+                .collect()
+        });
+    controller
+        .run(stop, move |entry| reconcile(context.clone(), entry).boxed())
+        .await;
+}
+
+fn settled(entry: &core::BackupEntry) -> bool {
+    entry.status.as_ref().is_some_and(|status| {
+        status.observed_generation == entry.metadata.generation
+            && status.last_error.is_none()
+            && status.last_operation.is_some()
+    })
+}
+
+async fn reconcile(context: Arc<Context>, entry: Arc<core::BackupEntry>) -> Result<Next, Fault> {
+    let api: Api<core::BackupEntry> = context.in_garden(&entry.namespace().unwrap_or_default());
+    let Some(entry) = get(&api, &entry.name_any()).await? else {
+        return Ok(Next::Change);
+    };
+    if entry.metadata.deletion_timestamp.is_some() {
+        return take_away(&context, &api, entry).await;
+    }
+    let entry = add_finalizer(&api, entry, finalizers::GARDENER).await?;
+    let type_ = type_of(
+        entry.status.as_ref().and_then(|status| status.last_operation.as_ref()),
+        false,
+    );
+    let was_settled = settled(&entry);
+    let result = bring_about(&context, &entry).await;
+    let mut after = entry.clone();
+    let status = after.status.get_or_insert_default();
+    status.observed_generation = entry.metadata.generation;
+    status.seed_name.clone_from(&entry.spec.seed_name);
+    if result.is_err() || !was_settled || type_ == LastOperationType::Create {
+        let (last, error) = outcome(type_, "BackupEntry", result.as_ref().copied(), context.clock.now());
+        status.last_operation = Some(last);
+        status.last_error = error;
+    }
+    patch_status_if_changed(&api, &entry, &after).await?;
+    result.map(|()| Next::Change)
+}
+
+async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(), Fault> {
+    let (name, bucket_name) = (entry.name_any(), entry.spec.bucket_name.clone());
+    let bucket = context
+        .garden_caches
+        .backup_buckets
+        .get(&ObjectKey::cluster(&bucket_name));
+    let bucket = bucket.filter(|bucket| {
+        bucket
+            .status
+            .as_ref()
+            .is_some_and(|status| status.last_operation.is_some())
+    });
+    let bucket = bucket.ok_or_else(|| {
+        Fault::dependency(format!("BackupBucket {bucket_name} is not ready yet"))
+            .hint("look at the BackupBucket's status")
+    })?;
+    let answer = bucket.status.clone().unwrap_or_default();
+    let own = format!("entry-{name}");
+    let secret_ref = match answer.generated_secret_ref {
+        // Credentials that the extension has made for this bucket, in the seed, count more than the seed's own.
+        Some(generated) => {
+            let namespace = generated
+                .namespace
+                .unwrap_or_else(|| names::GARDEN_NAMESPACE.to_owned());
+            copy_credentials(
+                context,
+                context.in_seed(&namespace),
+                &generated.name.unwrap_or_default(),
+                &own,
+            )
+            .await?
+        }
+        None => {
+            let reference = bucket.spec.credentials_ref.clone().unwrap_or_default();
+            let namespace = reference
+                .namespace
+                .unwrap_or_else(|| names::GARDEN_NAMESPACE.to_owned());
+            copy_credentials(
+                context,
+                context.in_garden(&namespace),
+                &reference.name.unwrap_or_default(),
+                &own,
+            )
+            .await?
+        }
+    };
+    let desired = extensions::BackupEntry {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            ..ObjectMeta::default()
+        },
+        spec: extensions::BackupEntrySpec {
+            type_: bucket.spec.provider.type_.clone(),
+            provider_config: bucket.spec.provider_config.clone(),
+            backup_bucket_provider_status: answer.provider_status,
+            region: bucket.spec.provider.region.clone(),
+            bucket_name,
+            secret_ref,
+            ..extensions::BackupEntrySpec::default()
+        },
+        status: None,
+    };
+    let api: Api<extensions::BackupEntry> = Api::all(context.seed.clone());
+    let present = get(&api, &name).await?;
+    let settled = present.filter(|present| present.spec == desired.spec && !needs_operation(present));
+    let object = match settled {
+        Some(present) => present,
+        None => ask(context, &api, desired).await?,
+    };
+    let asked = object.annotations().get(annotations::TIMESTAMP).map(String::as_str);
+    wait_ready(
+        &context.seed_caches.backup_entries,
+        &ObjectKey::cluster(name),
+        asked,
+        WAIT_TIMEOUT,
+    )
+    .await
+    .map(drop)
+}
+
+async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: core::BackupEntry) -> Result<Next, Fault> {
+    let name = entry.name_any();
+    let since = entry.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let until = since.and_then(|since| since.checked_add(context.config.backup_grace).ok());
+    let left = until.map(|until| context.clock.until(until)).unwrap_or_default();
+    if !left.is_zero() {
+        return Ok(Next::After(left));
+    }
+    let seed: Api<extensions::BackupEntry> = Api::all(context.seed.clone());
+    delete_confirmed(context, &seed, &name).await?;
+    wait_deleted(&seed, &ObjectKey::cluster(&name), WAIT_TIMEOUT).await?;
+    delete(
+        &context.in_seed::<Secret>(names::GARDEN_NAMESPACE),
+        &format!("entry-{name}"),
+    )
+    .await?;
+    remove_finalizer(api, entry, finalizers::GARDENER).await?;
+    Ok(Next::Change)
+}

@@ -1,0 +1,56 @@
+//! Backup buckets and entries: each object of the garden has one of the same name in the seed, on which an extension
+//! works. What the extension says comes back into the garden's status.
+
+mod bucket;
+mod entry;
+mod report;
+
+pub(crate) use bucket::run as run_buckets;
+pub(crate) use entry::run as run_entries;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api_meta::{Fault, SecretReference, names};
+use base_client::{apply, get};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+
+use crate::context::{Context, MANAGER};
+
+/// How long one turn waits for the extension (contract E.3: 30 s); the next turn goes on.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Copies credentials into the seed's namespace `garden` as `name`, and tells where they are then.
+async fn copy_credentials(
+    context: &Context,
+    from: Api<Secret>,
+    secret: &str,
+    name: &str,
+) -> Result<SecretReference, Fault> {
+    let missing = || {
+        Fault::user(format!("Secret {secret} with the backup credentials does not exist"))
+            .hint("create the Secret that spec.backup.credentialsRef of the Seed names")
+    };
+    let original = get(&from, secret).await?.ok_or_else(missing)?;
+    let copy = Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(names::GARDEN_NAMESPACE.to_owned()),
+            labels: Some(BTreeMap::from([(
+                "gardener.cloud/purpose".to_owned(),
+                "backup".to_owned(),
+            )])),
+            ..ObjectMeta::default()
+        },
+        data: original.data,
+        type_: original.type_,
+        ..Secret::default()
+    };
+    apply(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), &copy, MANAGER).await?;
+    Ok(SecretReference {
+        name: Some(name.to_owned()),
+        namespace: Some(names::GARDEN_NAMESPACE.to_owned()),
+    })
+}

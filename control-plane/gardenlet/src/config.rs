@@ -1,0 +1,100 @@
+//! What a gardenlet is told at its start. Plain values; nothing here reads files.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use api_core::v1beta1::Seed;
+
+/// How clients reach the API servers of shoots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// Each by its own Service and its own DNS name, port 443.
+    PerService,
+    /// All by one URL; the TLS server name tells them apart.
+    Shared {
+        /// `https://host:port`.
+        url: String,
+        /// What their DNS records point to.
+        address: IpAddr,
+    },
+}
+
+/// Where the images of control planes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Registry and path before the image's name, such as `orangery.dev`.
+    pub repository: String,
+    /// Tag of our own images; Kubernetes' images carry the shoot's version.
+    pub tag: String,
+}
+
+impl Images {
+    /// Our own image `name`.
+    #[must_use]
+    pub fn own(&self, name: &str) -> String {
+        format!("{}/{name}:{}", self.repository, self.tag)
+    }
+
+    /// Kubernetes' image `name` in `version` (`1.35.0`).
+    #[must_use]
+    pub fn kubernetes(&self, name: &str, version: &str) -> String {
+        format!("{}/{name}:v{}", self.repository, version.trim_start_matches('v'))
+    }
+}
+
+/// Settings of one gardenlet.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The Seed it registers: name, labels and spec. Its status is ours to write.
+    pub seed: Seed,
+    /// This process among several of one seed, such as a pod's name.
+    pub identity: String,
+    /// Our version, as it stands in `status.gardener`.
+    pub version: String,
+    /// Identity of the garden, part of each shoot's cluster identity.
+    pub garden_identity: String,
+    /// Where images come from.
+    pub images: Images,
+    /// How shoots' API servers are reached.
+    pub addressing: Addressing,
+    /// Size of etcd's volume.
+    pub etcd_storage: String,
+    /// Shoots worked on at the same time.
+    pub shoots_max: usize,
+    /// How often a healthy shoot is reconciled without cause.
+    pub sync_period: Duration,
+    /// How long backups stay after their shoot is gone.
+    pub backup_grace: Duration,
+}
+
+/// As upstream's default: more would only queue in the seed's API server.
+pub const SHOOTS_MAX: usize = 20;
+/// As upstream's default.
+pub const SYNC_PERIOD: Duration = Duration::from_secs(3600);
+/// 10 GiB, upstream's default class of etcd volume.
+pub const ETCD_STORAGE: &str = "10Gi";
+
+impl Config {
+    /// Upstream's defaults for this seed.
+    #[must_use]
+    pub fn new(seed: Seed, images: Images, addressing: Addressing) -> Self {
+        Self {
+            seed,
+            identity: "gardenlet".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            garden_identity: "garden".to_owned(),
+            images,
+            addressing,
+            etcd_storage: ETCD_STORAGE.to_owned(),
+            shoots_max: SHOOTS_MAX,
+            sync_period: SYNC_PERIOD,
+            backup_grace: Duration::ZERO,
+        }
+    }
+
+    /// Name of the seed.
+    #[must_use]
+    pub fn seed_name(&self) -> &str {
+        self.seed.metadata.name.as_deref().unwrap_or_default()
+    }
+}

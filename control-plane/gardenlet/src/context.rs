@@ -1,0 +1,165 @@
+//! What all controllers of a gardenlet share: clients, clock, caches. Holds no state of its own.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use api_core::v1beta1 as core;
+use api_extensions as extensions;
+use api_meta::{Fault, labels};
+use api_resources::ManagedResource;
+use base_client::Connector;
+use base_clock::{Clock, Entropy};
+use base_controller::{Cache, Recorder};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::shoot::SharedNodeMirrors;
+
+/// Field manager of everything gardenlet applies.
+pub(crate) const MANAGER: &str = "gardenlet";
+
+/// What gardenlet needs from its program.
+pub struct Clients {
+    /// The garden, as `gardener.cloud:system:seed:<seed>`.
+    pub garden: Client,
+    /// The seed, as gardenlet's service account.
+    pub seed: Client,
+    /// Makes clients for shoots.
+    pub shoots: Arc<dyn Connector>,
+}
+
+/// Shared by all controllers of one gardenlet.
+pub(crate) struct Context {
+    /// Client of the garden.
+    pub garden: Client,
+    /// Client of the seed.
+    pub seed: Client,
+    /// Makes clients for shoots.
+    pub connector: Arc<dyn Connector>,
+    /// The time.
+    pub clock: Clock,
+    /// Randomness.
+    pub entropy: Entropy,
+    /// Settings.
+    pub config: Config,
+    /// Mirrors of the garden.
+    pub garden_caches: GardenCaches,
+    /// Mirrors of the seed.
+    pub seed_caches: SeedCaches,
+    /// Mirrors of the nodes of shoots.
+    pub nodes: SharedNodeMirrors,
+    /// Writes events into the garden.
+    pub events: Recorder,
+}
+
+/// Mirrors of garden objects.
+pub(crate) struct GardenCaches {
+    pub shoots: Cache<core::Shoot>,
+    pub seeds: Cache<core::Seed>,
+    pub projects: Cache<core::Project>,
+    pub registrations: Cache<core::ControllerRegistration>,
+    pub installations: Cache<core::ControllerInstallation>,
+    pub backup_buckets: Cache<core::BackupBucket>,
+    pub backup_entries: Cache<core::BackupEntry>,
+}
+
+/// Mirrors of seed objects.
+pub(crate) struct SeedCaches {
+    pub infrastructures: Cache<extensions::Infrastructure>,
+    pub control_planes: Cache<extensions::ControlPlane>,
+    pub workers: Cache<extensions::Worker>,
+    pub networks: Cache<extensions::Network>,
+    pub dns_records: Cache<extensions::DNSRecord>,
+    pub os_configs: Cache<extensions::OperatingSystemConfig>,
+    pub extensions: Cache<extensions::Extension>,
+    pub container_runtimes: Cache<extensions::ContainerRuntime>,
+    pub bastions: Cache<extensions::Bastion>,
+    pub backup_buckets: Cache<extensions::BackupBucket>,
+    pub backup_entries: Cache<extensions::BackupEntry>,
+    pub exposures: Cache<extensions::SelfHostedShootExposure>,
+    pub managed_resources: Cache<ManagedResource>,
+    pub deployments: Cache<Deployment>,
+    pub stateful_sets: Cache<StatefulSet>,
+}
+
+impl GardenCaches {
+    /// Starts mirroring.
+    pub(crate) fn start(garden: &Client, stop: &CancellationToken) -> Self {
+        Self {
+            shoots: mirror(garden, stop),
+            seeds: mirror(garden, stop),
+            projects: mirror(garden, stop),
+            registrations: mirror(garden, stop),
+            installations: mirror(garden, stop),
+            backup_buckets: mirror(garden, stop),
+            backup_entries: mirror(garden, stop),
+        }
+    }
+}
+
+impl SeedCaches {
+    /// Starts mirroring. The kinds must exist: their watch would fail until they do.
+    pub(crate) fn start(seed: &Client, stop: &CancellationToken) -> Self {
+        let control_planes =
+            watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
+        Self {
+            infrastructures: mirror(seed, stop),
+            control_planes: mirror(seed, stop),
+            workers: mirror(seed, stop),
+            networks: mirror(seed, stop),
+            dns_records: mirror(seed, stop),
+            os_configs: mirror(seed, stop),
+            extensions: mirror(seed, stop),
+            container_runtimes: mirror(seed, stop),
+            bastions: mirror(seed, stop),
+            backup_buckets: mirror(seed, stop),
+            backup_entries: mirror(seed, stop),
+            exposures: mirror(seed, stop),
+            managed_resources: mirror(seed, stop),
+            deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
+            stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
+        }
+    }
+}
+
+fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone())
+}
+
+impl Context {
+    /// Objects of a kind in a namespace of the seed.
+    pub(crate) fn in_seed<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.seed.clone(), namespace)
+    }
+
+    /// Objects of a kind in a namespace of the garden.
+    pub(crate) fn in_garden<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.garden.clone(), namespace)
+    }
+
+    /// Our Seed as it is known.
+    ///
+    /// # Errors
+    /// While it has not been registered.
+    pub(crate) fn our_seed(&self) -> Result<Arc<core::Seed>, Fault> {
+        let key = base_controller::ObjectKey::cluster(self.config.seed_name());
+        self.garden_caches.seeds.get(&key).ok_or_else(|| {
+            Fault::dependency(format!("the Seed {} is not registered yet", self.config.seed_name()))
+                .hint("wait until gardenlet has registered its Seed")
+        })
+    }
+}

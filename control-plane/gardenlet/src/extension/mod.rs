@@ -1,0 +1,9 @@
+//! How gardenlet deals with extension objects, whatever their kind: ask, wait, take away. What an extension reports is
+//! judged here and nowhere else.
+
+mod objects;
+mod readiness;
+
+pub(crate) use objects::{
+    ask, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready, wait_ready_until,
+};

@@ -1,0 +1,208 @@
+//! Writing and waiting for extension objects.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use api_extensions::ExtensionObject;
+use api_meta::{ErrorCode, Fault, FaultClass, annotations};
+use base_client::{Judgement, apply, delete, fault_of, is_missing, wait_until};
+use base_controller::{Cache, ObjectKey};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::readiness::{Readiness, Reported, readiness};
+use crate::context::{Context, MANAGER};
+
+/// How long an extension's error that may pass is watched before it becomes the task's error: long enough for its own
+/// next try (upstream: 30 s for most kinds).
+const OPERATION_TIMEOUT_SEVERE: Duration = Duration::from_secs(30);
+
+/// What all extension kinds can do.
+pub(crate) trait Kind:
+    ExtensionObject + Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
+{
+}
+
+impl<K> Kind for K where
+    K: ExtensionObject
+        + Resource<DynamicType = ()>
+        + Clone
+        + Serialize
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// What an object says about its last operation.
+fn reported<K: Kind>(object: &K) -> Reported {
+    let annotation = |key: &str| object.annotations().get(key).cloned();
+    let status = object.status();
+    Reported {
+        type_: object.type_().to_owned(),
+        generation: object.meta().generation.unwrap_or_default(),
+        observed_generation: status
+            .as_ref()
+            .and_then(|status| status.observed_generation)
+            .unwrap_or_default(),
+        operation: annotation(annotations::OPERATION),
+        timestamp: annotation(annotations::TIMESTAMP),
+        last_operation: status.as_ref().and_then(|status| status.last_operation.cloned()),
+        last_error: status.as_ref().and_then(|status| status.last_error.cloned()),
+    }
+}
+
+/// Whether an existing object must be worked on although nothing in its spec changes: it has not succeeded with what it
+/// is now.
+pub(crate) fn needs_operation<K: Kind>(object: &K) -> bool {
+    readiness(&reported(object), None) != Readiness::Ready || !object.annotations().contains_key(annotations::TIMESTAMP)
+}
+
+/// Writes the request "reconcile this, now" onto an object.
+fn stamp<K: Kind>(context: &Context, object: &mut K) {
+    let notes = object.annotations_mut();
+    notes.insert(
+        annotations::OPERATION.to_owned(),
+        annotations::operation::RECONCILE.to_owned(),
+    );
+    notes.insert(annotations::TIMESTAMP.to_owned(), context.clock.now().to_string());
+}
+
+/// Asks the extension to bring about `desired`.
+///
+/// # Errors
+/// What the API server says.
+pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K) -> Result<K, Fault> {
+    stamp(context, &mut desired);
+    apply(api, &desired, MANAGER).await
+}
+
+/// Waits until the extension has done what was asked with the timestamp `asked`; gives the object then.
+///
+/// # Errors
+/// [`FaultClass::Dependency`] naming object, type and what was waited for; the extension's own error with its codes.
+pub(crate) async fn wait_ready<K: Kind>(
+    cache: &Cache<K>,
+    key: &ObjectKey,
+    asked: Option<&str>,
+    timeout: Duration,
+) -> Result<K, Fault> {
+    wait_ready_until(cache, key, asked, timeout, |_| false).await
+}
+
+/// As [`wait_ready`], but also over as soon as `enough` says so of an object whose request has been picked up.
+///
+/// # Errors
+/// As [`wait_ready`].
+pub(crate) async fn wait_ready_until<K: Kind>(
+    cache: &Cache<K>,
+    key: &ObjectKey,
+    asked: Option<&str>,
+    timeout: Duration,
+    enough: impl Fn(&K) -> bool,
+) -> Result<K, Fault> {
+    let title = format!("{} {key}", K::kind(&()));
+    let began = Instant::now();
+    let waited = cache
+        .wait_until(key, timeout, |object| {
+            let Some(object) = object else {
+                return Judgement::NotYet("it is not visible yet".to_owned());
+            };
+            let reported = reported(object);
+            let picked_up = reported.operation.is_none() && (asked.is_none() || reported.timestamp.as_deref() == asked);
+            if picked_up && enough(object) {
+                return Judgement::Done(object.clone());
+            }
+            match readiness(&reported, asked) {
+                Readiness::Ready => Judgement::Done(object.clone()),
+                Readiness::NotYet(why) => Judgement::NotYet(why),
+                Readiness::Failing { text, codes } => {
+                    let fault = fault_of_report(&title, &text, &codes);
+                    // The judge is called when something changes: an error that stays is caught by the time-out.
+                    if fault.retryable() && began.elapsed() < OPERATION_TIMEOUT_SEVERE.min(timeout) {
+                        Judgement::NotYet(text)
+                    } else {
+                        Judgement::Failed(fault)
+                    }
+                }
+            }
+        })
+        .await;
+    waited.map_err(|waited| name(waited, &title))
+}
+
+/// An error that an extension reports, with its codes and the class that follows from them.
+pub(crate) fn fault_of_report(title: &str, text: &str, codes: &[ErrorCode]) -> Fault {
+    let class = codes.first().map_or(FaultClass::Dependency, ErrorCode::class);
+    Fault::new(class, format!("{title}: {text}"))
+        .codes(codes.iter().cloned())
+        .hint("look at the status of the named object, written by its extension")
+}
+
+/// Errors of waits begin with the object: that is what the reader looks for.
+fn name(waited: base_client::Waited, title: &str) -> Fault {
+    match waited {
+        base_client::Waited::TimedOut { after, reason, .. } => {
+            Fault::dependency(format!("{title}: {reason} (waited {}s)", after.as_secs()))
+                .hint("look at the extension that works on the named object: it may be down, busy or not installed")
+        }
+        base_client::Waited::Failed(fault) => fault,
+    }
+}
+
+/// Confirms and asks for the deletion; fine when it is gone already. Does not wait.
+///
+/// # Errors
+/// What the API server says.
+pub(crate) async fn delete_confirmed<K: Kind>(context: &Context, api: &Api<K>, object: &str) -> Result<(), Fault> {
+    let confirmation = json!({"metadata": {"annotations": {
+        annotations::CONFIRMATION_DELETION: "true",
+        annotations::TIMESTAMP: context.clock.now().to_string(),
+    }}});
+    match api
+        .patch(object, &PatchParams::default(), &Patch::Merge(confirmation))
+        .await
+    {
+        Ok(_) => delete(api, object).await,
+        Err(error) if is_missing(&error) => Ok(()),
+        Err(error) => Err(fault_of(
+            error,
+            &format!("confirm the deletion of {} {object}", K::kind(&())),
+        )),
+    }
+}
+
+/// Waits until the object is gone.
+///
+/// # Errors
+/// [`FaultClass::Dependency`] naming the object and why it is still there; the extension's own final error.
+pub(crate) async fn wait_deleted<K: Kind>(api: &Api<K>, key: &ObjectKey, timeout: Duration) -> Result<(), Fault> {
+    let title = format!("{} {key}", K::kind(&()));
+    let began = Instant::now();
+    let waited = wait_until(api, &key.name, timeout, |object: Option<&K>| {
+        let Some(object) = object else {
+            return Judgement::Done(());
+        };
+        let reported = reported(object);
+        let Some(error) = reported.last_error else {
+            return Judgement::NotYet(format!("extension {:?} has not deleted it yet", reported.type_));
+        };
+        let text = format!(
+            "extension {:?} failed to delete it: {}",
+            reported.type_, error.description
+        );
+        let fault = fault_of_report(&title, &text, &error.codes);
+        if !fault.retryable() && began.elapsed() >= OPERATION_TIMEOUT_SEVERE.min(timeout) {
+            Judgement::Failed(fault)
+        } else {
+            Judgement::NotYet(text)
+        }
+    });
+    waited.await.map_err(|waited| name(waited, &title))
+}

@@ -1,0 +1,41 @@
+//! What the seed controller sees. Reads only.
+
+use api_core::v1beta1::{BackupBucket, Seed};
+use api_meta::{Fault, names};
+use base_client::{fault_of, get};
+use base_controller::ObjectKey;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{Api, ResourceExt};
+
+use crate::context::Context;
+
+/// The seed's cluster and what the garden holds for it.
+pub(crate) struct Seen {
+    /// Version of its API server, `v1.35.0`.
+    pub kubernetes_version: String,
+    /// Its identity, if it has one.
+    pub cluster_identity: Option<String>,
+    /// Uid of its namespace `kube-system`: an identity to give it.
+    pub cluster_uid: String,
+    /// Its backup bucket in the garden.
+    pub bucket: Option<BackupBucket>,
+}
+
+/// Looks.
+pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Fault> {
+    let version = context.seed.apiserver_version().await;
+    let version = version.map_err(|error| fault_of(error, "ask the seed for its Kubernetes version"))?;
+    let config_maps: Api<ConfigMap> = context.in_seed("kube-system");
+    let identity = get(&config_maps, names::CLUSTER_IDENTITY).await?;
+    let system = get(&Api::<Namespace>::all(context.seed.clone()), "kube-system").await?;
+    let bucket = context
+        .garden_caches
+        .backup_buckets
+        .get(&ObjectKey::cluster(seed.uid().unwrap_or_default()));
+    Ok(Seen {
+        kubernetes_version: version.git_version,
+        cluster_identity: identity.and_then(|map| map.data?.get(names::CLUSTER_IDENTITY).cloned()),
+        cluster_uid: system.and_then(|namespace| namespace.uid()).unwrap_or_default(),
+        bucket: bucket.map(|bucket| (*bucket).clone()),
+    })
+}

@@ -1,0 +1,234 @@
+//! What the seed needs and how it stands. A plain function.
+
+use api_core::v1beta1::{BackupBucket, BackupBucketProvider, BackupBucketSpec, Gardener, Seed, SeedStatus};
+use api_meta::{Condition, ConditionStatus, LastOperation, LastOperationState, LastOperationType, conditions};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::ResourceExt;
+
+use super::observe::Seen;
+use crate::config::Config;
+
+/// What is to be written.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The cluster's identity, if it has to be given one.
+    pub new_identity: Option<String>,
+    /// The bucket, if the seed has backups.
+    pub bucket: Option<BackupBucket>,
+    /// How the Seed stands after that.
+    pub status: SeedStatus,
+}
+
+/// Plans.
+pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) -> Plan {
+    let identity = seen
+        .cluster_identity
+        .clone()
+        .unwrap_or_else(|| format!("{}-{}", seed.name_any(), seen.cluster_uid));
+    let mut status = seed.status.clone().unwrap_or_default();
+    status.gardener = Some(Gardener {
+        id: config.identity.clone(),
+        name: config.identity.clone(),
+        version: config.version.clone(),
+    });
+    status.kubernetes_version = Some(seen.kubernetes_version.clone());
+    // Immutable once written.
+    status.cluster_identity.get_or_insert_with(|| identity.clone());
+    status.observed_generation = seed.metadata.generation;
+    let done = status
+        .last_operation
+        .as_ref()
+        .is_some_and(|last| last.state == LastOperationState::Succeeded);
+    if !done {
+        status.last_operation = Some(LastOperation {
+            description: "Seed cluster has been successfully reconciled.".to_owned(),
+            last_update_time: Time(now),
+            progress: 100,
+            state: LastOperationState::Succeeded,
+            type_: LastOperationType::Reconcile,
+        });
+    }
+    let yes = ConditionStatus::True;
+    let said = "Gardenlet is posting ready status.";
+    Condition::new(
+        conditions::seed::GARDENLET_READY,
+        yes.clone(),
+        "GardenletReady",
+        said,
+        now,
+    )
+    .put_into(&mut status.conditions);
+    let said = "All kinds and namespaces that shoots need exist.";
+    Condition::new(
+        conditions::seed::SYSTEM_COMPONENTS_HEALTHY,
+        yes,
+        "SystemComponentsRunning",
+        said,
+        now,
+    )
+    .put_into(&mut status.conditions);
+    let bucket = bucket_of(seed);
+    match bucket {
+        Some(_) => {
+            bucket_condition(seen.bucket.as_ref(), now).put_into(&mut status.conditions);
+        }
+        None => status
+            .conditions
+            .retain(|condition| condition.type_ != conditions::seed::BACKUP_BUCKETS_READY),
+    }
+    Plan {
+        new_identity: seen.cluster_identity.is_none().then_some(identity),
+        bucket,
+        status,
+    }
+}
+
+/// The bucket of a seed is named after its uid: names come back, uids do not.
+fn bucket_of(seed: &Seed) -> Option<BackupBucket> {
+    let backup = seed.spec.backup.as_ref()?;
+    Some(BackupBucket {
+        metadata: ObjectMeta {
+            name: seed.uid(),
+            ..ObjectMeta::default()
+        },
+        spec: BackupBucketSpec {
+            provider: BackupBucketProvider {
+                type_: backup.provider.clone(),
+                region: backup
+                    .region
+                    .clone()
+                    .unwrap_or_else(|| seed.spec.provider.region.clone()),
+            },
+            provider_config: backup.provider_config.clone(),
+            seed_name: seed.metadata.name.clone(),
+            credentials_ref: backup.credentials_ref.clone(),
+            shoot_ref: None,
+        },
+        status: None,
+    })
+}
+
+fn bucket_condition(bucket: Option<&BackupBucket>, now: Timestamp) -> Condition {
+    let type_ = conditions::seed::BACKUP_BUCKETS_READY;
+    let Some(bucket) = bucket else {
+        return Condition::new(
+            type_,
+            ConditionStatus::False,
+            "BackupBucketMissing",
+            "The backup bucket does not exist yet.",
+            now,
+        );
+    };
+    let status = bucket.status.clone().unwrap_or_default();
+    if let Some(error) = status.last_error {
+        let mut condition = Condition::new(
+            type_,
+            ConditionStatus::False,
+            "BackupBucketsError",
+            &error.description,
+            now,
+        );
+        condition.codes = error.codes;
+        return condition;
+    }
+    match status.last_operation {
+        Some(last) if last.state == LastOperationState::Succeeded => Condition::new(
+            type_,
+            ConditionStatus::True,
+            "BackupBucketsAvailable",
+            "Backup Buckets are available.",
+            now,
+        ),
+        _ => Condition::new(
+            type_,
+            ConditionStatus::False,
+            "BackupBucketsProgressing",
+            "The backup bucket is being made.",
+            now,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_core::v1beta1::{Backup, BackupBucketStatus};
+    use api_meta::LastError;
+
+    use super::*;
+    use crate::config::{Addressing, Images};
+
+    fn seed(backup: bool) -> Seed {
+        let mut seed = Seed::default();
+        seed.metadata.name = Some("s".into());
+        seed.metadata.uid = Some("uid-1".into());
+        seed.metadata.generation = Some(4);
+        seed.spec.provider.region = "north".into();
+        seed.spec.backup = backup.then(|| Backup {
+            provider: "store".into(),
+            ..Backup::default()
+        });
+        seed
+    }
+
+    fn seen(bucket: Option<BackupBucket>) -> Seen {
+        Seen {
+            kubernetes_version: "v1.35.0".into(),
+            cluster_identity: None,
+            cluster_uid: "c".into(),
+            bucket,
+        }
+    }
+
+    fn planned(seed: &Seed, seen: &Seen) -> Plan {
+        let images = Images {
+            repository: "r".into(),
+            tag: "t".into(),
+        };
+        let config = Config::new(seed.clone(), images, Addressing::PerService);
+        plan(seed, seen, &config, "2026-01-01T00:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn a_planned_status_planned_again_is_the_same() {
+        let mut seed = seed(true);
+        let first = planned(&seed, &seen(None));
+        assert_eq!(first.new_identity.as_deref(), Some("s-c"));
+        assert_eq!(first.status.observed_generation, Some(4));
+        seed.status = Some(first.status.clone());
+        let mut later = seen(None);
+        later.cluster_identity = first.new_identity;
+        let second = planned(&seed, &later);
+        assert_eq!(second.status, first.status);
+        assert!(second.new_identity.is_none());
+    }
+
+    #[test]
+    fn the_bucket_is_named_by_uid_and_its_error_is_shown() {
+        let bucket = planned(&seed(true), &seen(None)).bucket.unwrap();
+        assert_eq!(
+            (bucket.name_any(), bucket.spec.provider.region.clone()),
+            ("uid-1".to_owned(), "north".to_owned())
+        );
+        let error = LastError {
+            description: "quota".into(),
+            ..LastError::default()
+        };
+        let failing = BackupBucket {
+            status: Some(BackupBucketStatus {
+                last_error: Some(error),
+                ..BackupBucketStatus::default()
+            }),
+            ..bucket
+        };
+        let status = planned(&seed(true), &seen(Some(failing))).status;
+        let condition = Condition::find(&status.conditions, conditions::seed::BACKUP_BUCKETS_READY).unwrap();
+        assert_eq!(
+            (condition.status.clone(), condition.message.as_str()),
+            (ConditionStatus::False, "quota")
+        );
+        let none = planned(&seed(false), &seen(None));
+        assert!(none.bucket.is_none());
+        assert!(Condition::find(&none.status.conditions, conditions::seed::BACKUP_BUCKETS_READY).is_none());
+    }
+}

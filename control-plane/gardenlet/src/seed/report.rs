@@ -1,0 +1,61 @@
+//! How the seed stands, for the garden. Others write conditions there too: ours are put among theirs.
+
+use api_core::v1beta1::Seed;
+use api_meta::{Fault, conditions};
+use base_client::patch_status_if_changed;
+use kube::Api;
+
+use super::plan::Plan;
+use crate::context::Context;
+
+/// The conditions that are ours to write.
+const OURS: [&str; 3] = [
+    conditions::seed::GARDENLET_READY,
+    conditions::seed::SYSTEM_COMPONENTS_HEALTHY,
+    conditions::seed::BACKUP_BUCKETS_READY,
+];
+
+/// Writes the status, if it differs from what was read. A conflict is left to the next turn.
+pub(crate) async fn report(context: &Context, seed: &Seed, plan: Plan) -> Result<(), Fault> {
+    let api: Api<Seed> = Api::all(context.garden.clone());
+    let mut before = seed.clone();
+    // A Seed seen right after its registration may have been written by others since.
+    let after = Seed {
+        status: Some(plan.status.clone()),
+        ..seed.clone()
+    };
+    let written = patch_status_if_changed(&api, &before, &after).await;
+    let Err(fault) = written else { return Ok(()) };
+    if fault.class != api_meta::FaultClass::Transient {
+        return Err(fault);
+    }
+    let name = seed.metadata.name.clone().unwrap_or_default();
+    let Some(fresh) = base_client::get(&api, &name).await? else {
+        return Ok(());
+    };
+    before = fresh.clone();
+    let mut status = fresh.status.clone().unwrap_or_default();
+    for condition in plan
+        .status
+        .conditions
+        .into_iter()
+        .filter(|one| OURS.contains(&one.type_.as_str()))
+    {
+        condition.put_into(&mut status.conditions);
+    }
+    status.gardener = plan.status.gardener;
+    status.kubernetes_version = plan.status.kubernetes_version;
+    status.cluster_identity = status.cluster_identity.or(plan.status.cluster_identity);
+    status.observed_generation = plan.status.observed_generation;
+    status.last_operation = status.last_operation.or(plan.status.last_operation);
+    patch_status_if_changed(
+        &api,
+        &before,
+        &Seed {
+            status: Some(status),
+            ..fresh
+        },
+    )
+    .await
+    .map(drop)
+}

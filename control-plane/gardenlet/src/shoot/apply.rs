@@ -1,0 +1,106 @@
+//! Runs a shoot's flow and shows how far it is. What a task does stands in `task/`; what is to be done was decided
+//! before.
+
+use std::collections::BTreeSet;
+
+use base_flow::{Flow, Progress};
+use base_flow_run::{Event, Options, Outcome, What};
+use control_plane_shoot_flow::ShootTask;
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::operation::Operation;
+use super::report::progressed;
+use super::task;
+
+/// What the owner is shown of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Shown {
+    percent: i32,
+    description: String,
+    cleaned: Vec<String>,
+}
+
+/// Runs the flow to its end, or until `interrupt`. `failed_before`: the tasks in the shoot's `lastErrors`.
+pub(crate) async fn run_flow(
+    operation: &Operation,
+    flow: &Flow<ShootTask>,
+    failed_before: BTreeSet<String>,
+    interrupt: CancellationToken,
+) -> Outcome<ShootTask> {
+    let (show, shown) = watch::channel(Shown::default());
+    let options = Options {
+        interrupt,
+        failed_before,
+        ..Options::new(operation.context.clock.clone())
+    };
+    let subscribe = |event: &Event, progress: &Progress<ShootTask>| {
+        log(operation, event);
+        show.send_modify(|shown| {
+            shown.percent = progress.percent();
+            shown.description = progress.description();
+            if let What::TaskSucceeded {
+                task,
+                failed_before: true,
+            } = &event.what
+            {
+                shown.cleaned.push(task.clone());
+            }
+        });
+    };
+    let running = base_flow_run::run(
+        flow,
+        &options,
+        |task, context| task::execute(operation, task, context),
+        subscribe,
+    );
+    tokio::select! {
+        biased;
+        outcome = running.boxed() => outcome,
+        never = report(operation, shown) => match never {},
+    }
+}
+
+/// Writes what is to be shown; what comes while a write is under way is written together with the next.
+async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std::convert::Infallible {
+    loop {
+        if shown.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let Shown {
+            percent,
+            description,
+            cleaned,
+        } = shown.borrow_and_update().clone();
+        let now = operation.context.clock.now();
+        let written = operation
+            .status
+            .update(|status| progressed(status, percent, &description, &cleaned, now))
+            .await;
+        if let Err(fault) = written {
+            // Progress is for the reader only: the run goes on, and its end is written with all errors.
+            tracing::debug!(
+                shoot = operation.shoot.namespace,
+                "progress is not written: {}",
+                fault.chain()
+            );
+        }
+    }
+}
+
+fn log(operation: &Operation, event: &Event) {
+    let shoot = operation.shoot.namespace.as_str();
+    match &event.what {
+        What::TaskFailed { task, error, .. } => tracing::warn!(shoot, task, "{error}"),
+        What::TaskRetried {
+            task, error, attempts, ..
+        } => tracing::debug!(shoot, task, attempts, "{error}"),
+        What::FlowStarted { tasks, skipped } => tracing::info!(shoot, tasks, skipped, "{} begins", event.flow),
+        What::FlowFinished { end } => tracing::info!(shoot, ?end, "{} ends", event.flow),
+        What::TaskStarted { task } => tracing::debug!(shoot, task, "begins"),
+        What::TaskSucceeded { task, .. } => tracing::debug!(shoot, task, "done"),
+        What::TaskSkipped { task, reason } => tracing::trace!(shoot, task, reason, "skipped"),
+        What::TaskStopped { task } => tracing::debug!(shoot, task, "stopped"),
+    }
+}

@@ -1,0 +1,408 @@
+//! How a shoot is, beside what was done to it: its conditions. Everything is seen through mirrors; a condition is
+//! written when it changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_core::v1beta1 as core;
+use api_extensions::ControlPlane;
+use api_meta::{Condition, ConditionStatus, Fault, LastOperationState, LastOperationType, conditions, labels};
+use api_resources::ManagedResource;
+use base_controller::{Cache, Change, Controller, Next, ObjectKey};
+use base_secrets::{Credential, lookup};
+use components_hosted::{API_SERVER, CONTROLLER_MANAGER, ETCD, RESOURCE_MANAGER, SCHEDULER};
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{Node, Secret};
+use kube::{Api, Resource, ResourceExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::managed::not_applied;
+use super::observe::observe_surroundings;
+use super::operation::kubeconfig_of;
+use super::report::ShootStatusWriter;
+use super::task;
+use crate::context::Context;
+
+/// Keeps the conditions of our seed's shoots true until `stop`. `nodes`: calls for shoots whose nodes changed.
+pub(crate) async fn run(context: Arc<Context>, nodes: mpsc::UnboundedReceiver<ObjectKey>, stop: CancellationToken) {
+    let caches = &context.seed_caches;
+    let shoots = &context.garden_caches.shoots;
+    let calls = futures::stream::unfold(nodes, |mut nodes| async { Some((nodes.recv().await?, nodes)) }).boxed();
+    let seed = context.config.seed_name().to_owned();
+    let controller = Controller::new("shoot-care", shoots.clone())
+        .only(move |shoot| is_cared_for(shoot, &seed))
+        .when(|old, new| old.is_none_or(|old| state_of(old) != state_of(new) || missing(new)))
+        .watches(&caches.deployments, by_namespace::<Deployment>(shoots))
+        .watches(&caches.stateful_sets, by_namespace::<StatefulSet>(shoots))
+        .watches(&caches.managed_resources, by_namespace::<ManagedResource>(shoots))
+        .watches(&caches.control_planes, by_namespace::<ControlPlane>(shoots))
+        .called_by(calls);
+    controller
+        .run(stop, move |shoot| reconcile(context.clone(), shoot).boxed())
+        .await;
+}
+
+/// Maps an object of a shoot's namespace to the shoot.
+fn by_namespace<K>(shoots: &Cache<core::Shoot>) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static
+where
+    K: Resource<DynamicType = ()>,
+{
+    let shoots = shoots.clone();
+    move |change| {
+        let namespace = change.object.meta().namespace.clone().unwrap_or_default();
+        let ours = |shoot: &&Arc<core::Shoot>| technical_id(shoot) == namespace;
+        shoots
+            .list()
+            .iter()
+            .find(ours)
+            .map(|shoot| ObjectKey::of(&**shoot))
+            .into_iter()
+            .collect()
+    }
+}
+
+fn technical_id(shoot: &core::Shoot) -> String {
+    shoot
+        .status
+        .as_ref()
+        .map(|status| status.technical_id.clone())
+        .unwrap_or_default()
+}
+
+fn state_of(shoot: &core::Shoot) -> Option<(LastOperationType, LastOperationState)> {
+    let last = shoot.status.as_ref()?.last_operation.as_ref()?;
+    Some((last.type_.clone(), last.state.clone()))
+}
+
+fn missing(shoot: &core::Shoot) -> bool {
+    shoot.status.as_ref().is_none_or(|status| status.conditions.is_empty())
+}
+
+/// Not before it has been there once, and not when it is going.
+fn is_cared_for(shoot: &core::Shoot, seed: &str) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let Some((type_, state)) = state_of(shoot) else {
+        return false;
+    };
+    let being_made = type_ == LastOperationType::Create && state != LastOperationState::Succeeded;
+    status.seed_name.as_deref() == Some(seed)
+        && shoot.metadata.deletion_timestamp.is_none()
+        && !status.technical_id.is_empty()
+        && !being_made
+}
+
+async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
+    let seen = observe(&context, &shoot).await;
+    let wanted = judge(&seen, context.clock.now());
+    let known = shoot
+        .status
+        .as_ref()
+        .map(|status| status.conditions.clone())
+        .unwrap_or_default();
+    let mut after = known.clone();
+    for condition in wanted.clone() {
+        condition.put_into(&mut after);
+    }
+    if after != known {
+        let writer = ShootStatusWriter::new(&context, (*shoot).clone());
+        writer
+            .update(|status| {
+                for condition in wanted.clone() {
+                    condition.put_into(&mut status.conditions);
+                }
+            })
+            .await?;
+    }
+    Ok(Next::Change)
+}
+
+/// What is seen of a shoot.
+#[derive(Debug, Default)]
+struct Seen {
+    workerless: bool,
+    nodes_min: i32,
+    deployments: BTreeMap<String, Option<String>>,
+    etcd: Option<Option<String>>,
+    /// Conditions of the provider's ControlPlane.
+    provider: Vec<Condition>,
+    resources: Vec<(String, Option<String>)>,
+    /// Nodes with whether they are ready; `Err`: they cannot be seen.
+    nodes: Option<Result<Vec<(String, bool)>, String>>,
+}
+
+async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
+    let namespace = technical_id(shoot);
+    let caches = &context.seed_caches;
+    let workers = &shoot.spec.provider.workers;
+    let key = ObjectKey::namespaced(&namespace, shoot.name_any());
+    let deployments = caches.deployments.list_in(&namespace);
+    let state = |deployment: &Arc<Deployment>| (deployment.name_any(), task::not_rolled_out(deployment, 0));
+    let etcd = caches.stateful_sets.get(&ObjectKey::namespaced(&namespace, ETCD));
+    let provider = caches.control_planes.get(&key).and_then(|found| found.status.clone());
+    let ours = |resource: &&Arc<ManagedResource>| resource.spec.class.as_deref().unwrap_or_default().is_empty();
+    Seen {
+        workerless: workers.is_empty(),
+        nodes_min: workers.iter().map(|worker| worker.minimum).sum(),
+        deployments: deployments.iter().map(state).collect(),
+        etcd: etcd.map(|etcd| task::etcd_not_rolled_out(&etcd)),
+        provider: provider.map(|status| status.conditions).unwrap_or_default(),
+        resources: caches
+            .managed_resources
+            .list_in(&namespace)
+            .iter()
+            .filter(ours)
+            .map(|resource| {
+                (
+                    resource.name_any(),
+                    not_applied(resource).or_else(|| unhealthy(resource)),
+                )
+            })
+            .collect(),
+        nodes: match workers.is_empty() {
+            true => None,
+            false => Some(nodes(context, shoot, &namespace).await),
+        },
+    }
+}
+
+fn unhealthy(resource: &ManagedResource) -> Option<String> {
+    let status = resource.status.as_ref()?;
+    let healthy = Condition::find(&status.conditions, conditions::managed_resource::RESOURCES_HEALTHY)?;
+    (healthy.status == ConditionStatus::False).then(|| format!("{}: {}", healthy.reason, healthy.message))
+}
+
+async fn nodes(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result<Vec<(String, bool)>, String> {
+    let mirror = match context.nodes.get(namespace) {
+        Some(mirror) => mirror,
+        None => open(context, shoot, namespace).await.map_err(|fault| fault.chain())?,
+    };
+    if let Some(error) = mirror.error() {
+        return Err(error);
+    }
+    if !mirror.is_ready() {
+        return Err("the nodes have not been listed yet".to_owned());
+    }
+    let ready = |node: &Node| {
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    };
+    Ok(mirror
+        .list()
+        .iter()
+        .map(|node| (node.name_any(), ready(node)))
+        .collect())
+}
+
+/// After our own restart nobody has connected yet: the way in is in the shoot's namespace.
+async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result<Cache<Node>, Fault> {
+    let validated = observe_surroundings(context, shoot).await?.validated;
+    let api: Api<Secret> = context.in_seed(namespace);
+    let selector = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_SECRETS_MANAGER);
+    let existing = base_client::list(&api, &selector).await?;
+    let found = lookup(&task::secrets::wanted(&validated), &existing, context.clock.now())?;
+    let (Some(authority), Some(own)) = (found.get(task::secrets::CA), found.get(task::secrets::GARDENLET)) else {
+        return Err(
+            Fault::dependency(format!("namespace {namespace} has no certificate for gardenlet"))
+                .hint("wait for the next reconcile of the shoot"),
+        );
+    };
+    let credential = Credential::Certificate(Box::new(own.issued()?));
+    let client = context
+        .connector
+        .client(&kubeconfig_of(context, &validated, authority, credential)?)?;
+    Ok(context.nodes.open(namespace, ObjectKey::of(shoot), client))
+}
+
+/// The conditions that follow.
+fn judge(seen: &Seen, now: Timestamp) -> Vec<Condition> {
+    use ConditionStatus::{False, True, Unknown};
+    let condition = |type_: &str, status: ConditionStatus, reason: &str, message: &str| {
+        Condition::new(type_, status, reason, message, now)
+    };
+    let mut all = Vec::new();
+    all.push(match seen.deployments.get(API_SERVER) {
+        Some(None) => condition(
+            conditions::shoot::API_SERVER_AVAILABLE,
+            True,
+            "DeploymentAvailable",
+            "The API server is available.",
+        ),
+        Some(Some(why)) => condition(
+            conditions::shoot::API_SERVER_AVAILABLE,
+            False,
+            "DeploymentUnavailable",
+            why,
+        ),
+        None => condition(
+            conditions::shoot::API_SERVER_AVAILABLE,
+            False,
+            "DeploymentMissing",
+            "There is no API server.",
+        ),
+    });
+    let trouble = control_plane_trouble(seen);
+    all.push(match trouble.as_slice() {
+        [] => condition(
+            conditions::shoot::CONTROL_PLANE_HEALTHY,
+            True,
+            "ControlPlaneRunning",
+            "All control plane components are healthy.",
+        ),
+        trouble => condition(
+            conditions::shoot::CONTROL_PLANE_HEALTHY,
+            False,
+            "ControlPlaneUnhealthy",
+            &trouble.join("; "),
+        ),
+    });
+    let unapplied: Vec<String> = seen
+        .resources
+        .iter()
+        .filter_map(|(name, why)| Some(format!("ManagedResource {name}: {}", why.as_ref()?)))
+        .collect();
+    all.push(match unapplied.as_slice() {
+        [] => condition(
+            conditions::shoot::SYSTEM_COMPONENTS_HEALTHY,
+            True,
+            "SystemComponentsRunning",
+            "All system components are healthy.",
+        ),
+        unapplied => condition(
+            conditions::shoot::SYSTEM_COMPONENTS_HEALTHY,
+            False,
+            "SystemComponentsUnhealthy",
+            &unapplied.join("; "),
+        ),
+    });
+    if let Some(nodes) = &seen.nodes {
+        let type_ = conditions::shoot::EVERY_NODE_READY;
+        let unready = |nodes: &[(String, bool)]| -> Vec<String> {
+            nodes
+                .iter()
+                .filter(|(_, ready)| !ready)
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        all.push(match nodes {
+            Err(why) => condition(type_, Unknown, conditions::reason::CHECK_ERROR, why),
+            Ok(nodes) if !unready(nodes).is_empty() => condition(
+                type_,
+                False,
+                "NodeUnhealthy",
+                &format!("Nodes not ready: {}.", unready(nodes).join(", ")),
+            ),
+            Ok(nodes) if (nodes.len() as i64) < i64::from(seen.nodes_min) => condition(
+                type_,
+                False,
+                "MissingNodes",
+                &format!("{} nodes of at least {}.", nodes.len(), seen.nodes_min),
+            ),
+            Ok(_) => condition(type_, True, "EveryNodeReady", "All nodes are ready."),
+        });
+    }
+    all
+}
+
+fn control_plane_trouble(seen: &Seen) -> Vec<String> {
+    let mut needed = vec![API_SERVER, CONTROLLER_MANAGER, RESOURCE_MANAGER];
+    if !seen.workerless {
+        needed.push(SCHEDULER);
+    }
+    let mut trouble: Vec<String> = needed
+        .into_iter()
+        .filter_map(|name| match seen.deployments.get(name) {
+            Some(None) => None,
+            Some(Some(why)) => Some(format!("Deployment {name}: {why}")),
+            None => Some(format!("Deployment {name} is missing")),
+        })
+        .collect();
+    match &seen.etcd {
+        Some(None) => {}
+        Some(Some(why)) => trouble.push(format!("StatefulSet {ETCD}: {why}")),
+        None => trouble.push(format!("StatefulSet {ETCD} is missing")),
+    }
+    let bad = |condition: &&Condition| condition.status == ConditionStatus::False;
+    trouble.extend(
+        seen.provider
+            .iter()
+            .filter(bad)
+            .map(|bad| format!("ControlPlane: {}: {}", bad.type_, bad.message)),
+    );
+    trouble
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healthy() -> Seen {
+        let all = [API_SERVER, CONTROLLER_MANAGER, RESOURCE_MANAGER, SCHEDULER];
+        Seen {
+            nodes_min: 1,
+            deployments: all.map(|name| (name.to_owned(), None)).into(),
+            etcd: Some(None),
+            nodes: Some(Ok(vec![("n".into(), true)])),
+            ..Seen::default()
+        }
+    }
+
+    fn statuses(seen: &Seen) -> Vec<String> {
+        judge(seen, Timestamp::UNIX_EPOCH)
+            .iter()
+            .map(|one| format!("{}={}", one.type_, one.status))
+            .collect()
+    }
+
+    #[test]
+    fn a_healthy_shoot_has_four_true_conditions_and_a_workerless_one_three() {
+        assert_eq!(
+            statuses(&healthy()),
+            [
+                "APIServerAvailable=True",
+                "ControlPlaneHealthy=True",
+                "SystemComponentsHealthy=True",
+                "EveryNodeReady=True"
+            ]
+        );
+        let mut workerless = Seen {
+            workerless: true,
+            nodes: None,
+            ..healthy()
+        };
+        workerless.deployments.remove(SCHEDULER);
+        assert_eq!(statuses(&workerless).len(), 3);
+        assert!(statuses(&workerless).iter().all(|one| one.ends_with("True")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_where_it_belongs() {
+        let mut seen = healthy();
+        seen.deployments
+            .insert(API_SERVER.into(), Some("0 of 1 pods are available".into()));
+        seen.resources = vec![("system".into(), Some("ApplyFailed: x".into()))];
+        seen.nodes = Some(Ok(vec![("n".into(), false), ("m".into(), true)]));
+        let all = judge(&seen, Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            all.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(),
+            [
+                "0 of 1 pods are available",
+                "Deployment kube-apiserver: 0 of 1 pods are available",
+                "ManagedResource system: ApplyFailed: x",
+                "Nodes not ready: n.",
+            ]
+        );
+        seen.nodes = Some(Err("connection refused".into()));
+        assert!(
+            statuses(&seen).contains(&"EveryNodeReady=Unknown".to_owned()),
+            "unseen is not unready"
+        );
+        seen.nodes = Some(Ok(Vec::new()));
+        assert!(statuses(&seen).contains(&"EveryNodeReady=False".to_owned()));
+    }
+}

@@ -1,0 +1,47 @@
+//! The Cluster object: what extensions know about a shoot (contract E.5).
+
+use api_core::v1beta1 as core;
+use api_extensions::{Cluster, ClusterSpec};
+use api_meta::{Fault, RawJson};
+use base_client::apply;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use serde::Serialize;
+
+use crate::context::{Context, MANAGER};
+
+/// Writes the Cluster with these three objects, complete but for their managed fields.
+///
+/// # Errors
+/// What the API server says.
+pub(crate) async fn sync(
+    context: &Context,
+    name: &str,
+    shoot: &core::Shoot,
+    seed: &core::Seed,
+    cloud_profile: &core::CloudProfile,
+) -> Result<(), Fault> {
+    let (mut shoot, mut seed, mut cloud_profile) = (shoot.clone(), seed.clone(), cloud_profile.clone());
+    shoot.metadata.managed_fields = None;
+    seed.metadata.managed_fields = None;
+    cloud_profile.metadata.managed_fields = None;
+    let cluster = Cluster {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: ClusterSpec {
+            cloud_profile: raw(&cloud_profile)?,
+            seed: Some(raw(&seed)?),
+            shoot: raw(&shoot)?,
+        },
+    };
+    apply(&Api::all(context.seed.clone()), &cluster, MANAGER)
+        .await
+        .map(drop)
+}
+
+fn raw<T: Serialize>(object: &T) -> Result<RawJson, Fault> {
+    RawJson::of(object)
+        .map_err(|error| Fault::bug(error).hint("report it: an object of ours cannot be written as JSON"))
+}

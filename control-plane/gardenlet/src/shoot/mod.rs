@@ -1,0 +1,20 @@
+//! The shoot controller: brings each shoot of its seed to where its spec wants it, task by task, and says how it stands.
+
+mod apply;
+mod care;
+mod cluster;
+mod interrupt;
+mod managed;
+mod nodes;
+mod observe;
+mod operation;
+mod plan;
+mod reconcile;
+mod report;
+mod required;
+mod task;
+mod validated;
+
+pub(crate) use care::run as run_care;
+pub(crate) use nodes::{NodeMirrors, SharedNodeMirrors};
+pub(crate) use reconcile::run;

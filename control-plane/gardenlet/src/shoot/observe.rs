@@ -1,0 +1,192 @@
+//! What has to be known before a shoot can be worked on. Reads only.
+
+use std::sync::Arc;
+
+use api_core::security::CredentialsBinding;
+use api_core::v1beta1 as core;
+use api_meta::{Fault, Seen};
+use base_client::{get, observe};
+use control_plane_shoot_flow::{DeletionFacts, ShootFacts};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::{Api, ResourceExt};
+
+use super::required::shoot_extensions;
+use super::validated::ValidatedShoot;
+use crate::context::Context;
+
+/// Everything around a shoot, as it was when work on it began.
+pub(crate) struct Observed {
+    /// The seed it lives on.
+    pub seed: Arc<core::Seed>,
+    /// Its cloud profile; none while the shoot is deleted and the profile is gone.
+    pub cloud_profile: core::CloudProfile,
+    /// Its cloud credentials.
+    pub credentials: Option<Secret>,
+    /// Itself, read once.
+    pub validated: ValidatedShoot,
+}
+
+/// Reads what is around the shoot.
+///
+/// # Errors
+/// Faults that name the object which is missing or cannot be read.
+pub(crate) async fn observe_surroundings(context: &Context, shoot: &core::Shoot) -> Result<Observed, Fault> {
+    let namespace = shoot.namespace().unwrap_or_default();
+    let project = context
+        .garden_caches
+        .projects
+        .list()
+        .into_iter()
+        .find(|project| project.spec.namespace.as_deref() == Some(namespace.as_str()))
+        .ok_or_else(|| {
+            Fault::dependency(format!("no Project has the namespace {namespace}"))
+                .hint("create a Project with this namespace, or wait until it is known")
+        })?;
+    let seed = context.our_seed()?;
+    let registrations = context.garden_caches.registrations.list();
+    let registrations: Vec<&core::ControllerRegistration> = registrations.iter().map(AsRef::as_ref).collect();
+    let extensions = shoot_extensions(shoot, &registrations);
+    let validated = ValidatedShoot::new(shoot, &project.name_any(), &seed, extensions)?;
+    let cloud_profile = cloud_profile(context, shoot).await?;
+    let credentials = credentials(context, shoot).await?;
+    Ok(Observed {
+        seed,
+        cloud_profile,
+        credentials,
+        validated,
+    })
+}
+
+async fn cloud_profile(context: &Context, shoot: &core::Shoot) -> Result<core::CloudProfile, Fault> {
+    let reference = shoot
+        .spec
+        .cloud_profile
+        .clone()
+        .unwrap_or_else(|| core::CloudProfileReference {
+            kind: "CloudProfile".to_owned(),
+            name: shoot.spec.cloud_profile_name.clone().unwrap_or_default(),
+        });
+    let missing = || {
+        Fault::dependency(format!("{} {} does not exist", reference.kind, reference.name))
+            .hint("create the cloud profile that the shoot names")
+    };
+    if reference.kind == "NamespacedCloudProfile" {
+        let api: Api<core::NamespacedCloudProfile> = context.in_garden(&shoot.namespace().unwrap_or_default());
+        let profile = get(&api, &reference.name).await?.ok_or_else(missing)?;
+        let spec = profile
+            .status
+            .and_then(|status| status.cloud_profile_spec)
+            .unwrap_or_default();
+        return Ok(core::CloudProfile {
+            metadata: profile.metadata,
+            spec,
+            status: None,
+        });
+    }
+    let api: Api<core::CloudProfile> = Api::all(context.garden.clone());
+    get(&api, &reference.name).await?.ok_or_else(missing)
+}
+
+async fn credentials(context: &Context, shoot: &core::Shoot) -> Result<Option<Secret>, Fault> {
+    let namespace = shoot.namespace().unwrap_or_default();
+    let absent = |kind: &str, name: &str| {
+        Fault::user(format!("{kind} {namespace}/{name} does not exist"))
+            .hint("create the credentials that the shoot names")
+    };
+    let (secret_namespace, secret_name) = if let Some(name) = &shoot.spec.credentials_binding_name {
+        let api: Api<CredentialsBinding> = context.in_garden(&namespace);
+        let binding = get(&api, name)
+            .await?
+            .ok_or_else(|| absent("CredentialsBinding", name))?;
+        let reference = binding.credentials_ref;
+        if reference.kind.as_deref() != Some("Secret") {
+            return Err(Fault::user(format!(
+                "credentials of kind {} are not supported yet",
+                reference.kind.unwrap_or_default()
+            ))
+            .hint("bind a Secret instead"));
+        }
+        (reference.namespace, reference.name)
+    } else if let Some(name) = &shoot.spec.secret_binding_name {
+        let api: Api<core::SecretBinding> = context.in_garden(&namespace);
+        let binding = get(&api, name).await?.ok_or_else(|| absent("SecretBinding", name))?;
+        (binding.secret_ref.namespace, binding.secret_ref.name)
+    } else {
+        return Ok(None);
+    };
+    let (secret_namespace, secret_name) = (
+        secret_namespace.unwrap_or(namespace.clone()),
+        secret_name.unwrap_or_default(),
+    );
+    let api: Api<Secret> = context.in_garden(&secret_namespace);
+    let missing = || {
+        Fault::user(format!(
+            "Secret {secret_namespace}/{secret_name} with the cloud credentials does not exist"
+        ))
+        .hint("create the Secret that the shoot's binding names")
+    };
+    get(&api, &secret_name).await?.ok_or_else(missing).map(Some)
+}
+
+/// What decides on the tasks of the shoot's flow.
+#[must_use]
+pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
+    let validated = &observed.validated;
+    let nodes = shoot
+        .spec
+        .networking
+        .as_ref()
+        .and_then(|networking| networking.nodes.as_ref());
+    let reported = shoot.status.as_ref().and_then(|status| status.networking.as_ref());
+    let skip_readiness = shoot
+        .annotations()
+        .contains_key(api_meta::annotations::SHOOT_SKIP_READINESS);
+    ShootFacts {
+        workerless: validated.workerless,
+        has_credentials: observed.credentials.is_some(),
+        has_backup: observed.seed.spec.backup.is_some(),
+        has_internal_domain: validated.internal_domain.is_some(),
+        has_external_domain: validated.external_domain.is_some(),
+        // contract F.3, `hasNodesCIDR`.
+        nodes_cidr_known: validated.workerless || (nodes.is_some() && (reported.is_some() || skip_readiness)),
+        skip_readiness,
+    }
+}
+
+/// What is there when a deletion begins.
+///
+/// # Errors
+/// When something cannot be looked at: a deletion must not be planned from what is unknown.
+pub(crate) async fn deletion_facts(context: &Context, validated: &ValidatedShoot) -> Result<DeletionFacts, Fault> {
+    let namespace = &validated.namespace;
+    let namespaces: Api<Namespace> = Api::all(context.seed.clone());
+    let namespace_active =
+        known(observe(&namespaces, namespace).await)?.is_some_and(|found| found.metadata.deletion_timestamp.is_none());
+    let deployments: Api<Deployment> = context.in_seed(namespace);
+    let api_server = known(observe(&deployments, components_hosted::API_SERVER).await)?;
+    let infrastructures: Api<api_extensions::Infrastructure> = context.in_seed(namespace);
+    let infrastructure = known(observe(&infrastructures, &validated.name).await)?;
+    let control_planes: Api<api_extensions::ControlPlane> = context.in_seed(namespace);
+    let control_plane = known(observe(&control_planes, &validated.name).await)?;
+    let answered = infrastructure
+        .as_ref()
+        .and_then(|infrastructure| infrastructure.status.as_ref())
+        .is_some_and(|status| status.provider_status.is_some());
+    Ok(DeletionFacts {
+        namespace_active,
+        shoot_cleanup: namespace_active
+            && api_server.is_some_and(|found| found.metadata.deletion_timestamp.is_none())
+            && (infrastructure.is_some() || validated.workerless),
+        control_plane_needed: answered
+            && control_plane.is_some_and(|found| found.metadata.deletion_timestamp.is_none()),
+    })
+}
+
+fn known<K>(seen: Seen<K>) -> Result<Option<K>, Fault> {
+    match seen {
+        Seen::Present(object) => Ok(Some(object)),
+        Seen::Absent => Ok(None),
+        Seen::Unknown(why) => Err(Fault::dependency(why).hint("look at the seed's API server")),
+    }
+}

@@ -1,0 +1,246 @@
+//! One operation on one shoot while it runs: what its tasks share. Tasks leave results for later tasks here.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api_core::v1beta1 as core;
+use api_meta::{Fault, RawJson};
+use base_controller::ObjectKey;
+use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
+use components_hosted::Mounted;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Secret;
+use kube::config::Kubeconfig;
+use kube::{Api, Resource};
+use tokio::time::Instant;
+
+use super::observe::Observed;
+use super::report::ShootStatusWriter;
+use super::task::os_config::Pool;
+use super::validated::ValidatedShoot;
+use crate::config::Addressing;
+use crate::context::Context;
+
+/// One operation while it runs.
+pub(crate) struct Operation {
+    /// Clients, clock, settings, caches.
+    pub context: Arc<Context>,
+    /// The shoot, read once.
+    pub shoot: ValidatedShoot,
+    /// What is around it.
+    pub observed: Observed0,
+    /// The Shoot in the garden, and the way to its status.
+    pub status: ShootStatusWriter,
+    /// What tasks have left for later ones.
+    results: Mutex<Results>,
+}
+
+/// What is around the shoot, without itself.
+pub(crate) struct Observed0 {
+    /// Its seed.
+    pub seed: Arc<core::Seed>,
+    /// Its cloud profile.
+    pub cloud_profile: core::CloudProfile,
+    /// Its cloud credentials.
+    pub credentials: Option<Secret>,
+}
+
+/// What tasks leave for later ones.
+#[derive(Default)]
+pub(crate) struct Results {
+    /// Keys and certificates by name.
+    pub secrets: BTreeMap<String, Managed>,
+    /// Secrets of the namespace that nothing needs once all has been rolled out.
+    pub obsolete_secrets: Vec<String>,
+    /// The infrastructure's `status.providerStatus`, as read.
+    pub infrastructure_status: Option<RawJson>,
+    /// Networks of nodes.
+    pub nodes: Vec<String>,
+    /// A client of the shoot, once connected.
+    pub shoot_client: Option<kube::Client>,
+    /// Worker pools with what their nodes are to be.
+    pub pools: Vec<Pool>,
+    /// The timestamps of requests to extensions, by kind and name: a wait waits for this very request.
+    pub asked: BTreeMap<(String, String), String>,
+    /// Generations of what was written, by kind and name: a wait does not believe a mirror that is behind.
+    pub generations: BTreeMap<(String, String), i64>,
+}
+
+impl Operation {
+    /// Begins an operation.
+    #[must_use]
+    pub(crate) fn new(context: Arc<Context>, observed: Observed, status: ShootStatusWriter, nodes: Vec<String>) -> Self {
+        let Observed {
+            seed,
+            cloud_profile,
+            credentials,
+            validated,
+        } = observed;
+        let results = Results {
+            nodes,
+            ..Results::default()
+        };
+        Self {
+            context,
+            shoot: validated,
+            observed: Observed0 {
+                seed,
+                cloud_profile,
+                credentials,
+            },
+            status,
+            results: Mutex::new(results),
+        }
+    }
+
+    /// What tasks have left. Never held over an await.
+    pub(crate) fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The shoot's namespace in the seed.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.shoot.namespace
+    }
+
+    /// Objects of a kind in the shoot's namespace.
+    pub(crate) fn here<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        self.context.in_seed(&self.shoot.namespace)
+    }
+
+    /// A key or certificate.
+    ///
+    /// # Errors
+    /// A bug of ours: secrets are initialised before anything uses them.
+    pub(crate) fn secret(&self, name: &str) -> Result<Managed, Fault> {
+        self.results()
+            .secrets
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Fault::bug(format!("secret {name} is used before it is made")))
+    }
+
+    /// A Secret to mount.
+    ///
+    /// # Errors
+    /// As [`Operation::secret`].
+    pub(crate) fn mounted(&self, name: &str) -> Result<Mounted, Fault> {
+        Ok(Mounted::of(&self.secret(name)?.current))
+    }
+
+    /// The bundle of an authority or signing key, to mount.
+    ///
+    /// # Errors
+    /// As [`Operation::secret`].
+    pub(crate) fn mounted_bundle(&self, name: &str) -> Result<Mounted, Fault> {
+        let managed = self.secret(name)?;
+        Ok(Mounted::of(managed.bundle.as_ref().unwrap_or(&managed.current)))
+    }
+
+    /// A kubeconfig for the shoot, for clients in the seed.
+    ///
+    /// # Errors
+    /// As [`Operation::secret`]; a bug if the authority cannot be read.
+    pub(crate) fn kubeconfig(&self, credential: Credential) -> Result<Kubeconfig, Fault> {
+        kubeconfig_of(
+            &self.context,
+            &self.shoot,
+            &self.secret(super::task::secrets::CA)?,
+            credential,
+        )
+    }
+
+    /// The client of the shoot.
+    ///
+    /// # Errors
+    /// A dependency fault while there is none.
+    pub(crate) fn shoot_client(&self) -> Result<kube::Client, Fault> {
+        self.results().shoot_client.clone().ok_or_else(|| {
+            Fault::dependency("not connected to the shoot's API server").hint("wait until the shoot's API server is up")
+        })
+    }
+
+    /// Remembers the request written onto an extension object.
+    pub(crate) fn remember<K: Resource<DynamicType = ()> + Debug>(&self, object: &K) {
+        let meta = object.meta();
+        let stamp = meta
+            .annotations
+            .as_ref()
+            .and_then(|notes| notes.get(api_meta::annotations::TIMESTAMP));
+        let key = (K::kind(&()).into_owned(), meta.name.clone().unwrap_or_default());
+        self.results().asked.insert(key, stamp.cloned().unwrap_or_default());
+    }
+}
+
+impl Operation {
+    /// The timestamp of the request written onto an extension object in this operation.
+    pub(crate) fn asked<K: Resource<DynamicType = ()>>(&self, name: &str) -> Option<String> {
+        let key = (K::kind(&()).into_owned(), name.to_owned());
+        self.results()
+            .asked
+            .get(&key)
+            .cloned()
+            .filter(|stamp| !stamp.is_empty())
+    }
+
+    /// Remembers the generation of what was written.
+    pub(crate) fn remember_generation<K: Resource<DynamicType = ()>>(&self, object: &K) {
+        let meta = object.meta();
+        let key = (K::kind(&()).into_owned(), meta.name.clone().unwrap_or_default());
+        self.results()
+            .generations
+            .insert(key, meta.generation.unwrap_or_default());
+    }
+
+    /// The generation of what was written in this operation; 0 if nothing was.
+    pub(crate) fn generation_of<K: Resource<DynamicType = ()>>(&self, name: &str) -> i64 {
+        let key = (K::kind(&()).into_owned(), name.to_owned());
+        self.results().generations.get(&key).copied().unwrap_or_default()
+    }
+
+    /// The key of an object in the shoot's namespace.
+    pub(crate) fn key(&self, name: &str) -> ObjectKey {
+        ObjectKey::namespaced(self.namespace(), name)
+    }
+}
+
+/// A kubeconfig for a shoot whose API server's authority is `authority`, for clients in the seed.
+///
+/// # Errors
+/// A bug if the authority cannot be read.
+pub(crate) fn kubeconfig_of(
+    context: &Context,
+    shoot: &ValidatedShoot,
+    authority: &Managed,
+    credential: Credential,
+) -> Result<Kubeconfig, Fault> {
+    let host = shoot.service_host();
+    let (server, tls_server_name) = match &context.config.addressing {
+        Addressing::PerService => (format!("https://{host}"), None),
+        Addressing::Shared { url, .. } => (url.clone(), Some(host)),
+    };
+    let name = shoot.namespace.clone();
+    let authorities = authority.authorities()?;
+    Ok(kubeconfig(&KubeconfigSpec {
+        name,
+        server,
+        tls_server_name,
+        authorities,
+        credential,
+        namespace: None,
+    }))
+}
+
+/// How long a wait may last that must be over at `deadline`.
+#[must_use]
+pub(crate) fn left(deadline: Option<Instant>) -> Duration {
+    // Every task of the flows has a time-out; without one the longest of them is taken.
+    deadline.map_or(Duration::from_secs(600), |at| {
+        at.saturating_duration_since(Instant::now())
+    })
+}

@@ -1,0 +1,402 @@
+//! One turn for one shoot: observe, decide, run its flow, report.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api_core::v1beta1 as core;
+use api_extensions::Cluster;
+use api_meta::{Fault, LastOperationType, annotations, finalizers};
+use base_client::{add_finalizer, delete, get, remove_finalizer};
+use base_controller::{Change, Controller, EventType, Next, ObjectKey};
+use base_flow_run::{FlowEnd, Outcome};
+use control_plane_shoot_flow::{Goal, ShootTask, shoot_flow};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
+use super::operation::Operation;
+use super::plan::{Decision, decide};
+use super::report::{Failure, ShootStatusWriter, failed, started, succeeded, summary};
+use super::required::{check_installed, required};
+use super::{apply, cluster, interrupt, task};
+use crate::context::Context;
+
+/// Task ids of what comes before the flow (contract F.2).
+const TASK_READ: &str = "Read the shoot's surroundings";
+const TASK_EXTENSIONS: &str = "Check required extensions";
+const TASK_PREPARE: &str = "Prepare the operation";
+
+/// Reconciles the shoots of our seed until `stop`.
+pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
+    let shoots = context.garden_caches.shoots.clone();
+    let seed = context.config.seed_name().to_owned();
+    let waiting = shoots.clone();
+    let controller = Controller::new("shoot", shoots)
+        .only(move |shoot| is_on(shoot, &seed))
+        .watches(
+            &context.garden_caches.installations,
+            move |_: &Change<core::ControllerInstallation>| {
+                waiting
+                    .list()
+                    .into_iter()
+                    .filter(|shoot| waits_for_extensions(shoot))
+                    .map(|shoot| ObjectKey::of(&*shoot))
+                    .collect()
+            },
+        )
+        .concurrency(context.config.shoots_max);
+    controller
+        .run(stop, move |shoot| reconcile(context.clone(), shoot).boxed())
+        .await;
+}
+
+fn is_on(shoot: &core::Shoot, seed: &str) -> bool {
+    let status = shoot.status.as_ref().and_then(|status| status.seed_name.as_deref());
+    status.or(shoot.spec.seed_name.as_deref()) == Some(seed)
+}
+
+fn waits_for_extensions(shoot: &core::Shoot) -> bool {
+    let errors = shoot
+        .status
+        .as_ref()
+        .map(|status| status.last_errors.as_slice())
+        .unwrap_or_default();
+    errors
+        .iter()
+        .any(|error| error.task_id.as_deref() == Some(TASK_EXTENSIONS))
+}
+
+async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
+    match decide_now(&context, &shoot)? {
+        Decision::Leave => Ok(Next::Change),
+        Decision::Wait(left) => Ok(Next::After(left)),
+        Decision::OnlySync(why) => only_sync(&context, &shoot, why).await,
+        Decision::Release | Decision::Run(_) => {
+            // The mirror may be behind what our last turn has written: look again before work begins.
+            let api: Api<core::Shoot> = context.in_garden(&shoot.namespace().unwrap_or_default());
+            let Some(shoot) = get(&api, &shoot.name_any()).await? else {
+                return Ok(Next::Change);
+            };
+            match decide_now(&context, &shoot)? {
+                Decision::Leave => Ok(Next::Change),
+                Decision::Wait(left) => Ok(Next::After(left)),
+                Decision::OnlySync(why) => only_sync(&context, &shoot, why).await,
+                Decision::Release => {
+                    remove_finalizer(&api, shoot, finalizers::GARDENER).await?;
+                    Ok(Next::Change)
+                }
+                Decision::Run(type_) => {
+                    let shoot = match type_ {
+                        LastOperationType::Delete => shoot,
+                        _ => add_finalizer(&api, shoot, finalizers::GARDENER).await?,
+                    };
+                    run_interruptible(context, shoot, type_).await
+                }
+            }
+        }
+    }
+}
+
+fn decide_now(context: &Context, shoot: &core::Shoot) -> Result<Decision, Fault> {
+    let seed = context.our_seed()?;
+    decide(
+        shoot,
+        &seed,
+        &context.config.version,
+        context.config.sync_period,
+        context.clock.now(),
+    )
+}
+
+/// Lets extensions see a shoot that is not worked on: its Cluster is kept up to date, if it has one.
+async fn only_sync(context: &Context, shoot: &core::Shoot, why: &str) -> Result<Next, Fault> {
+    tracing::debug!(shoot = %ObjectKey::of(shoot), "left alone: {why}");
+    let name = shoot
+        .status
+        .as_ref()
+        .map(|status| status.technical_id.clone())
+        .unwrap_or_default();
+    let clusters: Api<Cluster> = Api::all(context.seed.clone());
+    if !name.is_empty() && get(&clusters, &name).await?.is_some() {
+        let observed = observe_surroundings(context, shoot).await?;
+        cluster::sync(context, &name, shoot, &observed.seed, &observed.cloud_profile).await?;
+    }
+    Ok(Next::Change)
+}
+
+async fn run_interruptible(context: Arc<Context>, shoot: core::Shoot, type_: LastOperationType) -> Result<Next, Fault> {
+    let interrupted = CancellationToken::new();
+    let work = work(context.clone(), shoot.clone(), type_, interrupted.clone()).boxed();
+    tokio::select! {
+        biased;
+        next = work => next,
+        never = interrupt::watch(&context.garden_caches.shoots, &shoot, &interrupted) => match never {},
+    }
+}
+
+async fn work(
+    context: Arc<Context>,
+    shoot: core::Shoot,
+    type_: LastOperationType,
+    interrupted: CancellationToken,
+) -> Result<Next, Fault> {
+    let status = ShootStatusWriter::new(&context, shoot.clone());
+    let failed_before: BTreeSet<String> = shoot
+        .status
+        .iter()
+        .flat_map(|status| &status.last_errors)
+        .filter_map(|error| error.task_id.clone())
+        .collect();
+    let observed = match observe_surroundings(&context, &shoot).await {
+        Ok(observed) => observed,
+        Err(fault) => return give_up(&context, &status, &type_, 0, vec![failure(TASK_READ, fault)]).await,
+    };
+    let gardener = core::Gardener {
+        id: context.config.identity.clone(),
+        name: context.config.identity.clone(),
+        version: context.config.version.clone(),
+    };
+    let (now, technical_id) = (context.clock.now(), observed.validated.namespace.clone());
+    status
+        .update(|state| started(state, &type_, &shoot, &technical_id, &gardener, now))
+        .await?;
+    if type_ != LastOperationType::Delete
+        && let Err(fault) = check_extensions(&context, &shoot, &observed)
+    {
+        return give_up(&context, &status, &type_, 0, vec![failure(TASK_EXTENSIONS, fault)]).await;
+    }
+    let goal = match prepare(&context, &status, &observed, &type_).await {
+        Ok(goal) => goal,
+        Err(fault) => return give_up(&context, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
+    };
+    let flow = shoot_flow(&facts(&observed, &shoot), &goal)
+        .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
+    let operation = Operation::new(context.clone(), observed, status, known_nodes(&shoot));
+    let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;
+    conclude(&operation, &shoot, type_, outcome).await
+}
+
+fn failure(task: &str, fault: Fault) -> Failure {
+    Failure {
+        task: task.to_owned(),
+        fault,
+    }
+}
+
+fn known_nodes(shoot: &core::Shoot) -> Vec<String> {
+    let reported = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.networking.as_ref())
+        .map(|found| found.nodes.clone());
+    let wanted = || {
+        shoot
+            .spec
+            .networking
+            .iter()
+            .filter_map(|networking| networking.nodes.clone())
+            .collect()
+    };
+    reported.filter(|nodes| !nodes.is_empty()).unwrap_or_else(wanted)
+}
+
+fn check_extensions(context: &Context, shoot: &core::Shoot, observed: &Observed) -> Result<(), Fault> {
+    let validated = &observed.validated;
+    let dns: Vec<&str> = [&validated.internal_domain, &validated.external_domain]
+        .into_iter()
+        .flatten()
+        .map(|domain| domain.type_.as_str())
+        .collect();
+    let needed = required(shoot, &observed.seed, &validated.extensions, &dns);
+    let registrations = context.garden_caches.registrations.list();
+    let installations = context.garden_caches.installations.list();
+    check_installed(
+        &needed,
+        &registrations.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+        &installations.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+        context.config.seed_name(),
+    )
+}
+
+/// The Cluster comes first: extensions look at nothing before it is there.
+async fn prepare(
+    context: &Context,
+    status: &ShootStatusWriter,
+    observed: &Observed,
+    type_: &LastOperationType,
+) -> Result<Goal, Fault> {
+    let shoot = status.shoot().await;
+    let name = &observed.validated.namespace;
+    cluster::sync(context, name, &shoot, &observed.seed, &observed.cloud_profile).await?;
+    match type_ {
+        LastOperationType::Delete => Ok(Goal::Delete(deletion_facts(context, &observed.validated).await?)),
+        _ => Ok(Goal::Reconcile),
+    }
+}
+
+async fn conclude(
+    operation: &Operation,
+    begun: &core::Shoot,
+    type_: LastOperationType,
+    outcome: Outcome<ShootTask>,
+) -> Result<Next, Fault> {
+    let context = &operation.context;
+    let percent = outcome.progress.percent();
+    match outcome.end {
+        FlowEnd::Succeeded => {}
+        // What has made it pointless is looked at now.
+        FlowEnd::Interrupted | FlowEnd::Cancelled => return Ok(Next::After(std::time::Duration::ZERO)),
+        FlowEnd::Failed => {
+            let failures = outcome
+                .errors
+                .into_iter()
+                .map(|error| failure(base_flow::Name::name(&error.task), error.fault))
+                .collect();
+            return give_up(context, &operation.status, &type_, percent, failures).await;
+        }
+    }
+    let ended = match type_ {
+        LastOperationType::Delete => finish_deletion(operation).await,
+        _ => finish_reconcile(operation, begun, &type_).await,
+    };
+    match ended {
+        Ok(next) => Ok(next),
+        Err(fault) => {
+            give_up(
+                context,
+                &operation.status,
+                &type_,
+                percent,
+                vec![failure("Conclude the operation", fault)],
+            )
+            .await
+        }
+    }
+}
+
+async fn finish_reconcile(
+    operation: &Operation,
+    begun: &core::Shoot,
+    type_: &LastOperationType,
+) -> Result<Next, Fault> {
+    let context = &operation.context;
+    task::secrets::delete_obsolete(operation).await?;
+    consume_annotations(operation, begun).await?;
+    // Only what was wanted when we began, and what we have added to it, has been done.
+    let now = operation.status.shoot().await;
+    let generation = match super::plan::makes_pointless(begun, &now) {
+        true => begun.metadata.generation,
+        false => now.metadata.generation,
+    };
+    let at = context.clock.now();
+    let shoot = operation
+        .status
+        .update(|status| succeeded(status, type_, generation, at))
+        .await?;
+    let observed = &operation.observed;
+    cluster::sync(
+        context,
+        operation.namespace(),
+        &shoot,
+        &observed.seed,
+        &observed.cloud_profile,
+    )
+    .await?;
+    let said = "Shoot cluster has been successfully reconciled.";
+    context
+        .events
+        .record(&shoot, EventType::Normal, "Reconciled", said)
+        .await;
+    Ok(Next::After(context.config.sync_period))
+}
+
+/// Takes away the annotations that asked for what has been done.
+async fn consume_annotations(operation: &Operation, begun: &core::Shoot) -> Result<(), Fault> {
+    let done: Vec<(&str, String)> = [annotations::SHOOT_TASKS, annotations::SHOOT_SKIP_READINESS]
+        .into_iter()
+        .filter_map(|key| Some((key, begun.annotations().get(key)?.clone())))
+        .collect();
+    let edit = |shoot: &mut core::Shoot| {
+        for (key, value) in &done {
+            // Somebody may have asked for more since.
+            if shoot.annotations().get(*key) == Some(value) {
+                shoot.annotations_mut().remove(*key);
+            }
+        }
+    };
+    operation.status.update_main(edit).await.map(drop)
+}
+
+/// The last traces: what the garden holds for the cluster, its Cluster, and at the very end our finalizer.
+async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
+    let (context, shoot) = (&operation.context, &operation.shoot);
+    let namespace = shoot.garden_namespace.as_str();
+    delete(
+        &context.in_garden::<core::InternalSecret>(namespace),
+        &format!("{}.ca-client", shoot.name),
+    )
+    .await?;
+    delete(
+        &context.in_garden::<ConfigMap>(namespace),
+        &format!("{}.ca-cluster", shoot.name),
+    )
+    .await?;
+    // Its data stays as long as the settings say; that is the backup entry controller's part.
+    delete(
+        &context.in_garden::<core::BackupEntry>(namespace),
+        &shoot.backup_entry(),
+    )
+    .await?;
+    delete(&Api::<Cluster>::all(context.seed.clone()), operation.namespace()).await?;
+    let at = context.clock.now();
+    let generation = operation.status.shoot().await.metadata.generation;
+    let last = operation
+        .status
+        .update(|status| succeeded(status, &LastOperationType::Delete, generation, at))
+        .await?;
+    context
+        .events
+        .record(
+            &last,
+            EventType::Normal,
+            "Deleted",
+            "Shoot cluster has been successfully deleted.",
+        )
+        .await;
+    remove_finalizer(&context.in_garden::<core::Shoot>(namespace), last, finalizers::GARDENER).await?;
+    Ok(Next::Change)
+}
+
+/// Writes the failures down. Retried by the class of the most hopeful, unless one of them ends it.
+async fn give_up(
+    context: &Context,
+    status: &ShootStatusWriter,
+    type_: &LastOperationType,
+    percent: i32,
+    failures: Vec<Failure>,
+) -> Result<Next, Fault> {
+    let now = context.clock.now();
+    let generation = status.shoot().await.metadata.generation;
+    let shoot = status
+        .update(|state| {
+            failed(state, type_, percent, &failures, now);
+            // What failed before anything began has been observed nevertheless.
+            state.observed_generation = state.observed_generation.or(generation);
+        })
+        .await?;
+    let said = shoot
+        .status
+        .as_ref()
+        .and_then(|state| state.last_operation.as_ref())
+        .map(|last| last.description.clone());
+    context
+        .events
+        .record(&shoot, EventType::Warning, "ReconcileError", &said.unwrap_or_default())
+        .await;
+    if failures.iter().any(|failure| !failure.fault.retryable()) {
+        return Ok(Next::Change);
+    }
+    Err(summary(failures))
+}

@@ -1,0 +1,346 @@
+//! How the shoot stands, for its owner: `status.lastOperation`, `lastErrors` and what else gardenlet says there.
+//! Writes only what changed, on top of what others have written meanwhile.
+
+use api_core::v1beta1 as core;
+use api_meta::{ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType};
+use base_client::{get, patch_changed, patch_status_if_changed};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Api, ResourceExt};
+use tokio::sync::Mutex;
+
+use crate::context::Context;
+
+/// How often a write is tried on a fresh copy when others write the same shoot; the next reconcile tries again anyway.
+const ATTEMPTS_MAX: usize = 5;
+
+/// The Shoot in the garden, as it is known. One writer at a time.
+pub(crate) struct ShootStatusWriter {
+    api: Api<core::Shoot>,
+    known: Mutex<core::Shoot>,
+}
+
+impl ShootStatusWriter {
+    /// Begins with the shoot as it was read.
+    #[must_use]
+    pub(crate) fn new(context: &Context, shoot: core::Shoot) -> Self {
+        Self {
+            api: context.in_garden(&shoot.namespace().unwrap_or_default()),
+            known: Mutex::new(shoot),
+        }
+    }
+
+    /// The shoot as it is known.
+    pub(crate) async fn shoot(&self) -> core::Shoot {
+        self.known.lock().await.clone()
+    }
+
+    /// Changes the status. `edit` may run several times, each on a fresh copy.
+    ///
+    /// # Errors
+    /// What the API server says; dependency when the shoot is gone.
+    pub(crate) async fn update(&self, edit: impl Fn(&mut core::ShootStatus) + Send + Sync) -> Result<core::Shoot, Fault> {
+        self.write(|shoot| edit(shoot.status.get_or_insert_default()), true)
+            .await
+    }
+
+    /// Changes everything else.
+    ///
+    /// # Errors
+    /// As [`ShootStatusWriter::update`].
+    pub(crate) async fn update_main(&self, edit: impl Fn(&mut core::Shoot) + Send + Sync) -> Result<core::Shoot, Fault> {
+        self.write(edit, false).await
+    }
+
+    async fn write(&self, edit: impl Fn(&mut core::Shoot) + Send + Sync, status: bool) -> Result<core::Shoot, Fault> {
+        let mut known = self.known.lock().await;
+        for attempt in 1.. {
+            let mut after = known.clone();
+            edit(&mut after);
+            let written = if status {
+                patch_status_if_changed(&self.api, &known, &after).await
+            } else {
+                patch_changed(&self.api, &known, &after).await
+            };
+            match written {
+                Ok(Some(fresh)) => *known = fresh,
+                Ok(None) => {}
+                Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => {
+                    let gone = || Fault::dependency(format!("Shoot {} is gone", known.name_any()));
+                    *known = get(&self.api, &known.name_any()).await?.ok_or_else(gone)?;
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            }
+            break;
+        }
+        Ok(known.clone())
+    }
+}
+
+/// What a shoot's operation is called in its descriptions.
+fn noun(type_: &LastOperationType) -> &'static str {
+    match type_ {
+        LastOperationType::Create => "Creation",
+        LastOperationType::Delete => "Deletion",
+        LastOperationType::Migrate => "Preparation for migration",
+        LastOperationType::Restore => "Restoration",
+        _ => "Reconciliation",
+    }
+}
+
+/// At the start of an operation (contract F.2).
+pub(crate) fn started(
+    status: &mut core::ShootStatus,
+    type_: &LastOperationType,
+    shoot: &core::Shoot,
+    technical_id: &str,
+    gardener: &core::Gardener,
+    now: Timestamp,
+) {
+    let new_cycle = status.retry_cycle_start_time.is_none()
+        || status.observed_generation != shoot.metadata.generation
+        || status.gardener.version != gardener.version;
+    if new_cycle {
+        status.retry_cycle_start_time = Some(Time(now));
+    }
+    let description = match type_ {
+        LastOperationType::Delete => "Deletion of Shoot cluster in progress.".to_owned(),
+        type_ => format!("{} of Shoot cluster initialized.", noun(type_)),
+    };
+    status.last_operation = Some(operation(type_, LastOperationState::Processing, 0, description, now));
+    status.observed_generation = shoot.metadata.generation;
+    status.gardener = gardener.clone();
+    status.technical_id = technical_id.to_owned();
+    status.uid = shoot.metadata.uid.clone().unwrap_or_default();
+    if *type_ != LastOperationType::Delete {
+        status.seed_name.clone_from(&shoot.spec.seed_name);
+    }
+}
+
+/// While it runs. `cleaned`: tasks that failed last time and have succeeded now.
+pub(crate) fn progressed(status: &mut core::ShootStatus, percent: i32, description: &str, cleaned: &[String], now: Timestamp) {
+    status
+        .last_errors
+        .retain(|error| error.task_id.as_ref().is_none_or(|task| !cleaned.contains(task)));
+    if let Some(last) = &mut status.last_operation {
+        last.progress = percent;
+        last.description = description.to_owned();
+        last.last_update_time = Time(now);
+    }
+}
+
+/// After success.
+pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationType, generation: Option<i64>, now: Timestamp) {
+    let done = match type_ {
+        LastOperationType::Create | LastOperationType::Reconcile => "reconciled",
+        LastOperationType::Delete => "deleted",
+        LastOperationType::Restore => "restored",
+        _ => "prepared for migration",
+    };
+    let description = format!("Shoot cluster has been successfully {done}.");
+    status.last_operation = Some(operation(type_, LastOperationState::Succeeded, 100, description, now));
+    status.last_errors = Vec::new();
+    status.retry_cycle_start_time = None;
+    status.observed_generation = generation;
+    status.hibernated = false;
+}
+
+/// An error on its way into the status.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The task's name.
+    pub task: String,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+/// After failure: one entry per task; `Failed` only if trying again by itself cannot help with one of them.
+pub(crate) fn failed(
+    status: &mut core::ShootStatus,
+    type_: &LastOperationType,
+    progress: i32,
+    failures: &[Failure],
+    now: Timestamp,
+) {
+    let for_good = failures.iter().any(|failure| !failure.fault.retryable());
+    let texts: Vec<String> = failures
+        .iter()
+        .map(|failure| format!("task {:?} failed: {}", failure.task, failure.fault.chain()))
+        .collect();
+    let (state, suffix) = match for_good {
+        true => (LastOperationState::Failed, ""),
+        false => (LastOperationState::Error, " Operation will be retried."),
+    };
+    let description = format!("{}{suffix}", texts.join("; "));
+    status.last_operation = Some(operation(type_, state, progress, description, now));
+    status.last_errors = failures
+        .iter()
+        .map(|failure| LastError {
+            description: describe(&failure.fault),
+            task_id: Some(failure.task.clone()),
+            codes: codes(&failure.fault),
+            last_update_time: Some(Time(now)),
+        })
+        .collect();
+}
+
+/// The whole text, with the one thing to do.
+fn describe(fault: &Fault) -> String {
+    match fault.hint.as_str() {
+        "" => fault.chain(),
+        hint => format!("{} (to do: {hint})", fault.chain()),
+    }
+}
+
+/// The fault's codes; a user's mistake has one even if nobody gave it.
+fn codes(fault: &Fault) -> Vec<ErrorCode> {
+    match (fault.codes.as_slice(), fault.class) {
+        ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
+        (codes, _) => codes.to_vec(),
+    }
+}
+
+fn operation(
+    type_: &LastOperationType,
+    state: LastOperationState,
+    progress: i32,
+    description: String,
+    now: Timestamp,
+) -> LastOperation {
+    LastOperation {
+        description,
+        last_update_time: Time(now),
+        progress,
+        state,
+        type_: type_.clone(),
+    }
+}
+
+/// One fault for all failures: retried as soon as the most hopeful of them.
+#[must_use]
+pub(crate) fn summary(failures: Vec<Failure>) -> Fault {
+    let hope = |class: FaultClass| match class {
+        FaultClass::Transient => 0,
+        FaultClass::Dependency => 1,
+        FaultClass::Access | FaultClass::Quota => 2,
+        FaultClass::User | FaultClass::Bug => 3,
+    };
+    let class = failures
+        .iter()
+        .map(|failure| failure.fault.class)
+        .min_by_key(|class| hope(*class));
+    let texts: Vec<String> = failures
+        .iter()
+        .map(|failure| format!("{}: {}", failure.task, failure.fault.chain()))
+        .collect();
+    Fault::new(class.unwrap_or(FaultClass::Bug), texts.join("; ")).hint("look at status.lastErrors of the shoot")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn failure(task: &str, fault: Fault) -> Failure {
+        Failure {
+            task: task.into(),
+            fault,
+        }
+    }
+
+    fn after(failures: &[Failure]) -> core::ShootStatus {
+        let mut status = core::ShootStatus::default();
+        failed(&mut status, &LastOperationType::Create, 40, failures, now());
+        status
+    }
+
+    #[test]
+    fn what_may_pass_is_an_error_and_what_will_not_is_failed() {
+        let status = after(&[failure("Wait", Fault::dependency("slow").hint("wait"))]);
+        let last = status.last_operation.unwrap();
+        assert_eq!((last.state, last.progress), (LastOperationState::Error, 40));
+        assert_eq!(
+            last.description,
+            "task \"Wait\" failed: slow Operation will be retried."
+        );
+        assert_eq!(status.last_errors[0].description, "slow (to do: wait)");
+
+        let both = [
+            failure("A", Fault::transient("conflict")),
+            failure("B", Fault::dependency("no rights").code(ErrorCode::InfraUnauthorized)),
+        ];
+        let status = after(&both);
+        assert_eq!(status.last_operation.unwrap().state, LastOperationState::Failed);
+        assert_eq!(status.last_errors.len(), 2);
+        assert_eq!(status.last_errors[1].codes, [ErrorCode::InfraUnauthorized]);
+    }
+
+    #[test]
+    fn rate_limits_back_off_instead_of_ending_it() {
+        let status = after(&[failure(
+            "A",
+            Fault::transient("slow down").code(ErrorCode::InfraRateLimitsExceeded),
+        )]);
+        assert_eq!(status.last_operation.unwrap().state, LastOperationState::Error);
+    }
+
+    #[test]
+    fn an_error_goes_as_soon_as_its_task_succeeds() {
+        let mut status = after(&[failure("A", Fault::transient("x")), failure("B", Fault::transient("y"))]);
+        progressed(&mut status, 10, "B", &["A".to_owned()], now());
+        let left: Vec<_> = status
+            .last_errors
+            .iter()
+            .filter_map(|error| error.task_id.clone())
+            .collect();
+        assert_eq!(left, ["B"]);
+    }
+
+    #[test]
+    fn the_most_hopeful_failure_decides_when_to_try_again() {
+        let all = vec![
+            failure("A", Fault::user("x")),
+            failure("B", Fault::transient("y")),
+            failure("C", Fault::access("z")),
+        ];
+        assert_eq!(summary(all).class, FaultClass::Transient);
+    }
+
+    #[test]
+    fn a_new_generation_begins_a_new_retry_cycle_and_a_retry_does_not() {
+        let mut shoot = core::Shoot::default();
+        shoot.metadata.generation = Some(1);
+        let gardener = core::Gardener {
+            version: "1".into(),
+            ..core::Gardener::default()
+        };
+        let mut status = core::ShootStatus::default();
+        let start = |status: &mut core::ShootStatus, shoot: &core::Shoot, second| {
+            started(
+                status,
+                &LastOperationType::Create,
+                shoot,
+                "shoot--a--b",
+                &gardener,
+                Timestamp::from_second(second).unwrap(),
+            );
+        };
+        start(&mut status, &shoot, 1);
+        start(&mut status, &shoot, 2);
+        assert_eq!(
+            status.retry_cycle_start_time,
+            Some(Time(Timestamp::from_second(1).unwrap()))
+        );
+        shoot.metadata.generation = Some(2);
+        start(&mut status, &shoot, 3);
+        assert_eq!(
+            status.retry_cycle_start_time,
+            Some(Time(Timestamp::from_second(3).unwrap()))
+        );
+        assert_eq!(status.observed_generation, Some(2));
+    }
+}

@@ -1,0 +1,323 @@
+//! Which extensions a shoot needs, and whether the seed has them. Pure; kinds and types are compared without regard to
+//! case, as everywhere.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api_core::v1beta1 as core;
+use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
+use api_meta::{ConditionStatus, Fault, RawJson, conditions};
+
+/// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
+const RECONCILE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(180);
+
+/// An object of kind Extension that a shoot has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ShootExtension {
+    /// Its type, also its name.
+    pub type_: String,
+    /// What the user configured.
+    pub provider_config: Option<RawJson>,
+    /// When it is brought up.
+    pub reconcile: Point,
+    /// When it is taken away.
+    pub delete: Point,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// The Extensions of a shoot: those it names, and those that are on by themselves.
+#[must_use]
+pub(crate) fn shoot_extensions(shoot: &core::Shoot, registrations: &[&core::ControllerRegistration]) -> Vec<ShootExtension> {
+    let workerless = shoot.spec.provider.workers.is_empty();
+    let resources: Vec<&core::ControllerResource> = registrations
+        .iter()
+        .filter(|registration| registration.metadata.deletion_timestamp.is_none())
+        .flat_map(|registration| &registration.spec.resources)
+        .filter(|resource| resource.kind == "Extension" && resource.primary != Some(false))
+        .collect();
+    let named = |type_: &str| {
+        shoot
+            .spec
+            .extensions
+            .iter()
+            .find(|extension| extension.type_.eq_ignore_ascii_case(type_))
+    };
+    let mut found: Vec<ShootExtension> = shoot
+        .spec
+        .extensions
+        .iter()
+        .filter(|extension| extension.disabled != Some(true))
+        .map(|extension| {
+            let resource = resources
+                .iter()
+                .find(|resource| resource.type_.eq_ignore_ascii_case(&extension.type_));
+            extension_of(&extension.type_, extension.provider_config.clone(), resource.copied())
+        })
+        .collect();
+    for resource in resources {
+        let everywhere = resource.auto_enable.contains(&core::ClusterType::Shoot);
+        let fits = !workerless || resource.workerless_supported == Some(true);
+        if everywhere && fits && named(&resource.type_).is_none() {
+            found.push(extension_of(&resource.type_, None, Some(resource)));
+        }
+    }
+    found.sort_by(|one, other| one.type_.cmp(&other.type_));
+    found
+}
+
+fn extension_of(type_: &str, config: Option<RawJson>, resource: Option<&core::ControllerResource>) -> ShootExtension {
+    let lifecycle = resource.and_then(|resource| resource.lifecycle.clone());
+    let timeout = resource.and_then(|resource| resource.reconcile_timeout);
+    ShootExtension {
+        type_: type_.to_owned(),
+        provider_config: config,
+        reconcile: lifecycle
+            .as_ref()
+            .and_then(|cycle| cycle.reconcile.clone())
+            .unwrap_or(Point::AfterKubeAPIServer),
+        delete: lifecycle
+            .as_ref()
+            .and_then(|cycle| cycle.delete.clone())
+            .unwrap_or(Point::BeforeKubeAPIServer),
+        timeout: timeout.map_or(RECONCILE_TIMEOUT_DEFAULT, |timeout| timeout.to_std()),
+    }
+}
+
+/// Kinds and types that must be installed for the shoot, in order.
+#[must_use]
+pub(crate) fn required(
+    shoot: &core::Shoot,
+    seed: &core::Seed,
+    extensions: &[ShootExtension],
+    dns_types: &[&str],
+) -> BTreeSet<(String, String)> {
+    let mut needed = BTreeSet::new();
+    let mut need = |kind: &str, type_: &str| needed.insert((kind.to_owned(), type_.to_lowercase()));
+    if !shoot.spec.provider.workers.is_empty() {
+        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+            need(kind, &shoot.spec.provider.type_);
+        }
+        if let Some(type_) = shoot
+            .spec
+            .networking
+            .as_ref()
+            .and_then(|networking| networking.type_.as_deref())
+        {
+            need("Network", type_);
+        }
+    }
+    for worker in &shoot.spec.provider.workers {
+        if let Some(image) = &worker.machine.image {
+            need("OperatingSystemConfig", &image.name);
+        }
+        for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
+            need("ContainerRuntime", &runtime.type_);
+        }
+    }
+    for extension in extensions {
+        need("Extension", &extension.type_);
+    }
+    for type_ in dns_types {
+        need("DNSRecord", type_);
+    }
+    if let Some(backup) = &seed.spec.backup {
+        need("BackupBucket", &backup.provider);
+        need("BackupEntry", &backup.provider);
+    }
+    needed
+}
+
+/// Looks for a ready installation of a primary controller for each kind and type.
+///
+/// # Errors
+/// A dependency fault naming each kind and type that is not registered, not installed or not ready.
+pub(crate) fn check_installed(
+    needed: &BTreeSet<(String, String)>,
+    registrations: &[&core::ControllerRegistration],
+    installations: &[&core::ControllerInstallation],
+    seed: &str,
+) -> Result<(), Fault> {
+    let missing: Vec<String> = needed
+        .iter()
+        .filter_map(|(kind, type_)| {
+            let state = state_of(kind, type_, registrations, installations, seed)?;
+            Some(format!("{kind}/{type_} ({state})"))
+        })
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::dependency(format!(
+        "extension controllers missing or unready: {}",
+        missing.join(", ")
+    ))
+    .hint("register the named kind and type in a ControllerRegistration, or look at its ControllerInstallation"))
+}
+
+/// What keeps a kind and type from being served; none if nothing does.
+fn state_of(
+    kind: &str,
+    type_: &str,
+    registrations: &[&core::ControllerRegistration],
+    installations: &[&core::ControllerInstallation],
+    seed: &str,
+) -> Option<&'static str> {
+    let serves = |resource: &core::ControllerResource| {
+        resource.kind == kind && resource.type_.eq_ignore_ascii_case(type_) && resource.primary != Some(false)
+    };
+    let Some(registration) = registrations.iter().find(|one| one.spec.resources.iter().any(serves)) else {
+        return Some("not registered");
+    };
+    let installation = installations.iter().find(|one| {
+        one.spec.registration_ref.name == registration.metadata.name
+            && one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(seed)
+            && one.metadata.deletion_timestamp.is_none()
+    });
+    let Some(installation) = installation else {
+        return Some("not installed on the seed");
+    };
+    let known = installation
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let is =
+        |type_: &str, status: &ConditionStatus| known.iter().any(|one| one.type_ == type_ && one.status == *status);
+    if !is(conditions::installation::VALID, &ConditionStatus::True) {
+        return Some("installation not valid yet");
+    }
+    if !is(conditions::installation::INSTALLED, &ConditionStatus::True) {
+        return Some("installation not finished");
+    }
+    // An operator of its own reports only the two above; what it does report must not be bad.
+    if is(conditions::installation::HEALTHY, &ConditionStatus::False) {
+        return Some("installation not healthy");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use api_meta::{Condition, ObjectReference};
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn registration(name: &str, resources: Vec<core::ControllerResource>) -> core::ControllerRegistration {
+        let mut registration = core::ControllerRegistration::default();
+        registration.metadata.name = Some(name.into());
+        registration.spec.resources = resources;
+        registration
+    }
+
+    fn resource(kind: &str, type_: &str) -> core::ControllerResource {
+        core::ControllerResource {
+            kind: kind.into(),
+            type_: type_.into(),
+            ..core::ControllerResource::default()
+        }
+    }
+
+    fn installation(registration: &str, seed: &str, conditions: &[&str]) -> core::ControllerInstallation {
+        let reference = |name: &str| ObjectReference {
+            name: Some(name.into()),
+            ..ObjectReference::default()
+        };
+        let mut installation = core::ControllerInstallation::default();
+        installation.spec.registration_ref = reference(registration);
+        installation.spec.seed_ref = Some(reference(seed));
+        let yes = |type_: &&str| Condition::new(type_, ConditionStatus::True, "R", "m", Timestamp::UNIX_EPOCH);
+        installation.status = Some(core::ControllerInstallationStatus {
+            conditions: conditions.iter().map(yes).collect(),
+            provider_status: None,
+        });
+        installation
+    }
+
+    fn check(registrations: &[core::ControllerRegistration], installations: &[core::ControllerInstallation]) -> String {
+        let needed = BTreeSet::from([("Network".to_owned(), "moonnet".to_owned())]);
+        let registrations: Vec<_> = registrations.iter().collect();
+        let installations: Vec<_> = installations.iter().collect();
+        check_installed(&needed, &registrations, &installations, "s")
+            .map_or_else(|fault| fault.to_string(), |()| "ok".into())
+    }
+
+    #[test]
+    fn the_missing_kind_and_type_is_named_with_what_it_lacks() {
+        let net = || registration("net", vec![resource("Network", "MoonNet")]);
+        let missing = |what: &str| format!("extension controllers missing or unready: Network/moonnet ({what})");
+        assert_eq!(check(&[], &[]), missing("not registered"));
+        assert_eq!(
+            check(&[registration("net", vec![resource("Worker", "moonnet")])], &[]),
+            missing("not registered")
+        );
+        assert_eq!(
+            check(&[net()], &[installation("net", "other", &["Valid", "Installed"])]),
+            missing("not installed on the seed")
+        );
+        assert_eq!(
+            check(&[net()], &[installation("net", "s", &["Valid"])]),
+            missing("installation not finished")
+        );
+        assert_eq!(
+            check(&[net()], &[installation("net", "s", &["Valid", "Installed"])]),
+            "ok"
+        );
+    }
+
+    #[test]
+    fn a_secondary_controller_does_not_count() {
+        let secondary = core::ControllerResource {
+            primary: Some(false),
+            ..resource("Network", "moonnet")
+        };
+        let registrations = [registration("net", vec![secondary])];
+        assert!(check(&registrations, &[installation("net", "s", &["Valid", "Installed"])]).contains("not registered"));
+    }
+
+    #[test]
+    fn extensions_are_those_named_and_those_on_by_themselves_unless_turned_off() {
+        let auto = |type_: &str| core::ControllerResource {
+            auto_enable: vec![core::ClusterType::Shoot],
+            ..resource("Extension", type_)
+        };
+        let before = core::ControllerResource {
+            lifecycle: Some(core::ControllerResourceLifecycle {
+                reconcile: Some(Point::BeforeKubeAPIServer),
+                delete: None,
+                migrate: None,
+            }),
+            ..resource("Extension", "audit")
+        };
+        let registrations = [registration("all", vec![auto("dns"), auto("off"), before])];
+        let mut shoot = core::Shoot::default();
+        let named = |type_: &str, disabled| core::Extension {
+            type_: type_.into(),
+            provider_config: None,
+            disabled,
+        };
+        shoot.spec.extensions = vec![named("Audit", None), named("off", Some(true))];
+        shoot.spec.provider.workers = vec![core::Worker::default()];
+        let found = |shoot: &core::Shoot| -> Vec<(String, Point)> {
+            let registrations: Vec<_> = registrations.iter().collect();
+            shoot_extensions(shoot, &registrations)
+                .into_iter()
+                .map(|one| (one.type_, one.reconcile))
+                .collect()
+        };
+        assert_eq!(
+            found(&shoot),
+            [
+                ("Audit".to_owned(), Point::BeforeKubeAPIServer),
+                ("dns".to_owned(), Point::AfterKubeAPIServer)
+            ]
+        );
+        shoot.spec.provider.workers.clear();
+        assert_eq!(
+            found(&shoot).len(),
+            1,
+            "without workers only what supports it is on by itself"
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! The garden's BackupEntry of a shoot. What works on it is the backup entry controller.
+
+use api_core::v1beta1::{BackupEntry, BackupEntrySpec};
+use api_meta::{Fault, LastOperationState};
+use base_client::{Judgement, apply};
+use base_controller::ObjectKey;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::super::operation::{Operation, left};
+use crate::context::MANAGER;
+use crate::extension::fault_of_report;
+
+/// Asks for a place for the shoot's backups.
+pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
+    let shoot = &op.shoot;
+    let entry = BackupEntry {
+        metadata: ObjectMeta {
+            name: Some(shoot.backup_entry()),
+            namespace: Some(shoot.garden_namespace.clone()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: "core.gardener.cloud/v1beta1".to_owned(),
+                kind: "Shoot".to_owned(),
+                name: shoot.name.clone(),
+                uid: shoot.uid.clone(),
+                controller: Some(true),
+                block_owner_deletion: Some(false),
+            }]),
+            ..ObjectMeta::default()
+        },
+        spec: BackupEntrySpec {
+            bucket_name: op.observed.seed.uid().unwrap_or_default(),
+            seed_name: Some(op.context.config.seed_name().to_owned()),
+            shoot_ref: None,
+        },
+        status: None,
+    };
+    apply(&op.context.in_garden(&shoot.garden_namespace), &entry, MANAGER)
+        .await
+        .map(drop)
+}
+
+/// Waits until it is there.
+pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let key = ObjectKey::namespaced(&op.shoot.garden_namespace, op.shoot.backup_entry());
+    let title = format!("BackupEntry {key}");
+    let judge = |entry: Option<&BackupEntry>| {
+        let Some(entry) = entry else {
+            return Judgement::NotYet("it is not visible yet".to_owned());
+        };
+        let status = entry.status.clone().unwrap_or_default();
+        if status.observed_generation != entry.metadata.generation {
+            return Judgement::NotYet("the backup entry controller has not seen it yet".to_owned());
+        }
+        if status
+            .last_operation
+            .is_some_and(|last| last.state == LastOperationState::Succeeded)
+        {
+            return Judgement::Done(());
+        }
+        match status.last_error {
+            Some(error) => {
+                let fault = fault_of_report(&title, &error.description, &error.codes);
+                if fault.retryable() {
+                    Judgement::NotYet(error.description)
+                } else {
+                    Judgement::Failed(fault)
+                }
+            }
+            None => Judgement::NotYet("it has not been reconciled yet".to_owned()),
+        }
+    };
+    op.context
+        .garden_caches
+        .backup_entries
+        .wait_until(&key, left(until), judge)
+        .await
+        .map_err(Fault::from)
+}

@@ -1,0 +1,237 @@
+//! Emptying a shoot before it goes: what users left behind would keep machines, volumes and load balancers alive.
+//! Rules of gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/cleanup.go`.
+
+use api_meta::{ErrorCode, Fault};
+use base_client::{fault_of, is_missing};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::super::operation::{Operation, left};
+
+/// Label of what is Gardener's own and goes with the control plane.
+const NO_CLEANUP: &str = "shoot.gardener.cloud/no-cleanup";
+/// Namespaces that every cluster has; they are emptied, not deleted.
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// How long users' finalizers are waited for before they are removed (upstream's default).
+const FINALIZE_GRACE: std::time::Duration = std::time::Duration::from_secs(300);
+/// Pause between looks at what is left: kinds are many and unknown, so nothing is watched here.
+const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// What is deleted in every namespace, owners before what they own.
+const KINDS: [(&str, &str, &str, &str); 11] = [
+    ("batch", "v1", "CronJob", "cronjobs"),
+    ("batch", "v1", "Job", "jobs"),
+    ("apps", "v1", "Deployment", "deployments"),
+    ("apps", "v1", "StatefulSet", "statefulsets"),
+    ("apps", "v1", "DaemonSet", "daemonsets"),
+    ("apps", "v1", "ReplicaSet", "replicasets"),
+    ("", "v1", "ReplicationController", "replicationcontrollers"),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses"),
+    ("", "v1", "Service", "services"),
+    ("", "v1", "Pod", "pods"),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+];
+
+const WEBHOOKS: [(&str, &str, &str, &str); 2] = [
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+    ),
+];
+
+fn resource((group, version, kind, plural): (&str, &str, &str, &str)) -> ApiResource {
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        },
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+/// Webhooks of users would refuse what comes next.
+pub(crate) async fn webhooks(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let client = op.shoot_client()?;
+    let kinds: Vec<ApiResource> = WEBHOOKS.map(resource).into();
+    empty(&client, &kinds, until, |_| true).await
+}
+
+/// Custom resources, then their definitions.
+pub(crate) async fn extended_apis(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let shoot = op.status.shoot().await;
+    let skip = shoot
+        .annotations()
+        .get(api_meta::annotations::SHOOT_SKIP_CLEANUP)
+        .is_some_and(|value| value == "true");
+    if skip {
+        return Ok(());
+    }
+    let client = op.shoot_client()?;
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definitions = base_client::list(&api, &format!("{NO_CLEANUP}!=true")).await?;
+    let kinds: Vec<ApiResource> = definitions
+        .iter()
+        .filter_map(|definition| {
+            let version = definition.spec.versions.iter().find(|version| version.served)?;
+            let names = &definition.spec.names;
+            Some(resource((
+                &definition.spec.group,
+                &version.name,
+                &names.kind,
+                &names.plural,
+            )))
+        })
+        .collect();
+    empty(&client, &kinds, until, |_| true).await?;
+    let own = resource((
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    ));
+    empty(&client, &[own], until, |_| true).await
+}
+
+/// Workload, services, volumes and namespaces of users.
+pub(crate) async fn kubernetes_resources(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let client = op.shoot_client()?;
+    let namespace = resource(("", "v1", "Namespace", "namespaces"));
+    let users = |object: &DynamicObject| !SYSTEM_NAMESPACES.contains(&object.name_any().as_str());
+    let kinds: Vec<ApiResource> = KINDS.map(resource).into();
+    // Namespaces first: what is in them goes by itself; the rest is in the system's namespaces.
+    request_deletion(&client, &namespace, &users).await?;
+    empty(&client, &kinds, until, |object| {
+        // The API server keeps this one alive itself.
+        !(object.namespace().as_deref() == Some("default") && object.name_any() == "kubernetes")
+    })
+    .await?;
+    empty(&client, &[namespace], until, users).await?;
+    empty(
+        &client,
+        &[resource(("", "v1", "PersistentVolume", "persistentvolumes"))],
+        until,
+        |_| true,
+    )
+    .await
+}
+
+/// Deletes all objects of these kinds and waits until none is left.
+async fn empty(
+    client: &Client,
+    kinds: &[ApiResource],
+    until: Option<Instant>,
+    which: impl Fn(&DynamicObject) -> bool + Send + Sync,
+) -> Result<(), Fault> {
+    let began = Instant::now();
+    loop {
+        let mut remaining = Vec::new();
+        for kind in kinds {
+            for object in request_deletion(client, kind, &which).await? {
+                if began.elapsed() >= FINALIZE_GRACE {
+                    finalize(client, kind, &object).await?;
+                }
+                let place = object
+                    .namespace()
+                    .map(|namespace| format!("{namespace}/"))
+                    .unwrap_or_default();
+                remaining.push(format!("{} {place}{}", kind.kind, object.name_any()));
+            }
+        }
+        if remaining.is_empty() {
+            return Ok(());
+        }
+        if left(until) < LOOK_PAUSE {
+            return Err(
+                Fault::dependency(format!("objects in the shoot are still there: {}", some_of(&remaining)))
+                    .code(ErrorCode::CleanupClusterResources)
+                    .hint("look at the finalizers of the named objects in the shoot"),
+            );
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+}
+
+/// A few names are enough to begin with.
+fn some_of(names: &[String]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let shown = names.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN_MAX) {
+        Some(more) if more > 0 => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
+
+fn api_of(client: &Client, kind: &ApiResource, object: &DynamicObject) -> Api<DynamicObject> {
+    match object.namespace() {
+        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, kind),
+        None => Api::all_with(client.clone(), kind),
+    }
+}
+
+/// Asks for the deletion of all objects that are not ours, and gives what is there.
+async fn request_deletion(
+    client: &Client,
+    kind: &ApiResource,
+    which: &(impl Fn(&DynamicObject) -> bool + Send + Sync),
+) -> Result<Vec<DynamicObject>, Fault> {
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), kind);
+    let listed = all
+        .list(&ListParams::default().labels(&format!("{NO_CLEANUP}!=true")))
+        .await;
+    let objects = match listed {
+        Ok(list) => list.items,
+        // The kind does not exist (any more): nothing of it is left.
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(fault_of(error, &format!("list {} in the shoot", kind.plural))),
+    };
+    let mut present = Vec::new();
+    for object in objects.into_iter().filter(|object| which(object)) {
+        if object.metadata.deletion_timestamp.is_none() {
+            let params = DeleteParams {
+                propagation_policy: Some(PropagationPolicy::Background),
+                ..DeleteParams::default()
+            };
+            match api_of(client, kind, &object).delete(&object.name_any(), &params).await {
+                Ok(_) => {}
+                Err(error) if is_missing(&error) => continue,
+                Err(error) => return Err(fault_of(error, &format!("delete {} {}", kind.kind, object.name_any()))),
+            }
+        }
+        present.push(object);
+    }
+    Ok(present)
+}
+
+/// Removes the finalizers of an object whose time is up.
+async fn finalize(client: &Client, kind: &ApiResource, object: &DynamicObject) -> Result<(), Fault> {
+    if object.finalizers().is_empty() {
+        return Ok(());
+    }
+    let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    match api_of(client, kind, object)
+        .patch(&object.name_any(), &PatchParams::default(), &none)
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(error) if is_missing(&error) => Ok(()),
+        Err(error) => Err(fault_of(
+            error,
+            &format!("remove finalizers of {} {}", kind.kind, object.name_any()),
+        )),
+    }
+}

@@ -1,0 +1,174 @@
+//! DNS records of the shoot's API server.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use api_extensions::{DNSRecord, DNSRecordSpec, DNSRecordType};
+use api_meta::{Fault, SecretReference, annotations};
+use base_client::{delete, get};
+use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use tokio::time::Instant;
+
+use super::super::operation::{Operation, left};
+use super::super::validated::Domain;
+use super::infrastructure::asked_for;
+use super::namespace::copy_secret;
+use crate::config::Addressing;
+use crate::extension::{ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+
+/// How long resolvers may keep the record: short, because control planes move (upstream's default).
+const TTL_SECONDS: i64 = 120;
+
+/// `<shoot>-internal`: below the landscape's domain.
+pub(crate) async fn deploy_internal(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let Some(domain) = op.shoot.internal_domain.clone() else {
+        return Ok(());
+    };
+    deploy(
+        op,
+        "internal",
+        &domain,
+        annotations::task::DEPLOY_DNS_RECORD_INTERNAL,
+        until,
+    )
+    .await
+}
+
+/// `<shoot>-external`: below a domain of its own.
+pub(crate) async fn deploy_external(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let Some(domain) = op.shoot.external_domain.clone() else {
+        return Ok(());
+    };
+    deploy(
+        op,
+        "external",
+        &domain,
+        annotations::task::DEPLOY_DNS_RECORD_EXTERNAL,
+        until,
+    )
+    .await
+}
+
+async fn deploy(
+    op: &Operation,
+    purpose: &str,
+    domain: &Domain,
+    task: &str,
+    until: Option<Instant>,
+) -> Result<(), Fault> {
+    let name = format!("{}-{purpose}", op.shoot.name);
+    let secret_name = format!("dnsrecord-{name}");
+    if let Some((namespace, secret)) = &domain.credentials {
+        let api: Api<Secret> = op.context.in_garden(namespace);
+        let missing = || {
+            Fault::user(format!(
+                "Secret {namespace}/{secret} with the DNS credentials does not exist"
+            ))
+            .hint("create the Secret that the DNS provider names")
+        };
+        let from = get(&api, secret).await?.ok_or_else(missing)?;
+        copy_secret(op, &from, &secret_name, BTreeMap::new()).await?;
+    }
+    let (record_type, values) = target(op).await?;
+    let desired = DNSRecord {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            namespace: Some(op.namespace().to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: DNSRecordSpec {
+            type_: domain.type_.clone(),
+            secret_ref: SecretReference {
+                name: Some(secret_name),
+                namespace: Some(op.namespace().to_owned()),
+            },
+            zone: domain.zone.clone(),
+            name: domain.host.clone(),
+            record_type,
+            values,
+            ttl: Some(TTL_SECONDS),
+            ..DNSRecordSpec::default()
+        },
+        status: None,
+    };
+    let api = op.here::<DNSRecord>();
+    let present = get(&api, &name).await?;
+    if let Some(other) = present
+        .as_ref()
+        .filter(|present| present.spec.record_type != desired.spec.record_type)
+    {
+        // A record of another type is another record (contract E.3).
+        delete_confirmed(&op.context, &api, other.metadata.name.as_deref().unwrap_or_default()).await?;
+        wait_deleted(&api, &op.key(&name), left(until)).await?;
+    }
+    let shoot = op.status.shoot().await;
+    let settled = present
+        .filter(|present| present.spec == desired.spec && !needs_operation(present))
+        .filter(|_| !asked_for(&shoot, task));
+    if settled.is_none() {
+        op.remember(&ask(&op.context, &api, desired).await?);
+    }
+    let asked = op.asked::<DNSRecord>(&name);
+    wait_ready(
+        &op.context.seed_caches.dns_records,
+        &op.key(&name),
+        asked.as_deref(),
+        left(until),
+    )
+    .await
+    .map(drop)
+}
+
+/// What the name stands for: the address all API servers share, else that of the Service.
+async fn target(op: &Operation) -> Result<(DNSRecordType, Vec<String>), Fault> {
+    if let Addressing::Shared { address, .. } = &op.context.config.addressing {
+        return Ok((type_of(*address), vec![address.to_string()]));
+    }
+    let service = get(&op.here::<Service>(), components_hosted::API_SERVER).await?;
+    let status = service.as_ref().and_then(|service| service.status.as_ref());
+    let ingress = status.and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref()?.first().cloned());
+    if let Some(hostname) = ingress.as_ref().and_then(|ingress| ingress.hostname.clone()) {
+        return Ok((DNSRecordType::CNAME, vec![hostname]));
+    }
+    let address = ingress
+        .and_then(|ingress| ingress.ip)
+        .or_else(|| service.and_then(|service| service.spec?.cluster_ip))
+        .and_then(|address| address.parse::<IpAddr>().ok());
+    let address = address.ok_or_else(|| {
+        Fault::dependency(format!(
+            "Service {}/{} has no address yet",
+            op.namespace(),
+            components_hosted::API_SERVER
+        ))
+        .hint("look at the seed's load balancer and Service controllers")
+    })?;
+    Ok((type_of(address), vec![address.to_string()]))
+}
+
+fn type_of(address: IpAddr) -> DNSRecordType {
+    if address.is_ipv4() {
+        DNSRecordType::A
+    } else {
+        DNSRecordType::AAAA
+    }
+}
+
+/// Takes the internal record away and waits.
+pub(crate) async fn destroy_internal(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    destroy(op, "internal", until).await
+}
+
+/// Takes the external record away and waits.
+pub(crate) async fn destroy_external(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    destroy(op, "external", until).await
+}
+
+async fn destroy(op: &Operation, purpose: &str, until: Option<Instant>) -> Result<(), Fault> {
+    let name = format!("{}-{purpose}", op.shoot.name);
+    let api = op.here::<DNSRecord>();
+    delete_confirmed(&op.context, &api, &name).await?;
+    wait_deleted(&api, &op.key(&name), left(until)).await?;
+    delete(&op.here::<Secret>(), &format!("dnsrecord-{name}")).await
+}

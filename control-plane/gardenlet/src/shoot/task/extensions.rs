@@ -1,0 +1,163 @@
+//! Objects of kind Extension, at the points of a shoot's life at which their registrations want them handled.
+
+use std::time::Duration;
+
+use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
+use api_extensions::{Extension, ExtensionSpec};
+use api_meta::Fault;
+use base_client::list;
+use futures::future::try_join_all;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::super::operation::{Operation, left};
+use super::super::required::ShootExtension;
+use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+
+/// Those handled before the API server.
+pub(crate) async fn deploy_before_api_server(op: &Operation) -> Result<(), Fault> {
+    deploy(op, &Point::BeforeKubeAPIServer).await
+}
+
+/// Waits for them.
+pub(crate) async fn wait_before_api_server(op: &Operation) -> Result<(), Fault> {
+    wait(op, &Point::BeforeKubeAPIServer).await
+}
+
+/// Those handled after the API server.
+pub(crate) async fn deploy_after_api_server(op: &Operation) -> Result<(), Fault> {
+    deploy(op, &Point::AfterKubeAPIServer).await
+}
+
+/// Waits for them.
+pub(crate) async fn wait_after_api_server(op: &Operation) -> Result<(), Fault> {
+    wait(op, &Point::AfterKubeAPIServer).await
+}
+
+/// Those handled after the workers.
+pub(crate) async fn deploy_after_workers(op: &Operation) -> Result<(), Fault> {
+    deploy(op, &Point::AfterWorker).await
+}
+
+/// Waits for them.
+pub(crate) async fn wait_after_workers(op: &Operation) -> Result<(), Fault> {
+    wait(op, &Point::AfterWorker).await
+}
+
+fn at<'a>(op: &'a Operation, point: &'a Point) -> impl Iterator<Item = &'a ShootExtension> {
+    op.shoot
+        .extensions
+        .iter()
+        .filter(move |extension| extension.reconcile == *point)
+}
+
+/// The name of an Extension: its type, which may be written with capitals where names may not.
+fn name_of(extension: &ShootExtension) -> String {
+    extension.type_.to_lowercase()
+}
+
+async fn deploy(op: &Operation, point: &Point) -> Result<(), Fault> {
+    let api = op.here::<Extension>();
+    for extension in at(op, point) {
+        let desired = Extension {
+            metadata: ObjectMeta {
+                name: Some(name_of(extension)),
+                namespace: Some(op.namespace().to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: ExtensionSpec {
+                type_: extension.type_.clone(),
+                provider_config: extension.provider_config.clone(),
+                ..ExtensionSpec::default()
+            },
+            status: None,
+        };
+        op.remember(&ask(&op.context, &api, desired).await?);
+    }
+    Ok(())
+}
+
+/// Each has the time that its registration gives it.
+async fn wait(op: &Operation, point: &Point) -> Result<(), Fault> {
+    let one = |extension: &ShootExtension| {
+        let (name, timeout): (String, Duration) = (name_of(extension), extension.timeout);
+        async move {
+            let asked = op.asked::<Extension>(&name);
+            wait_ready(
+                &op.context.seed_caches.extensions,
+                &op.key(&name),
+                asked.as_deref(),
+                timeout,
+            )
+            .await
+        }
+    };
+    try_join_all(at(op, point).map(one)).await.map(drop)
+}
+
+/// Asks for the deletion of those that the shoot no longer has.
+pub(crate) async fn delete_stale(op: &Operation) -> Result<(), Fault> {
+    delete(op, stale(op).await?).await
+}
+
+/// Waits until they are gone.
+pub(crate) async fn wait_stale(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait_gone(op, stale(op).await?, until).await
+}
+
+async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
+    let wanted: Vec<String> = op.shoot.extensions.iter().map(name_of).collect();
+    let present = list(&op.here::<Extension>(), "").await?;
+    Ok(present
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| !wanted.contains(name))
+        .collect())
+}
+
+async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
+    for name in names {
+        delete_confirmed(&op.context, &op.here::<Extension>(), &name).await?;
+    }
+    Ok(())
+}
+
+async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -> Result<(), Fault> {
+    for name in names {
+        wait_deleted(&op.here::<Extension>(), &op.key(&name), left(until)).await?;
+    }
+    Ok(())
+}
+
+/// Extensions to be deleted at this point of a deletion. `AfterWorker` does not exist there: it counts as before.
+fn deleted_at(op: &Operation, after_api_server: bool) -> Vec<String> {
+    let matches = |extension: &&ShootExtension| (extension.delete == Point::AfterKubeAPIServer) == after_api_server;
+    op.shoot.extensions.iter().filter(matches).map(name_of).collect()
+}
+
+/// Asks for the deletion of those to go before the API server.
+pub(crate) async fn delete_before_api_server(op: &Operation) -> Result<(), Fault> {
+    delete(op, deleted_at(op, false)).await
+}
+
+/// Waits until they are gone.
+pub(crate) async fn wait_before_api_server_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait_gone(op, deleted_at(op, false), until).await
+}
+
+/// Asks for the deletion of those to go after the API server.
+pub(crate) async fn delete_after_api_server(op: &Operation) -> Result<(), Fault> {
+    delete(op, deleted_at(op, true)).await
+}
+
+/// Waits until they are gone.
+pub(crate) async fn wait_after_api_server_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait_gone(op, deleted_at(op, true), until).await
+}
+
+/// Waits until none is left at all.
+pub(crate) async fn wait_all_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let present = list(&op.here::<Extension>(), "").await?;
+    wait_gone(op, present.iter().map(ResourceExt::name_any).collect(), until).await
+}

@@ -1,0 +1,127 @@
+//! The Infrastructure object, and what it answers: the provider's status, the nodes' networks.
+
+use api_core::v1beta1 as core;
+use api_extensions::{Infrastructure, InfrastructureSpec};
+use api_meta::{Fault, annotations, names};
+use base_client::get;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::super::cluster;
+use super::super::operation::{Operation, left};
+use crate::extension::{ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+
+/// Asks for the infrastructure, if anything about it has changed, failed or was asked for (contract E.3).
+pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+    let shoot = op.status.shoot().await;
+    let desired = Infrastructure {
+        metadata: ObjectMeta {
+            name: Some(op.shoot.name.clone()),
+            namespace: Some(op.namespace().to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: InfrastructureSpec {
+            type_: op.shoot.provider.clone(),
+            provider_config: shoot.spec.provider.infrastructure_config.clone(),
+            region: op.shoot.region.clone(),
+            secret_ref: cloud_credentials(op),
+            ..InfrastructureSpec::default()
+        },
+        status: None,
+    };
+    let api = op.here::<Infrastructure>();
+    let present = get(&api, &op.shoot.name).await?;
+    let settled = present
+        .filter(|present| present.spec == desired.spec && !needs_operation(present))
+        .filter(|_| !asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE));
+    let object = match settled {
+        Some(present) => present,
+        None => ask(&op.context, &api, desired).await?,
+    };
+    op.remember(&object);
+    Ok(())
+}
+
+/// Where extensions find the cloud's credentials.
+pub(crate) fn cloud_credentials(op: &Operation) -> api_meta::SecretReference {
+    api_meta::SecretReference {
+        name: Some(names::CLOUD_PROVIDER_SECRET.to_owned()),
+        namespace: Some(op.namespace().to_owned()),
+    }
+}
+
+/// Whether the shoot's owner asked for this task.
+pub(crate) fn asked_for(shoot: &core::Shoot, task: &str) -> bool {
+    shoot
+        .annotations()
+        .get(annotations::SHOOT_TASKS)
+        .is_some_and(|tasks| tasks.split(',').any(|one| one.trim() == task))
+}
+
+/// Waits for it and takes over what it answers. The nodes' networks it names count more than what the spec says.
+pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let asked = op.asked::<Infrastructure>(&op.shoot.name);
+    let cache = &op.context.seed_caches.infrastructures;
+    let ready = wait_ready(cache, &op.key(&op.shoot.name), asked.as_deref(), left(until)).await?;
+    let status = ready.status.unwrap_or_default();
+    let networking = status.networking.clone().unwrap_or_default();
+    let nodes = match networking.nodes.is_empty() {
+        false => networking.nodes.clone(),
+        true => status.nodes_cidr.iter().cloned().collect(),
+    };
+    {
+        let mut results = op.results();
+        results.infrastructure_status = status.provider_status.clone();
+        if !nodes.is_empty() {
+            results.nodes.clone_from(&nodes);
+        }
+    }
+    record_networks(op, &status, networking).await
+}
+
+async fn record_networks(
+    op: &Operation,
+    status: &api_extensions::InfrastructureStatus,
+    networking: api_extensions::InfrastructureStatusNetworking,
+) -> Result<(), Fault> {
+    let nodes = op.results().nodes.clone();
+    let or = |reported: Vec<String>, own: &[String]| if reported.is_empty() { own.to_vec() } else { reported };
+    let report = core::NetworkingStatus {
+        pods: or(networking.pods, &op.shoot.pods),
+        nodes: nodes.clone(),
+        services: or(networking.services, &op.shoot.services),
+        egress_cidrs: status.egress_cidrs.clone(),
+    };
+    op.status
+        .update(|state| state.networking = Some(report.clone()))
+        .await?;
+    if let Some(first) = nodes.first() {
+        // Once only: the field cannot be changed afterwards, and the status says what holds.
+        let set = |shoot: &mut core::Shoot| {
+            if let Some(networking) = &mut shoot.spec.networking {
+                networking.nodes.get_or_insert_with(|| first.clone());
+            }
+        };
+        op.status.update_main(set).await?;
+    }
+    let shoot = op.status.shoot().await;
+    cluster::sync(
+        &op.context,
+        op.namespace(),
+        &shoot,
+        &op.observed.seed,
+        &op.observed.cloud_profile,
+    )
+    .await
+}
+
+/// Asks for its deletion.
+pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
+    delete_confirmed(&op.context, &op.here::<Infrastructure>(), &op.shoot.name).await
+}
+
+/// Waits until it is gone.
+pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait_deleted(&op.here::<Infrastructure>(), &op.key(&op.shoot.name), left(until)).await
+}

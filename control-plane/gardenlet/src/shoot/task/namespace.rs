@@ -1,0 +1,174 @@
+//! The shoot's namespace in the seed, and what is copied into it from the garden.
+
+use std::collections::BTreeMap;
+
+use api_core::v1beta1 as core;
+use api_meta::{Fault, annotations, labels, names};
+use base_client::{apply, delete as delete_object, delete_and_wait, get, list};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, ResourceExt};
+use tokio::time::Instant;
+
+use super::super::operation::{Operation, left};
+use crate::context::MANAGER;
+
+/// Label of copies, so that those no longer referred to are found.
+const REFERENCED: (&str, &str) = ("gardener.cloud/role", "referenced-resource");
+
+/// Applies the namespace with the labels by which extensions' webhooks select it (contract F.8).
+pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+    let shoot = &op.shoot;
+    let mut marks = BTreeMap::from([
+        (labels::ROLE.to_owned(), labels::role::SHOOT.to_owned()),
+        (
+            labels::SEED_PROVIDER.to_owned(),
+            op.observed.seed.spec.provider.type_.clone(),
+        ),
+        (labels::SHOOT_PROVIDER.to_owned(), shoot.provider.clone()),
+        (labels::POD_SECURITY_ENFORCE.to_owned(), "privileged".to_owned()),
+        (labels::HIGH_AVAILABILITY_CONSIDER.to_owned(), "true".to_owned()),
+    ]);
+    if let Some(network) = &shoot.network {
+        marks.insert(labels::NETWORKING_PROVIDER.to_owned(), network.clone());
+    }
+    if let Some(backup) = &op.observed.seed.spec.backup {
+        marks.insert(labels::BACKUP_PROVIDER.to_owned(), backup.provider.clone());
+    }
+    for extension in &shoot.extensions {
+        marks.insert(
+            format!("{}{}", labels::EXTENSION_PREFIX, extension.type_),
+            "true".to_owned(),
+        );
+    }
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(shoot.namespace.clone()),
+            labels: Some(marks),
+            annotations: Some(BTreeMap::from([(annotations::SHOOT_UID.to_owned(), shoot.uid.clone())])),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    let api = Api::<Namespace>::all(op.context.seed.clone());
+    if let Some(present) = get(&api, &shoot.namespace).await? {
+        let owner = present.annotations().get(annotations::SHOOT_UID).cloned();
+        if owner.is_some_and(|owner| owner != shoot.uid) {
+            return Err(
+                Fault::dependency(format!("namespace {} belongs to another shoot", shoot.namespace))
+                    .hint("wait until the shoot that had this name before is gone from the seed"),
+            );
+        }
+    }
+    apply(&api, &namespace, MANAGER).await.map(drop)
+}
+
+/// Gives the cluster its identity, once.
+pub(crate) async fn ensure_cluster_identity(op: &Operation) -> Result<(), Fault> {
+    let identity = op.shoot.cluster_identity(&op.context.config.garden_identity);
+    let set = |status: &mut core::ShootStatus| {
+        status.cluster_identity.get_or_insert_with(|| identity.clone());
+    };
+    op.status.update(set).await.map(drop)
+}
+
+/// Copies the cloud's credentials.
+pub(crate) async fn deploy_cloud_provider_secret(op: &Operation) -> Result<(), Fault> {
+    let Some(credentials) = &op.observed.credentials else {
+        return Ok(());
+    };
+    let purpose = BTreeMap::from([(labels::PURPOSE.to_owned(), names::CLOUD_PROVIDER_SECRET.to_owned())]);
+    copy_secret(op, credentials, names::CLOUD_PROVIDER_SECRET, purpose).await
+}
+
+/// Copies a Secret of the garden into the shoot's namespace.
+pub(crate) async fn copy_secret(
+    op: &Operation,
+    from: &Secret,
+    name: &str,
+    labels: BTreeMap<String, String>,
+) -> Result<(), Fault> {
+    let copy = Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(op.namespace().to_owned()),
+            labels: (!labels.is_empty()).then_some(labels),
+            ..ObjectMeta::default()
+        },
+        data: from.data.clone(),
+        type_: from.type_.clone(),
+        ..Secret::default()
+    };
+    apply(&op.here::<Secret>(), &copy, MANAGER).await.map(drop)
+}
+
+/// Copies what `spec.resources` refers to, as `ref-<name>`.
+pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
+    let shoot = op.status.shoot().await;
+    let mark = || BTreeMap::from([(REFERENCED.0.to_owned(), REFERENCED.1.to_owned())]);
+    for resource in &shoot.spec.resources {
+        let reference = &resource.resource_ref;
+        let name = format!("{}{}", names::REFERENCED_RESOURCES_PREFIX, reference.name);
+        let missing = || {
+            Fault::user(format!(
+                "spec.resources: {} {}/{} does not exist",
+                reference.kind, op.shoot.garden_namespace, reference.name
+            ))
+            .hint("create the object, or take it out of spec.resources")
+        };
+        match reference.kind.as_str() {
+            "Secret" => {
+                let api: Api<Secret> = op.context.in_garden(&op.shoot.garden_namespace);
+                let from = get(&api, &reference.name).await?.ok_or_else(missing)?;
+                copy_secret(op, &from, &name, mark()).await?;
+            }
+            "ConfigMap" => {
+                let api: Api<ConfigMap> = op.context.in_garden(&op.shoot.garden_namespace);
+                let from = get(&api, &reference.name).await?.ok_or_else(missing)?;
+                let copy = ConfigMap {
+                    metadata: ObjectMeta {
+                        name: Some(name),
+                        namespace: Some(op.namespace().to_owned()),
+                        labels: Some(mark()),
+                        ..ObjectMeta::default()
+                    },
+                    data: from.data,
+                    binary_data: from.binary_data,
+                    immutable: None,
+                };
+                apply(&op.here::<ConfigMap>(), &copy, MANAGER).await?;
+            }
+            kind => {
+                return Err(Fault::user(format!("spec.resources: kind {kind} is not supported"))
+                    .hint("refer to a Secret or a ConfigMap"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes the copies away.
+pub(crate) async fn delete_referenced_resources(op: &Operation) -> Result<(), Fault> {
+    let selector = format!("{}={}", REFERENCED.0, REFERENCED.1);
+    let (secrets, config_maps) = (op.here::<Secret>(), op.here::<ConfigMap>());
+    for secret in list(&secrets, &selector).await? {
+        delete_object(&secrets, &secret.name_any()).await?;
+    }
+    for config_map in list(&config_maps, &selector).await? {
+        delete_object(&config_maps, &config_map.name_any()).await?;
+    }
+    Ok(())
+}
+
+/// Asks for the deletion of the namespace.
+pub(crate) async fn delete(op: &Operation) -> Result<(), Fault> {
+    delete_object(&Api::<Namespace>::all(op.context.seed.clone()), op.namespace()).await
+}
+
+/// Waits until it is gone.
+pub(crate) async fn wait_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let api = Api::<Namespace>::all(op.context.seed.clone());
+    delete_and_wait(&api, op.namespace(), left(until))
+        .await
+        .map_err(Fault::from)
+}

@@ -1,0 +1,232 @@
+//! OperatingSystemConfigs of a shoot's worker pools: what a machine is born with (`-init`), and what its node agent
+//! makes of it afterwards (`-original`).
+
+mod content;
+mod token;
+
+use std::collections::BTreeSet;
+
+use api_core::v1beta1::Worker as ShootWorker;
+use api_extensions::{OperatingSystemConfig, OperatingSystemConfigPurpose, OperatingSystemConfigSpec};
+use api_meta::{Fault, SecretReference};
+use base_client::list;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::super::operation::{Operation, left};
+use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+
+/// What nodes of a worker pool are to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Name of the Secret for its node agents; a change of it rolls the nodes.
+    pub key: String,
+    /// Kubernetes version.
+    pub version: String,
+    /// Where the machines' user data is, once the extension has made it.
+    pub user_data: Option<SecretReference>,
+    /// The OperatingSystemConfig for the node agents, as text.
+    pub config: String,
+}
+
+/// The Kubernetes version of a pool.
+pub(crate) fn version_of(op: &Operation, worker: &ShootWorker) -> String {
+    let own = worker
+        .kubernetes
+        .as_ref()
+        .and_then(|kubernetes| kubernetes.version.clone());
+    own.unwrap_or_else(|| op.shoot.version.clone())
+}
+
+/// The name that changes when nodes must be replaced (rule of gardener/gardener v1.150
+/// `pkg/component/extensions/operatingsystemconfig`, `Key`).
+pub(crate) fn key_of(worker: &ShootWorker, version: &str) -> String {
+    let minor: Vec<&str> = version.splitn(3, '.').take(2).collect();
+    let image = worker.machine.image.clone().unwrap_or_default();
+    let mut parts = vec![
+        minor.join("."),
+        worker.machine.type_.clone(),
+        format!("{}{}", image.name, image.version.unwrap_or_default()),
+    ];
+    if let Some(volume) = &worker.volume {
+        parts.push(volume.size.clone());
+        parts.extend(volume.type_.clone());
+    }
+    parts.extend(worker.cri.as_ref().map(|cri| cri.name.to_string()));
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let joined: String = parts.iter().map(|part| hex(&Sha256::digest(part))).collect();
+    format!(
+        "gardener-node-agent-{}-{}",
+        worker.name,
+        &hex(&Sha256::digest(joined))[..16]
+    )
+}
+
+/// Asks for both configurations of every pool.
+pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+    let shoot = op.status.shoot().await;
+    let api = op.here::<OperatingSystemConfig>();
+    let mut pools = Vec::new();
+    for worker in &shoot.spec.provider.workers {
+        let version = version_of(op, worker);
+        let key = key_of(worker, &version);
+        let token = token::ensure(op, &worker.name).await?;
+        let init = content::init(op, &key, &token)?;
+        let original = content::original(op, worker, &version)?;
+        let both = [
+            (format!("{key}-init"), OperatingSystemConfigPurpose::Provision, init),
+            (
+                format!("{key}-original"),
+                OperatingSystemConfigPurpose::Reconcile,
+                original,
+            ),
+        ];
+        for (name, purpose, (files, units)) in both {
+            let image = worker.machine.image.clone().unwrap_or_default();
+            let desired = OperatingSystemConfig {
+                metadata: ObjectMeta {
+                    name: Some(name),
+                    namespace: Some(op.namespace().to_owned()),
+                    labels: Some([(api_meta::labels::WORKER_POOL.to_owned(), worker.name.clone())].into()),
+                    ..ObjectMeta::default()
+                },
+                spec: OperatingSystemConfigSpec {
+                    type_: image.name,
+                    provider_config: image.provider_config,
+                    cri_config: content::cri(worker),
+                    purpose,
+                    units,
+                    files,
+                    ..OperatingSystemConfigSpec::default()
+                },
+                status: None,
+            };
+            op.remember(&ask(&op.context, &api, desired).await?);
+        }
+        pools.push(Pool {
+            name: worker.name.clone(),
+            key,
+            version,
+            user_data: None,
+            config: String::new(),
+        });
+    }
+    op.results().pools = pools;
+    Ok(())
+}
+
+/// Waits for all of them, and takes what the extension made of them.
+pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let pools = op.results().pools.clone();
+    let one = |mut pool: Pool| async move {
+        let init = ready(op, &format!("{}-init", pool.key), until).await?;
+        let config = init.status.as_ref().and_then(|status| status.cloud_config.clone());
+        pool.user_data = config.map(|config| config.secret_ref);
+        let original = ready(op, &format!("{}-original", pool.key), until).await?;
+        pool.config = content::for_node_agent(&original)?;
+        if pool.user_data.is_none() {
+            return Err(Fault::dependency(format!(
+                "OperatingSystemConfig {}/{}-init: extension {:?} gave no cloud config",
+                op.namespace(),
+                pool.key,
+                init.spec.type_
+            ))
+            .hint("look at the operating system's extension: status.cloudConfig.secretRef is missing"));
+        }
+        Ok(pool)
+    };
+    let done: Vec<Pool> = futures::future::try_join_all(pools.into_iter().map(one)).await?;
+    op.results().pools = done;
+    Ok(())
+}
+
+async fn ready(op: &Operation, name: &str, until: Option<Instant>) -> Result<OperatingSystemConfig, Fault> {
+    let asked = op.asked::<OperatingSystemConfig>(name);
+    wait_ready(
+        &op.context.seed_caches.os_configs,
+        &op.key(name),
+        asked.as_deref(),
+        left(until),
+    )
+    .await
+}
+
+/// Asks for the deletion of configurations of pools as they no longer are.
+pub(crate) async fn delete_stale(op: &Operation) -> Result<(), Fault> {
+    for name in stale(op).await? {
+        delete_confirmed(&op.context, &op.here::<OperatingSystemConfig>(), &name).await?;
+    }
+    Ok(())
+}
+
+async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
+    let wanted: BTreeSet<String> = op
+        .results()
+        .pools
+        .iter()
+        .flat_map(|pool| [format!("{}-init", pool.key), format!("{}-original", pool.key)])
+        .collect();
+    let present = list(&op.here::<OperatingSystemConfig>(), "").await?;
+    Ok(present
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| !wanted.contains(name))
+        .collect())
+}
+
+/// Waits until they are gone.
+pub(crate) async fn wait_stale(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    for name in stale(op).await? {
+        wait_deleted(&op.here::<OperatingSystemConfig>(), &op.key(&name), left(until)).await?;
+    }
+    Ok(())
+}
+
+/// Asks for the deletion of all configurations.
+pub(crate) async fn delete_all(op: &Operation) -> Result<(), Fault> {
+    let api = op.here::<OperatingSystemConfig>();
+    for config in list(&api, "").await? {
+        delete_confirmed(&op.context, &api, &config.name_any()).await?;
+    }
+    Ok(())
+}
+
+/// Waits until none is left.
+pub(crate) async fn wait_all_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    let api = op.here::<OperatingSystemConfig>();
+    for config in list(&api, "").await? {
+        wait_deleted(&api, &op.key(&config.name_any()), left(until)).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker() -> ShootWorker {
+        let mut worker = ShootWorker {
+            name: "pool-a".into(),
+            ..ShootWorker::default()
+        };
+        worker.machine.type_ = "large".into();
+        worker
+    }
+
+    #[test]
+    fn nodes_are_replaced_for_a_new_minor_version_or_machine_and_for_nothing_else() {
+        let key = key_of(&worker(), "1.35.0");
+        assert_eq!(key.len(), "gardener-node-agent-pool-a-".len() + 16);
+        assert_eq!(key, key_of(&worker(), "1.35.7"), "a patch version is updated in place");
+        assert_ne!(key, key_of(&worker(), "1.36.0"));
+        let mut larger = worker();
+        larger.maximum = 9;
+        assert_eq!(key, key_of(&larger, "1.35.0"));
+        larger.machine.type_ = "larger".into();
+        assert_ne!(key, key_of(&larger, "1.35.0"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The way into the shoot: rights for those who work in it, and our own connection.
+
+use api_meta::{Fault, FaultClass};
+use base_client::{apply, get};
+use base_controller::ObjectKey;
+use base_secrets::Credential;
+use components_hosted::shoot::access_bindings;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::Api;
+
+use super::super::operation::Operation;
+use super::secrets;
+use crate::context::MANAGER;
+
+/// Makes sure that we and the resource manager may work in the shoot. Only if we may not look is the short-lived
+/// identity used that may give rights away; after that nobody is `system:masters`.
+pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+    let bindings: Vec<ClusterRoleBinding> = access_bindings()
+        .into_iter()
+        .map(serde_json::from_value)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Fault::bug(error).hint("report it: a binding of ours is malformed"))?;
+    if all_there(&own_client(op)?, &bindings).await? {
+        return Ok(());
+    }
+    let certificate = secrets::bootstrap_certificate(op)?;
+    let kubeconfig = op.kubeconfig(Credential::Certificate(Box::new(certificate)))?;
+    let api: Api<ClusterRoleBinding> = Api::all(op.context.connector.client(&kubeconfig)?);
+    for binding in &bindings {
+        apply(&api, binding, MANAGER).await?;
+    }
+    Ok(())
+}
+
+async fn all_there(client: &kube::Client, bindings: &[ClusterRoleBinding]) -> Result<bool, Fault> {
+    let api: Api<ClusterRoleBinding> = Api::all(client.clone());
+    for binding in bindings {
+        match get(&api, binding.metadata.name.as_deref().unwrap_or_default()).await {
+            Ok(Some(present)) if present.role_ref == binding.role_ref && present.subjects == binding.subjects => {}
+            Ok(_) => return Ok(false),
+            Err(fault) if fault.class == FaultClass::Access => return Ok(false),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(true)
+}
+
+fn own_client(op: &Operation) -> Result<kube::Client, Fault> {
+    let issued = secrets::own_certificate(op)?;
+    op.context
+        .connector
+        .client(&op.kubeconfig(Credential::Certificate(Box::new(issued)))?)
+}
+
+/// Connects, and asks once whether it works.
+pub(crate) async fn connect(op: &Operation) -> Result<(), Fault> {
+    let client = own_client(op)?;
+    let version = client.apiserver_version().await;
+    version.map_err(|error| base_client::fault_of(error, "ask the shoot's API server for its version"))?;
+    if !op.shoot.workerless {
+        let key = ObjectKey::namespaced(&op.shoot.garden_namespace, &op.shoot.name);
+        op.context.nodes.open(op.namespace(), key, client.clone());
+    }
+    op.results().shoot_client = Some(client);
+    Ok(())
+}
