@@ -86,11 +86,14 @@ impl ContainerContext {
     }
 }
 
+/// Makes a kubeconfig of what is mounted now.
+type Read = Box<dyn Fn(&Files) -> Result<Kubeconfig, Fault> + Send + Sync>;
+
 /// A client and the files it was made from.
 struct Followed {
     files: Files,
     connector: Arc<dyn Connector>,
-    read: Box<dyn Fn(&Files) -> Result<Kubeconfig, Fault> + Send + Sync>,
+    read: Read,
     current: Mutex<(u64, kube::Client)>,
 }
 

@@ -49,10 +49,12 @@ pub(crate) fn phase(view: &View<'_>) -> &'static str {
     let policy = Restart::of(view.pod);
     let (init, main): (Vec<&Slot>, Vec<&Slot>) = view.slots.iter().partition(|slot| slot.init);
     let failed_for_good = |slot: &&Slot| slot.exit_code().is_some_and(|code| code != 0);
-    if init.iter().any(|slot| failed_for_good(&slot)) {
+    if init.iter().any(failed_for_good) {
         return "Failed";
     }
-    if init.iter().any(|slot| !slot.lets_next_start() && !(slot.sidecar && slot.last.is_some())) {
+    // A sidecar that restarts holds nobody up any more.
+    let holds_up = |slot: &&Slot| !slot.lets_next_start() && (!slot.sidecar || slot.last.is_none());
+    if init.iter().any(holds_up) {
         return "Pending";
     }
     if main.iter().any(|slot| matches!(slot.doing, Doing::Waiting { .. }) && slot.last.is_none()) {

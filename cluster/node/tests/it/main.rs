@@ -1,5 +1,7 @@
 //! A node against an API server, in virtual time.
 
+#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
+
 mod cluster;
 mod network;
 mod node;

@@ -186,6 +186,13 @@ impl Landscape {
             external_hostname: SERVER.to_owned(),
         }))
         .await;
+        self.controllers(ca, client_authority, signing).await;
+        for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            self.available(name, 1).await;
+        }
+    }
+
+    async fn controllers(&self, ca: Mounted, client_authority: Mounted, signing: Mounted) {
         self.create(&controller_manager(&ControllerManagerSettings {
             namespace: NAMESPACE.to_owned(),
             image: "orangery.dev/kube-controller-manager:v1.34.2".to_owned(),
@@ -207,9 +214,6 @@ impl Landscape {
             kubeconfig: self.kubeconfig_secret("kube-scheduler").await,
         }))
         .await;
-        for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
-            self.available(name, 1).await;
-        }
     }
 
     async fn available(&self, deployment: &str, pods: i32) {
