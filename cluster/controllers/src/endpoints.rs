@@ -1,0 +1,144 @@
+//! EndpointSlices and Endpoints of Services with a selector: where the pods behind them answer. Services without a
+//! selector belong to whoever writes their slices. After kubernetes v1.35 `pkg/controller/endpointslice`.
+
+mod addresses;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_client::{delete, patch_changed};
+use base_controller::{Change, Controller, Next, ObjectKey};
+use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::Context;
+use crate::pods::create_seen;
+use addresses::{MANAGED_BY, MANAGER, SERVICE, endpoints_of, slices_of};
+
+pub(crate) async fn run(context: Context, stop: CancellationToken) {
+    let (services, pods) = (context.caches.services(), context.caches.pods());
+    let (slices, endpoints) = (context.caches.slices(), context.caches.endpoints());
+    let ready = async { tokio::join!(pods.ready(), slices.ready(), endpoints.ready()) };
+    if stop.run_until_cancelled(ready).await.is_none() {
+        return;
+    }
+    let all = services.clone();
+    let controller = Controller::new("endpointslice", services)
+        // A Service has a generation nowhere; its status is written by load balancers only.
+        .when(|old, new| old.is_none_or(|old| old.spec != new.spec || old.metadata.labels != new.metadata.labels))
+        .watches(&pods, move |change| {
+            services_of(&all.list_in(&change.object.namespace().unwrap_or_default()), change)
+        })
+        .watches(&slices, |change| {
+            let service = change.object.labels().get(SERVICE).filter(|_| change.deleted);
+            let namespace = change.object.namespace().unwrap_or_default();
+            service
+                .map(|name| ObjectKey::namespaced(namespace, name))
+                .into_iter()
+                .collect()
+        });
+    controller
+        .run(stop, move |service| reconcile(service, context.clone()))
+        .await;
+}
+
+fn selects(service: &Service, labels: &BTreeMap<String, String>) -> bool {
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    selector.is_some_and(|selector| {
+        !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    })
+}
+
+/// The Services that a change of a pod concerns: those that select it now or did before.
+fn services_of(services: &[Arc<Service>], change: &Change<Pod>) -> Vec<ObjectKey> {
+    let concern = |pod: &Pod| {
+        let status = pod.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.clone()).unwrap_or_default();
+        let conditions: Vec<_> = conditions.into_iter().map(|c| (c.type_, c.status)).collect();
+        let ips = status.map(|status| (status.pod_ip.clone(), status.phase.clone()));
+        (
+            pod.labels().clone(),
+            conditions,
+            ips,
+            pod.metadata.deletion_timestamp.clone(),
+            pod.metadata.uid.clone(),
+        )
+    };
+    if !change.deleted && change.old.as_deref().map(concern) == Some(concern(&change.object)) {
+        return Vec::new();
+    }
+    let labels: Vec<_> = [Some(&change.object), change.old.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|pod| pod.labels())
+        .collect();
+    let concerned = services
+        .iter()
+        .filter(|service| labels.iter().any(|labels| selects(service, labels)));
+    concerned.map(|service| ObjectKey::of(&**service)).collect()
+}
+
+async fn reconcile(service: Arc<Service>, context: Context) -> Result<Next, Fault> {
+    let spec = service.spec.clone().unwrap_or_default();
+    let is_external = spec.type_.as_deref() == Some("ExternalName");
+    if service.metadata.deletion_timestamp.is_some() || is_external || spec.selector.is_none_or(|it| it.is_empty()) {
+        return Ok(Next::Change);
+    }
+    let namespace = service.namespace().unwrap_or_default();
+    let mut pods = context.caches.pods().list_in(&namespace);
+    pods.retain(|pod| selects(&service, pod.labels()));
+    write_slices(&context, &namespace, &service, &slices_of(&service, &pods)).await?;
+    write_endpoints(&context, &namespace, endpoints_of(&service, &pods)).await?;
+    Ok(Next::Change)
+}
+
+async fn write_slices(
+    context: &Context,
+    namespace: &str,
+    service: &Service,
+    wanted: &[EndpointSlice],
+) -> Result<(), Fault> {
+    let cache = context.caches.slices();
+    let api: Api<EndpointSlice> = Api::namespaced(context.client.clone(), namespace);
+    let is_ours = |slice: &Arc<EndpointSlice>| {
+        slice.labels().get(SERVICE) == Some(&service.name_any())
+            && slice.labels().get(MANAGED_BY).is_some_and(|manager| manager == MANAGER)
+    };
+    let names: BTreeSet<String> = wanted.iter().map(|slice| slice.name_any()).collect();
+    for slice in wanted {
+        match cache.get(&ObjectKey::of(slice)) {
+            None => create_seen(&context.client, &cache, slice).await?,
+            Some(before) => {
+                let after = EndpointSlice {
+                    metadata: before.metadata.clone(),
+                    ..slice.clone()
+                };
+                patch_changed(&api, &*before, &after).await?;
+            }
+        }
+    }
+    for slice in cache.list_in(namespace).iter().filter(|slice| is_ours(slice)) {
+        if !names.contains(&slice.name_any()) {
+            delete(&api, &slice.name_any()).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn write_endpoints(context: &Context, namespace: &str, wanted: Endpoints) -> Result<(), Fault> {
+    let cache = context.caches.endpoints();
+    match cache.get(&ObjectKey::of(&wanted)) {
+        None => create_seen(&context.client, &cache, &wanted).await,
+        Some(before) => {
+            let api: Api<Endpoints> = Api::namespaced(context.client.clone(), namespace);
+            let after = Endpoints {
+                metadata: before.metadata.clone(),
+                ..wanted
+            };
+            patch_changed(&api, &*before, &after).await.map(drop)
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What is to be done with one object, by what is known of its owners and dependents. Pure.
+
+use crate::inventory::{Graph, Item, Owner};
+
+/// The finalizer that keeps an owner until its blocking dependents are gone.
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that keeps an owner until its dependents have forgotten it.
+pub(super) const ORPHAN: &str = "orphan";
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing.
+    Keep,
+    /// Nothing yet: objects of an owner's kind are not known yet.
+    Wait,
+    /// Its owners are not known: it goes, or forgets them, if the API server confirms that.
+    Suspect {
+        /// Owners that do not seem to be there.
+        absent: Vec<Owner>,
+        /// Owners that are being deleted and wait for this object.
+        waiting: Vec<Owner>,
+        /// Whether an owner remains.
+        is_owned: bool,
+        /// Whether it has dependents of its own.
+        has_dependents: bool,
+    },
+    /// It is being deleted in the foreground: these dependents are to go first; none: it may go.
+    Foreground {
+        /// The uids of dependents that are not being deleted yet.
+        delete: Vec<String>,
+        /// Whether some are still there.
+        blocked: bool,
+    },
+    /// It is being deleted and leaves these dependents to themselves.
+    Orphan(Vec<String>),
+}
+
+/// Judges one object.
+pub(super) fn judge(graph: &Graph, uid: &str) -> Verdict {
+    let Some(item) = graph.item(uid) else {
+        return Verdict::Keep;
+    };
+    if item.deleting && item.has_finalizer(ORPHAN) {
+        return if graph.is_complete() {
+            Verdict::Orphan(graph.dependents(uid).map(|(uid, _)| uid.clone()).collect())
+        } else {
+            Verdict::Wait
+        };
+    }
+    if item.deleting && item.has_finalizer(FOREGROUND) {
+        return judge_foreground(graph, uid);
+    }
+    if item.deleting || item.owners.is_empty() {
+        return Verdict::Keep;
+    }
+    judge_owners(graph, uid, item)
+}
+
+fn judge_foreground(graph: &Graph, uid: &str) -> Verdict {
+    if !graph.is_complete() {
+        return Verdict::Wait;
+    }
+    let blocks = |item: &Item| item.owners.iter().any(|owner| owner.uid == uid && owner.blocks);
+    let delete = graph
+        .dependents(uid)
+        .filter(|(_, item)| !item.deleting)
+        .map(|(uid, _)| uid.clone())
+        .collect();
+    Verdict::Foreground {
+        delete,
+        blocked: graph.dependents(uid).any(|(_, item)| blocks(item)),
+    }
+}
+
+fn judge_owners(graph: &Graph, uid: &str, item: &Item) -> Verdict {
+    let (mut absent, mut waiting, mut is_owned) = (Vec::new(), Vec::new(), false);
+    for owner in &item.owners {
+        match graph.item(&owner.uid) {
+            Some(found) if found.deleting && found.has_finalizer(FOREGROUND) && owner.blocks => {
+                waiting.push(owner.clone());
+            }
+            Some(_) => is_owned = true,
+            None if graph.kind_of_owner(owner).is_none() => return Verdict::Wait,
+            None => absent.push(owner.clone()),
+        }
+    }
+    if absent.is_empty() && waiting.is_empty() {
+        return Verdict::Keep;
+    }
+    let has_dependents = graph.dependents(uid).next().is_some();
+    Verdict::Suspect {
+        absent,
+        waiting,
+        is_owned,
+        has_dependents,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base_controller::ObjectKey;
+    use kube::core::ApiResource;
+    use std::collections::BTreeSet;
+    use tokio_util::sync::CancellationToken;
+
+    use crate::kinds::{Kind, KindKey};
+
+    fn kind(plural: &str, kind: &str) -> Kind {
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        Kind {
+            resource,
+            namespaced: true,
+        }
+    }
+
+    fn owner(uid: &str, blocks: bool) -> Owner {
+        Owner {
+            uid: uid.to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            name: uid.to_owned(),
+            blocks,
+        }
+    }
+
+    fn put(graph: &mut Graph, uid: &str, owners: &[Owner], finalizers: &[&str], deleting: bool) {
+        let item = Item {
+            kind: kind("pods", "Pod").key(),
+            key: ObjectKey::namespaced("n", uid),
+            owners: owners.to_vec(),
+            finalizers: finalizers.iter().map(|it| (*it).to_owned()).collect(),
+            deleting,
+        };
+        graph.put(uid.to_owned(), item);
+    }
+
+    fn graph(ready: bool) -> Graph {
+        let mut graph = Graph::default();
+        let pods = kind("pods", "Pod");
+        graph.track(pods.clone(), CancellationToken::new());
+        if ready {
+            graph.listed(&pods.key(), &BTreeSet::new());
+        }
+        graph
+    }
+
+    fn dirty(graph: &mut Graph) -> Vec<String> {
+        graph.take_dirty_items().into_iter().collect()
+    }
+
+    #[test]
+    fn dependents_are_looked_at_when_their_owner_goes_and_suspected_when_none_is_left() {
+        let mut graph = graph(true);
+        put(&mut graph, "a", &[], &[], false);
+        put(&mut graph, "b", &[], &[], false);
+        put(&mut graph, "child", &[owner("a", true), owner("b", true)], &[], false);
+        assert_eq!(dirty(&mut graph), ["child"]);
+        assert_eq!(judge(&graph, "child"), Verdict::Keep);
+        graph.remove("a");
+        assert_eq!(dirty(&mut graph), ["child"]);
+        let suspect = |absent: &[Owner], is_owned| Verdict::Suspect {
+            absent: absent.to_vec(),
+            waiting: Vec::new(),
+            is_owned,
+            has_dependents: false,
+        };
+        assert_eq!(judge(&graph, "child"), suspect(&[owner("a", true)], true));
+        graph.remove("b");
+        assert_eq!(
+            judge(&graph, "child"),
+            suspect(&[owner("a", true), owner("b", true)], false)
+        );
+        graph.remove("child");
+        assert_eq!(judge(&graph, "child"), Verdict::Keep);
+    }
+
+    #[test]
+    fn nothing_is_suspected_before_its_owners_kind_has_been_listed() {
+        let mut graph = graph(false);
+        put(&mut graph, "child", &[owner("a", true)], &[], false);
+        assert_eq!(judge(&graph, "child"), Verdict::Wait);
+        let other = Owner {
+            kind: "Unknown".to_owned(),
+            ..owner("x", true)
+        };
+        graph.listed(
+            &KindKey {
+                group: "".into(),
+                plural: "pods".into(),
+            },
+            &BTreeSet::from(["child".to_owned()]),
+        );
+        put(&mut graph, "other", &[other], &[], false);
+        assert_eq!(judge(&graph, "other"), Verdict::Wait, "its kind may come");
+        assert!(matches!(judge(&graph, "child"), Verdict::Suspect { .. }));
+    }
+
+    #[test]
+    fn foreground_deletion_waits_for_blocking_dependents_only() {
+        let mut graph = graph(true);
+        put(&mut graph, "a", &[], &[FOREGROUND], true);
+        put(&mut graph, "blocking", &[owner("a", true)], &[], false);
+        put(&mut graph, "loose", &[owner("a", false)], &[], false);
+        let expected = Verdict::Foreground {
+            delete: vec!["blocking".into(), "loose".into()],
+            blocked: true,
+        };
+        assert_eq!(judge(&graph, "a"), expected);
+        assert!(matches!(
+            judge(&graph, "blocking"),
+            Verdict::Suspect { is_owned: false, .. }
+        ));
+        dirty(&mut graph);
+        graph.remove("blocking");
+        assert!(
+            dirty(&mut graph).contains(&"a".to_owned()),
+            "the owner is looked at again"
+        );
+        assert_eq!(
+            judge(&graph, "a"),
+            Verdict::Foreground {
+                delete: vec!["loose".into()],
+                blocked: false
+            }
+        );
+    }
+
+    #[test]
+    fn orphaning_owner_lets_its_dependents_go_free() {
+        let mut graph = graph(true);
+        put(&mut graph, "a", &[], &[ORPHAN, FOREGROUND], true);
+        put(&mut graph, "child", &[owner("a", true)], &[], false);
+        assert_eq!(judge(&graph, "a"), Verdict::Orphan(vec!["child".into()]));
+    }
+}

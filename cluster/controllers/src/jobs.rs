@@ -1,0 +1,330 @@
+//! Jobs, as far as one-off tasks need them: parallelism, completions, backoff limit, deadline, expiry. Indexed
+//! completion, suspension and failure policies are not there; a Job that asks for them gets an event and stays as it is.
+//! After kubernetes v1.35 `pkg/controller/job`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_client::{delete, patch_status_if_changed};
+use base_controller::{Controller, EventType, Next};
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::Context;
+use crate::pods::{
+    BURST_MAX, add_labels, create_seen, delete_seen, from_template, is_active, is_ready, managed_by, phase,
+};
+
+/// Failed pods after which a Job counts as failed, unless it says otherwise.
+const BACKOFF_LIMIT: i32 = 6;
+
+pub(crate) async fn run(context: Context, stop: CancellationToken) {
+    let (jobs, pods) = (context.caches.jobs(), context.caches.pods());
+    if stop.run_until_cancelled(pods.ready()).await.is_none() {
+        return;
+    }
+    let controller = Controller::new("job", jobs).owns(&pods);
+    controller.run(stop, move |job| reconcile(job, context.clone())).await;
+}
+
+async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
+    let spec = job.spec.clone().unwrap_or_default();
+    if job.metadata.deletion_timestamp.is_some() {
+        return Ok(Next::Change);
+    }
+    if let Some(feature) = unsupported(&spec) {
+        let message = format!("this cluster's job controller does not support {feature}");
+        context
+            .events
+            .record(&*job, EventType::Warning, "NotSupported", &message)
+            .await;
+        return Ok(Next::Change);
+    }
+    let (cache, api) = (
+        context.caches.pods(),
+        Api::<Job>::namespaced(context.client.clone(), &job.namespace().unwrap_or_default()),
+    );
+    let pods = managed_by(&cache, &*job);
+    let now = context.clock.now();
+    let Plan {
+        create,
+        delete: surplus,
+        verdict,
+        next,
+    } = plan(&job, &spec, &pods, now);
+    if verdict == Verdict::Expired {
+        delete(&api, &job.name_any()).await?;
+        return Ok(Next::Change);
+    }
+    for pod in &surplus {
+        delete_seen(&context.client, &cache, pod).await?;
+    }
+    for pod in &create {
+        create_seen(&context.client, &cache, pod).await?;
+    }
+    let after = report(&job, &managed_by(&cache, &*job), verdict, now);
+    patch_status_if_changed(&api, &*job, &after).await?;
+    Ok(next.map_or(Next::Change, Next::After))
+}
+
+fn unsupported(spec: &JobSpec) -> Option<&'static str> {
+    if spec.completion_mode.as_deref() == Some("Indexed") {
+        Some("completionMode Indexed")
+    } else if spec.suspend == Some(true) {
+        Some("suspend")
+    } else if spec.pod_failure_policy.is_some() {
+        Some("podFailurePolicy")
+    } else {
+        None
+    }
+}
+
+/// What has become of a Job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Running,
+    Complete,
+    /// Too many pods failed, or it took too long: reason and message.
+    Failed(&'static str, &'static str),
+    /// Ended so long ago that it is to be deleted.
+    Expired,
+}
+
+#[derive(Debug)]
+struct Plan {
+    create: Vec<Pod>,
+    delete: Vec<Arc<Pod>>,
+    verdict: Verdict,
+    next: Option<Duration>,
+}
+
+fn count(pods: &[Arc<Pod>], is_it: impl Fn(&Pod) -> bool) -> i32 {
+    i32::try_from(pods.iter().filter(|pod| is_it(pod)).count()).unwrap_or(i32::MAX)
+}
+
+fn ended(job: &Job) -> Option<&JobCondition> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True")
+}
+
+fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
+    let mut plan = Plan {
+        create: Vec::new(),
+        delete: Vec::new(),
+        verdict: Verdict::Running,
+        next: None,
+    };
+    if let Some(end) = ended(job) {
+        let at = end.last_transition_time.as_ref().map_or(now, |time| time.0);
+        plan.verdict = if end.type_ == "Complete" {
+            Verdict::Complete
+        } else {
+            Verdict::Failed("", "")
+        };
+        if let Some(ttl) = spec.ttl_seconds_after_finished {
+            let left = rest(at, i64::from(ttl), now);
+            plan.next = left;
+            plan.verdict = if left.is_none() { Verdict::Expired } else { plan.verdict };
+        }
+        return plan;
+    }
+    let (succeeded, failed) = (
+        count(pods, |pod| phase(pod) == "Succeeded"),
+        count(pods, |pod| phase(pod) == "Failed"),
+    );
+    let active: Vec<Arc<Pod>> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
+    let running = i32::try_from(active.len()).unwrap_or(i32::MAX);
+    let parallelism = spec.parallelism.unwrap_or(1).max(0);
+    let is_done = match spec.completions {
+        Some(completions) => succeeded >= completions,
+        // Without a number, one success ends it once the others have ended too.
+        None => succeeded > 0 && running == 0,
+    };
+    let started = job
+        .status
+        .as_ref()
+        .and_then(|status| status.start_time.as_ref())
+        .map_or(now, |time| time.0);
+    let left = spec
+        .active_deadline_seconds
+        .map(|deadline| rest(started, deadline, now));
+    if is_done {
+        plan.verdict = Verdict::Complete;
+    } else if left == Some(None) {
+        plan.verdict = Verdict::Failed("DeadlineExceeded", "Job was active longer than specified deadline");
+    } else if failed > spec.backoff_limit.unwrap_or(BACKOFF_LIMIT) {
+        plan.verdict = Verdict::Failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    }
+    if plan.verdict != Verdict::Running {
+        plan.delete = active;
+        plan.next = spec
+            .ttl_seconds_after_finished
+            .map(|ttl| Duration::from_secs(u64::try_from(ttl).unwrap_or(0)));
+        return plan;
+    }
+    plan.next = left.flatten();
+    let wanted = match spec.completions {
+        Some(completions) => parallelism.min(completions - succeeded),
+        None if succeeded > 0 => running,
+        None => parallelism,
+    };
+    if running < wanted {
+        let missing = usize::try_from(wanted - running).unwrap_or(0).min(BURST_MAX);
+        plan.create = vec![task(job, spec); missing];
+    } else {
+        let surplus = usize::try_from(running - wanted).unwrap_or(0);
+        plan.delete = active.into_iter().rev().take(surplus).collect();
+    }
+    plan
+}
+
+/// What is left of `seconds` since `from`; none when they are over.
+fn rest(from: Timestamp, seconds: i64, now: Timestamp) -> Option<Duration> {
+    let limit = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    let elapsed = Duration::try_from(now.duration_since(from)).unwrap_or(Duration::ZERO);
+    limit.checked_sub(elapsed).filter(|rest| !rest.is_zero())
+}
+
+fn task(job: &Job, spec: &JobSpec) -> Pod {
+    let mut pod = from_template(&spec.template, job);
+    let (name, uid) = (job.name_any(), job.uid().unwrap_or_default());
+    add_labels(
+        &mut pod.metadata.labels,
+        [
+            ("batch.kubernetes.io/job-name", name.clone()),
+            ("batch.kubernetes.io/controller-uid", uid.clone()),
+            ("job-name", name),
+            ("controller-uid", uid),
+        ],
+    );
+    pod
+}
+
+fn report(job: &Job, pods: &[Arc<Pod>], verdict: Verdict, now: Timestamp) -> Job {
+    let before = job.status.clone().unwrap_or_default();
+    if ended(job).is_some() {
+        // Its pods may be cleaned up; what they did stays on record.
+        return job.clone();
+    }
+    // Kubernetes keeps whole seconds.
+    let time = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let some = |count: i32| (count > 0).then_some(count);
+    let mut status = JobStatus {
+        active: some(count(pods, is_active)),
+        ready: Some(count(pods, |pod| is_active(pod) && is_ready(pod))),
+        succeeded: some(count(pods, |pod| phase(pod) == "Succeeded")),
+        failed: some(count(pods, |pod| phase(pod) == "Failed")),
+        start_time: before.start_time.clone().or_else(|| Some(time.clone())),
+        ..before
+    };
+    let end = match verdict {
+        Verdict::Complete => Some((
+            "Complete",
+            "CompletionsReached",
+            "Reached expected number of succeeded pods",
+        )),
+        Verdict::Failed(reason, message) => Some(("Failed", reason, message)),
+        Verdict::Running | Verdict::Expired => None,
+    };
+    if let Some((type_, reason, message)) = end {
+        status.completion_time = Some(time.clone()).filter(|_| type_ == "Complete");
+        status.conditions.get_or_insert_default().push(JobCondition {
+            type_: type_.to_owned(),
+            status: "True".to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_probe_time: Some(time.clone()),
+            last_transition_time: Some(time),
+        });
+    }
+    Job {
+        status: Some(status),
+        ..job.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn job(spec: Value) -> Job {
+        let mut all = json!({"template": {"spec": {"containers": []}}});
+        all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        serde_json::from_value(json!({"metadata": {"name": "j", "namespace": "n", "uid": "u"}, "spec": all})).unwrap()
+    }
+
+    fn pods(phases: &[&str]) -> Vec<Arc<Pod>> {
+        let pod = |phase: &&str| Arc::new(serde_json::from_value(json!({"status": {"phase": phase}})).unwrap());
+        phases.iter().map(pod).collect()
+    }
+
+    #[test]
+    fn jobs_run_to_their_completions_and_fail_beyond_their_backoff_limit() {
+        let now = Timestamp::UNIX_EPOCH;
+        let check = |spec: Value, phases: &[&str]| {
+            let job = job(spec);
+            let plan = plan(&job, job.spec.as_ref().unwrap(), &pods(phases), now);
+            (plan.create.len(), plan.delete.len(), plan.verdict)
+        };
+        let running = Verdict::Running;
+        assert_eq!(check(json!({"completions": 3, "parallelism": 2}), &[]), (2, 0, running));
+        assert_eq!(
+            check(
+                json!({"completions": 3, "parallelism": 2}),
+                &["Succeeded", "Succeeded", "Running"]
+            ),
+            (0, 0, running)
+        );
+        assert_eq!(
+            check(
+                json!({"completions": 2, "parallelism": 2}),
+                &["Succeeded", "Succeeded", "Running"]
+            ),
+            (0, 1, Verdict::Complete)
+        );
+        assert_eq!(
+            check(json!({"parallelism": 1}), &["Succeeded"]),
+            (0, 0, Verdict::Complete)
+        );
+        assert_eq!(
+            check(json!({"completions": 1, "backoffLimit": 1}), &["Failed"]),
+            (1, 0, running)
+        );
+        let (create, delete, verdict) = check(
+            json!({"completions": 1, "backoffLimit": 1}),
+            &["Failed", "Failed", "Running"],
+        );
+        assert_eq!(
+            (
+                create,
+                delete,
+                matches!(verdict, Verdict::Failed("BackoffLimitExceeded", _))
+            ),
+            (0, 1, true)
+        );
+        assert_eq!(
+            check(json!({"completions": 2, "parallelism": 0}), &["Running"]),
+            (0, 1, running)
+        );
+    }
+
+    #[test]
+    fn ended_jobs_keep_their_record_and_expire() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let job = job(json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
+        let done = report(&job, &pods(&["Succeeded"]), Verdict::Complete, at(100));
+        assert_eq!(done.status.as_ref().unwrap().succeeded, Some(1));
+        assert_eq!(report(&done, &[], Verdict::Complete, at(105)), done);
+        let spec = done.spec.as_ref().unwrap();
+        assert_eq!(plan(&done, spec, &[], at(105)).next, Some(Duration::from_secs(5)));
+        assert_eq!(plan(&done, spec, &[], at(110)).verdict, Verdict::Expired);
+    }
+}

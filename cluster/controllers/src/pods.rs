@@ -1,0 +1,235 @@
+//! Pods as the workload controllers see them: made from templates, counted, judged, created and deleted. Decides
+//! nothing about how many there should be.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_client::{Judgement, fault_of, is_exists, is_missing};
+use base_controller::{Cache, ObjectKey};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// How long a controller waits to see its own write in its mirror before it goes on. The wait keeps it from creating
+/// the same pod twice; beyond this the watch is broken, and the next reconcile will find out.
+const SEEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pods created or deleted by one reconcile, as upstream's `BurstReplicas`: a set of thousands must not hold up others.
+pub(crate) const BURST_MAX: usize = 500;
+
+/// The owner that manages an object.
+pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// The objects in the namespace of `owner` that it manages.
+pub(crate) fn managed_by<K, O>(cache: &Cache<K>, owner: &O) -> Vec<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    O: Resource<DynamicType = ()>,
+{
+    let (Some(uid), Some(namespace)) = (owner.meta().uid.as_ref(), owner.meta().namespace.as_ref()) else {
+        return Vec::new();
+    };
+    let is_managed = |object: &Arc<K>| controller_of(object.meta()).is_some_and(|owner| owner.uid == *uid);
+    cache.list_in(namespace).into_iter().filter(is_managed).collect()
+}
+
+/// A reference that makes `owner` the manager of the object that carries it.
+pub(crate) fn owner_reference<O: Resource<DynamicType = ()>>(owner: &O) -> OwnerReference {
+    OwnerReference {
+        api_version: O::api_version(&()).into_owned(),
+        kind: O::kind(&()).into_owned(),
+        name: owner.name_any(),
+        uid: owner.meta().uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// A pod from a template, managed by `owner`. It has no name yet, only a prefix.
+pub(crate) fn from_template<O: Resource<DynamicType = ()>>(template: &PodTemplateSpec, owner: &O) -> Pod {
+    let meta = template.metadata.clone().unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", owner.name_any())),
+            namespace: owner.meta().namespace.clone(),
+            labels: meta.labels,
+            annotations: meta.annotations,
+            finalizers: meta.finalizers,
+            owner_references: Some(vec![owner_reference(owner)]),
+            ..ObjectMeta::default()
+        },
+        spec: template.spec.clone(),
+        status: None,
+    }
+}
+
+/// The phase; pods that nobody has reported on are pending.
+pub(crate) fn phase(pod: &Pod) -> &str {
+    pod.status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or("Pending")
+}
+
+/// Whether the pod has ended for good.
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether the pod counts: neither finished nor on its way out.
+pub(crate) fn is_active(pod: &Pod) -> bool {
+    !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Since when the pod has been ready; none when it is not.
+pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions
+        .iter()
+        .find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+    Some(
+        ready
+            .last_transition_time
+            .as_ref()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+    )
+}
+
+/// Whether the pod is ready.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    ready_since(pod).is_some()
+}
+
+/// How many of the pods are ready, how many have been for long enough, and when the next one will have been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    pub(crate) ready: i32,
+    pub(crate) available: i32,
+    pub(crate) next_available: Option<Duration>,
+}
+
+impl Readiness {
+    pub(crate) fn of<'a>(
+        pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+        seconds_ready_min: i32,
+        now: Timestamp,
+    ) -> Readiness {
+        let needed = Duration::from_secs(u64::try_from(seconds_ready_min).unwrap_or(0));
+        let mut readiness = Readiness::default();
+        for since in pods.into_iter().filter_map(|pod| ready_since(pod)) {
+            readiness.ready += 1;
+            let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or(Duration::ZERO);
+            match needed.checked_sub(elapsed).filter(|rest| !rest.is_zero()) {
+                None => readiness.available += 1,
+                Some(rest) => {
+                    readiness.next_available = Some(readiness.next_available.map_or(rest, |next| next.min(rest)));
+                }
+            }
+        }
+        readiness
+    }
+}
+
+/// A short hash of what pods are made from: the same template always has the same.
+pub(crate) fn template_hash(template: &PodTemplateSpec, collisions: i32) -> String {
+    /// As Kubernetes' names: no vowels, nothing that looks alike.
+    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let text = serde_json::to_value(template)
+        .map(|value| value.to_string())
+        .unwrap_or_default();
+    // FNV-1a, 64 bits folded to 32: not a defence, only a name.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in text.bytes().chain(collisions.to_le_bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    let mut rest = (hash >> 32) ^ (hash & 0xffff_ffff);
+    let mut name = String::new();
+    for _ in 0..8 {
+        let index = usize::try_from(rest % 27).unwrap_or(0);
+        name.push(char::from(ALPHABET[index]));
+        rest /= 27;
+    }
+    name
+}
+
+/// Adds labels to those of a template's pods.
+pub(crate) fn add_labels<const N: usize>(labels: &mut Option<BTreeMap<String, String>>, more: [(&str, String); N]) {
+    let labels = labels.get_or_insert_default();
+    labels.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
+}
+
+/// Creates an object and waits until the mirror shows it. One of that name that is there already is fine.
+pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<(), Fault>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + Serialize
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<K> = Api::namespaced(client.clone(), &namespace);
+    let created = match api.create(&PostParams::default(), object).await {
+        Ok(created) => created,
+        Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(()),
+        Err(error) => {
+            let name = object
+                .meta()
+                .name
+                .clone()
+                .or_else(|| object.meta().generate_name.clone())
+                .unwrap_or_default();
+            return Err(fault_of(error, &format!("create {} {namespace}/{name}", K::kind(&()))));
+        }
+    };
+    let key = ObjectKey::of(&created);
+    let seen = cache.wait_until(&key, SEEN_TIMEOUT, |object| match object {
+        Some(_) => Judgement::Done(()),
+        None => Judgement::NotYet("not seen yet".to_owned()),
+    });
+    // Not seen in time: the next reconcile looks again.
+    let _ = seen.await;
+    Ok(())
+}
+
+/// Asks for a pod to be deleted and waits until the mirror shows that it goes. Another pod of that name is left alone.
+pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) -> Result<(), Fault> {
+    let key = ObjectKey::of(pod);
+    let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace.as_deref().unwrap_or_default());
+    let uid = pod.metadata.uid.clone();
+    let preconditions = Some(Preconditions {
+        uid: uid.clone(),
+        resource_version: None,
+    });
+    let params = DeleteParams {
+        preconditions,
+        ..DeleteParams::default()
+    };
+    match api.delete(&key.name, &params).await {
+        Ok(_) => {}
+        Err(error) if is_missing(&error) => {}
+        Err(error) => return Err(fault_of(error, &format!("delete Pod {key}"))),
+    }
+    let seen = cache.wait_until(&key, SEEN_TIMEOUT, |now| match now {
+        Some(now) if now.metadata.uid == uid && now.metadata.deletion_timestamp.is_none() => {
+            Judgement::NotYet("not seen yet".to_owned())
+        }
+        _ => Judgement::Done(()),
+    });
+    let _ = seen.await;
+    Ok(())
+}

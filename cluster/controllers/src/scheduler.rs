@@ -1,0 +1,350 @@
+//! A small kube-scheduler: gives every pending pod a node that takes it, the one with the fewest pods. It looks at node
+//! names, selectors, affinity to nodes, taints and readiness; resources, ports and pods' affinities to each other are
+//! not looked at. It never preempts. After kubernetes v1.35 `pkg/scheduler`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_client::{fault_of, is_conflict, is_missing, patch_status_if_changed};
+use base_clock::Clock;
+use base_controller::{Controller, EventType, Next, ObjectKey, Recorder};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Status, Time};
+use kube::{Api, Client, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::caches::Caches;
+use crate::matching::{is_selected, taints, untolerated};
+use crate::pods::is_finished;
+
+/// The scheduler's name in pods.
+const NAME: &str = "default-scheduler";
+
+/// Schedules until `stop`.
+pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
+    let caches = Caches::new(client.clone(), stop.clone());
+    let events = Recorder::new(client.clone(), NAME, clock.clone());
+    let (pods, nodes) = (caches.pods(), caches.nodes());
+    if stop.run_until_cancelled(nodes.ready()).await.is_none() {
+        return;
+    }
+    let waiting = pods.clone();
+    let controller = Controller::new("scheduler", pods)
+        .only(is_ours)
+        .when(|old, new| is_ours(new) && old.is_none_or(|old| !is_ours(old) || old.spec != new.spec))
+        // One after the other: each choice sees the ones before it.
+        .concurrency(1)
+        .watches(&nodes, move |change| {
+            let is_same = change.old.as_deref().map(concern) == Some(concern(&change.object));
+            if change.deleted || is_same {
+                return Vec::new();
+            }
+            waiting
+                .list()
+                .iter()
+                .filter(|pod| is_ours(pod))
+                .map(|pod| ObjectKey::of(&**pod))
+                .collect()
+        });
+    let context = Arc::new(Scheduler {
+        client,
+        caches,
+        clock,
+        events,
+        assumed: Default::default(),
+    });
+    controller.run(stop, move |pod| reconcile(pod, context.clone())).await;
+}
+
+struct Scheduler {
+    client: Client,
+    caches: Caches,
+    clock: Clock,
+    events: Recorder,
+    /// Bindings that the mirror of pods may not show yet: uid to node.
+    assumed: std::sync::Mutex<BTreeMap<String, String>>,
+}
+
+/// What of a node decides; heartbeats do not.
+fn concern(node: &Node) -> impl PartialEq + use<> {
+    let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable);
+    (
+        node.labels().clone(),
+        taints(node).cloned().collect::<Vec<_>>(),
+        unschedulable,
+        is_node_ready(node),
+    )
+}
+
+fn is_ours(pod: &Pod) -> bool {
+    let spec = pod.spec.as_ref();
+    let is_assigned = spec
+        .and_then(|spec| spec.node_name.as_deref())
+        .is_some_and(|node| !node.is_empty());
+    let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or(NAME);
+    let is_gated = spec
+        .and_then(|spec| spec.scheduling_gates.as_ref())
+        .is_some_and(|gates| !gates.is_empty());
+    !is_assigned && !is_gated && scheduler == NAME && !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
+}
+
+fn is_node_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Why a node does not take the pod, in upstream's words.
+fn refusal(pod: &Pod, node: &Node) -> Option<String> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    if node.metadata.deletion_timestamp.is_some() {
+        return Some("node(s) were being deleted".to_owned());
+    }
+    if !is_selected(&spec, node) {
+        return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
+    }
+    let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let tolerated = |key: &str| {
+        let taint = serde_json::from_value(serde_json::json!({"key": key, "effect": "NoSchedule"}));
+        taint.is_ok_and(|taint| {
+            spec.tolerations
+                .iter()
+                .flatten()
+                .any(|toleration| crate::matching::tolerates(toleration, &taint))
+        })
+    };
+    if unschedulable && !tolerated("node.kubernetes.io/unschedulable") {
+        return Some("node(s) were unschedulable".to_owned());
+    }
+    if let Some(taint) = untolerated(&spec, node) {
+        let value = taint.value.as_deref().unwrap_or_default();
+        return Some(format!("node(s) had untolerated taint {{{}: {value}}}", taint.key));
+    }
+    if !is_node_ready(node) && !tolerated("node.kubernetes.io/not-ready") {
+        return Some("node(s) were not ready".to_owned());
+    }
+    None
+}
+
+/// The node with the fewest pods among those that take the pod, or why none does.
+fn choose(pod: &Pod, nodes: &[Arc<Node>], load: &BTreeMap<String, usize>) -> Result<String, String> {
+    let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
+    let mut best: Option<(usize, String)> = None;
+    for node in nodes {
+        match refusal(pod, node) {
+            Some(why) => *refusals.entry(why).or_default() += 1,
+            None => {
+                let candidate = (load.get(&node.name_any()).copied().unwrap_or(0), node.name_any());
+                best = Some(best.map_or(candidate.clone(), |best| best.min(candidate)));
+            }
+        }
+    }
+    if let Some((_, node)) = best {
+        return Ok(node);
+    }
+    if nodes.is_empty() {
+        return Err("no nodes available to schedule pods".to_owned());
+    }
+    let reasons: Vec<String> = refusals.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    Err(format!(
+        "0/{} nodes are available: {}.",
+        nodes.len(),
+        reasons.join(", ")
+    ))
+}
+
+async fn reconcile(pod: Arc<Pod>, scheduler: Arc<Scheduler>) -> Result<Next, Fault> {
+    let load = scheduler.load();
+    match choose(&pod, &scheduler.caches.nodes().list(), &load) {
+        Ok(node) => scheduler.bind(&pod, node).await,
+        Err(message) => scheduler.refuse(&pod, &message).await,
+    }
+}
+
+impl Scheduler {
+    /// Pods per node, those just bound included.
+    fn load(&self) -> BTreeMap<String, usize> {
+        let mut assumed = self.assumed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut load: BTreeMap<String, usize> = BTreeMap::new();
+        let mut pending = BTreeMap::new();
+        for pod in self.caches.pods().list().iter().filter(|pod| !is_finished(pod)) {
+            match pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) {
+                Some(node) => *load.entry(node).or_default() += 1,
+                None => {
+                    let uid = pod.uid().unwrap_or_default();
+                    if let Some(node) = assumed.get(&uid) {
+                        *load.entry(node.clone()).or_default() += 1;
+                        pending.insert(uid, node.clone());
+                    }
+                }
+            }
+        }
+        *assumed = pending;
+        load
+    }
+
+    fn assume(&self, pod: &Pod, node: &str) {
+        let mut assumed = self.assumed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        assumed.insert(pod.uid().unwrap_or_default(), node.to_owned());
+    }
+
+    async fn bind(&self, pod: &Pod, node: String) -> Result<Next, Fault> {
+        let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
+        let binding = Binding {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                namespace: Some(namespace.clone()),
+                uid: pod.metadata.uid.clone(),
+                ..ObjectMeta::default()
+            },
+            target: ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(node.clone()),
+                ..ObjectReference::default()
+            },
+        };
+        let body = serde_json::to_vec(&binding).map_err(Fault::bug)?;
+        let request = kube::core::Request::new(Api::<Pod>::namespaced(self.client.clone(), &namespace).resource_url())
+            .create_subresource("binding", &name, &Default::default(), body)
+            .map_err(Fault::bug)?;
+        match self.client.request::<Status>(request).await {
+            Ok(_) => {}
+            // Bound or gone meanwhile: the mirror will say so.
+            Err(error) if is_conflict(&error) || is_missing(&error) => return Ok(Next::Change),
+            Err(error) => return Err(fault_of(error, &format!("bind Pod {namespace}/{name}"))),
+        }
+        self.assume(pod, &node);
+        let message = format!("Successfully assigned {namespace}/{name} to {node}");
+        self.events.record(pod, EventType::Normal, "Scheduled", &message).await;
+        Ok(Next::Change)
+    }
+
+    /// Says once why no node takes the pod; a change of nodes calls again.
+    async fn refuse(&self, pod: &Pod, message: &str) -> Result<Next, Fault> {
+        let Some(after) = unschedulable(pod, message, self.clock.now()) else {
+            return Ok(Next::Change);
+        };
+        self.events
+            .record(pod, EventType::Warning, "FailedScheduling", message)
+            .await;
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+        patch_status_if_changed(&api, pod, &after).await?;
+        Ok(Next::Change)
+    }
+}
+
+/// The pod with the reason in its status; none when it is there already.
+fn unschedulable(pod: &Pod, message: &str, now: Timestamp) -> Option<Pod> {
+    let mut after = pod.clone();
+    let conditions = after.status.get_or_insert_default().conditions.get_or_insert_default();
+    let old = conditions.iter().find(|condition| condition.type_ == "PodScheduled");
+    if old.is_some_and(|old| old.status == "False" && old.message.as_deref() == Some(message)) {
+        return None;
+    }
+    // Kubernetes keeps whole seconds.
+    let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let since = old
+        .filter(|old| old.status == "False")
+        .and_then(|old| old.last_transition_time.clone())
+        .unwrap_or(now);
+    conditions.retain(|condition| condition.type_ != "PodScheduled");
+    conditions.push(PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "False".to_owned(),
+        reason: Some("Unschedulable".to_owned()),
+        message: Some(message.to_owned()),
+        last_transition_time: Some(since),
+        ..PodCondition::default()
+    });
+    Some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn node(name: &str, extra: Value, ready: &str) -> Arc<Node> {
+        let node = json!({
+            "metadata": {"name": name, "labels": {"zone": name}}, "spec": extra,
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        });
+        Arc::new(serde_json::from_value(node).unwrap())
+    }
+
+    fn pod(spec: Value) -> Pod {
+        let mut all = json!({"containers": []});
+        all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": all})).unwrap()
+    }
+
+    #[test]
+    fn pods_go_to_the_emptiest_node_that_takes_them() {
+        let nodes = [
+            node("a", json!({}), "True"),
+            node("b", json!({}), "True"),
+            node("c", json!({}), "False"),
+        ];
+        let load = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
+        assert_eq!(choose(&pod(json!({})), &nodes, &load), Ok("b".to_owned()));
+        assert_eq!(choose(&pod(json!({})), &nodes, &BTreeMap::new()), Ok("a".to_owned()));
+        assert_eq!(
+            choose(&pod(json!({"nodeSelector": {"zone": "a"}})), &nodes, &load),
+            Ok("a".to_owned())
+        );
+    }
+
+    #[test]
+    fn refusals_are_counted_in_upstreams_words() {
+        let nodes = [
+            node(
+                "a",
+                json!({"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]}),
+                "True",
+            ),
+            node("b", json!({"unschedulable": true}), "True"),
+            node("c", json!({}), "Unknown"),
+        ];
+        assert_eq!(
+            choose(&pod(json!({})), &nodes, &BTreeMap::new()).unwrap_err(),
+            "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: x}, 1 node(s) were not ready, 1 node(s) were unschedulable."
+        );
+        assert_eq!(
+            choose(&pod(json!({})), &[], &BTreeMap::new()).unwrap_err(),
+            "no nodes available to schedule pods"
+        );
+    }
+
+    #[test]
+    fn reason_is_written_once_per_change() {
+        let now = Timestamp::UNIX_EPOCH;
+        let said = unschedulable(&pod(json!({})), "why", now).unwrap();
+        assert_eq!(unschedulable(&said, "why", now), None);
+        assert_eq!(
+            unschedulable(&said, "other", now)
+                .unwrap()
+                .status
+                .unwrap()
+                .conditions
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn pods_of_other_schedulers_gated_ended_and_assigned_ones_are_left_alone() {
+        assert!(is_ours(&pod(json!({"schedulerName": "default-scheduler"}))));
+        for spec in [
+            json!({"schedulerName": "mine"}),
+            json!({"nodeName": "a"}),
+            json!({"schedulingGates": [{"name": "g"}]}),
+        ] {
+            assert!(!is_ours(&pod(spec.clone())), "{spec}");
+        }
+    }
+}

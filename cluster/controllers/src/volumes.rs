@@ -1,0 +1,213 @@
+//! Volumes for claims: each claim gets one of its own at once, and the volume goes with its claim. What a volume holds
+//! is the node's business; there are no classes to choose from and no volumes made by hand to bind to.
+//! After kubernetes v1.35 `pkg/controller/volume/persistentvolume`.
+
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_client::{create_or_get, delete, get, patch_changed, patch_status_if_changed};
+use base_controller::{Controller, Next, ObjectKey};
+use k8s_openapi::api::core::v1::{
+    CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus,
+    PersistentVolumeSpec, PersistentVolumeStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::Context;
+
+/// Who makes the volumes, in their spec and annotation.
+const DRIVER: &str = "volumes.orangery.dev";
+/// Marks on claims and volumes that binding is done, and by whom.
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+/// The storage class name that forbids making a volume.
+const NO_CLASS: &str = "";
+
+pub(crate) async fn run(context: Context, stop: CancellationToken) {
+    let (claims, volumes) = (context.caches.claims(), context.caches.volumes());
+    let of_volume = |volume: &PersistentVolume| {
+        let claim = volume.spec.as_ref()?.claim_ref.clone()?;
+        Some(ObjectKey::namespaced(claim.namespace?, claim.name?))
+    };
+    let binder = Controller::new("persistentvolumeclaim", claims.clone())
+        .watches(&volumes, move |change| of_volume(&change.object).into_iter().collect());
+    let reclaimer = Controller::new("persistentvolume", volumes.clone())
+        .only(|volume| volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == DRIVER))
+        .watches(&claims, |change| {
+            let volume = change.object.spec.as_ref().and_then(|spec| spec.volume_name.clone());
+            volume
+                .map(ObjectKey::cluster)
+                .into_iter()
+                .filter(|_| change.deleted)
+                .collect()
+        });
+    let (for_binder, for_reclaimer) = (context.clone(), context);
+    tokio::join!(
+        binder.run(stop.clone(), move |claim| bind(claim, for_binder.clone())),
+        reclaimer.run(stop, move |volume| reclaim(volume, for_reclaimer.clone())),
+    );
+}
+
+fn volume_name(claim: &PersistentVolumeClaim) -> String {
+    format!("pvc-{}", claim.uid().unwrap_or_default())
+}
+
+/// The volume that a claim gets; none for claims that want another kind or none.
+fn volume_for(claim: &PersistentVolumeClaim) -> Option<PersistentVolume> {
+    let spec = claim.spec.as_ref()?;
+    let class = spec.storage_class_name.as_deref();
+    let name = volume_name(claim);
+    let is_bound_elsewhere = spec
+        .volume_name
+        .as_ref()
+        .is_some_and(|volume| !volume.is_empty() && *volume != name);
+    if class == Some(NO_CLASS) || is_bound_elsewhere || claim.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let capacity = spec.resources.as_ref().and_then(|resources| resources.requests.clone());
+    Some(PersistentVolume {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            annotations: Some([(PROVISIONED_BY.to_owned(), DRIVER.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PersistentVolumeSpec {
+            access_modes: spec.access_modes.clone(),
+            capacity,
+            claim_ref: Some(ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("PersistentVolumeClaim".to_owned()),
+                name: claim.metadata.name.clone(),
+                namespace: claim.metadata.namespace.clone(),
+                uid: claim.metadata.uid.clone(),
+                ..ObjectReference::default()
+            }),
+            csi: Some(CSIPersistentVolumeSource {
+                driver: DRIVER.to_owned(),
+                volume_handle: name,
+                ..CSIPersistentVolumeSource::default()
+            }),
+            persistent_volume_reclaim_policy: Some("Delete".to_owned()),
+            storage_class_name: spec.storage_class_name.clone(),
+            volume_mode: spec.volume_mode.clone(),
+            ..PersistentVolumeSpec::default()
+        }),
+        status: None,
+    })
+}
+
+/// The claim when it is bound to the volume.
+fn bound(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> PersistentVolumeClaim {
+    let mut after = claim.clone();
+    after.spec.get_or_insert_default().volume_name = volume.metadata.name.clone();
+    let annotations = after.annotations_mut();
+    for mark in [BIND_COMPLETED, BOUND_BY_CONTROLLER] {
+        annotations.insert(mark.to_owned(), "yes".to_owned());
+    }
+    after
+}
+
+async fn bind(claim: Arc<PersistentVolumeClaim>, context: Context) -> Result<Next, Fault> {
+    let Some(wanted) = volume_for(&claim) else {
+        return Ok(Next::Change);
+    };
+    let volumes: Api<PersistentVolume> = Api::all(context.client.clone());
+    let claims: Api<PersistentVolumeClaim> =
+        Api::namespaced(context.client.clone(), &claim.namespace().unwrap_or_default());
+    let volume = match context.caches.volumes().get(&ObjectKey::of(&wanted)) {
+        Some(volume) => (*volume).clone(),
+        None => create_or_get(&volumes, &wanted).await?,
+    };
+    let mut volume_after = volume.clone();
+    volume_after.status = Some(PersistentVolumeStatus {
+        phase: Some("Bound".to_owned()),
+        ..volume.status.clone().unwrap_or_default()
+    });
+    patch_status_if_changed(&volumes, &volume, &volume_after).await?;
+    let now = patch_changed(&claims, &*claim, &bound(&claim, &volume))
+        .await?
+        .unwrap_or_else(|| (*claim).clone());
+    let volume_spec = volume.spec.unwrap_or_default();
+    let mut after = now.clone();
+    after.status = Some(PersistentVolumeClaimStatus {
+        phase: Some("Bound".to_owned()),
+        access_modes: volume_spec.access_modes,
+        capacity: volume_spec.capacity,
+        ..now.status.clone().unwrap_or_default()
+    });
+    patch_status_if_changed(&claims, &now, &after).await?;
+    Ok(Next::Change)
+}
+
+/// Deletes a volume whose claim is gone.
+async fn reclaim(volume: Arc<PersistentVolume>, context: Context) -> Result<Next, Fault> {
+    let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.clone());
+    let Some(ObjectReference {
+        namespace: Some(namespace),
+        name: Some(name),
+        uid,
+        ..
+    }) = claim
+    else {
+        return Ok(Next::Change);
+    };
+    let is_it = |claim: &PersistentVolumeClaim| claim.metadata.uid == uid;
+    let cache = context.caches.claims();
+    cache.ready().await;
+    if cache
+        .get(&ObjectKey::namespaced(&namespace, &name))
+        .is_some_and(|claim| is_it(&claim))
+    {
+        return Ok(Next::Change);
+    }
+    // The mirror may be behind; what is deleted here cannot be had back.
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &namespace);
+    if get(&claims, &name).await?.is_some_and(|claim| is_it(&claim)) {
+        return Ok(Next::Change);
+    }
+    delete(
+        &Api::<PersistentVolume>::all(context.client.clone()),
+        &volume.name_any(),
+    )
+    .await?;
+    Ok(Next::Change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn claim(spec: Value) -> PersistentVolumeClaim {
+        serde_json::from_value(json!({"metadata": {"name": "c", "namespace": "n", "uid": "u1"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn claim_gets_a_volume_of_its_own_under_its_uid() {
+        let request = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+        let volume = volume_for(&claim(request)).unwrap();
+        let spec = volume.spec.clone().unwrap();
+        assert_eq!(
+            (volume.name_any(), spec.claim_ref.unwrap().uid),
+            ("pvc-u1".to_owned(), Some("u1".to_owned()))
+        );
+        assert_eq!(spec.capacity.unwrap()["storage"].0, "1Gi");
+        let after = bound(&claim(json!({})), &volume);
+        assert_eq!(
+            volume_for(&after).map(|it| it.name_any()),
+            Some("pvc-u1".to_owned()),
+            "bound claims stay bound"
+        );
+        assert_eq!(bound(&after, &volume), after);
+    }
+
+    #[test]
+    fn claims_that_want_other_volumes_are_left_alone() {
+        for spec in [json!({"storageClassName": ""}), json!({"volumeName": "by-hand"})] {
+            assert_eq!(volume_for(&claim(spec.clone())), None, "{spec}");
+        }
+    }
+}
