@@ -59,11 +59,7 @@ where
     Fut: Future<Output = Result<(), Fault>>,
 {
     let deadline = settings.timeout.map(|timeout| Instant::now() + timeout);
-    let grace = if settings.waits {
-        WAIT_GRACE
-    } else {
-        Duration::ZERO
-    };
+    let grace = if settings.waits { WAIT_GRACE } else { Duration::ZERO };
     let mut attempt = 0;
     let mut last: Option<Fault> = None;
     loop {

@@ -128,10 +128,7 @@ where
     F: Fn(T, TaskContext) -> Fut,
     Fut: Future<Output = Result<(), Fault>>,
 {
-    let settings = flow
-        .step(task)
-        .expect("only tasks of the flow are started")
-        .settings();
+    let settings = flow.step(task).expect("only tasks of the flow are started").settings();
     let work = attempts(
         settings,
         options.cancel.child_token(),
@@ -234,9 +231,7 @@ where
     }
 
     fn skips(&self, task: T) -> bool {
-        self.flow
-            .step(task)
-            .is_some_and(|step| step.skipped().is_some())
+        self.flow.step(task).is_some_and(|step| step.skipped().is_some())
     }
 
     fn done(&mut self, node: Node<T>) {
@@ -269,9 +264,7 @@ where
                 self.errors.insert(task, fault);
                 self.told(what, |progress| progress.fail(task));
             }
-            None => self.told(What::TaskStopped { task: name }, |progress| {
-                progress.stop(task)
-            }),
+            None => self.told(What::TaskStopped { task: name }, |progress| progress.stop(task)),
         }
     }
 
@@ -293,9 +286,7 @@ where
         let all_done = self.waiting.is_empty() && self.errors.is_empty();
         let end = match stopped {
             // An interrupt that came when nothing was left to start has interrupted nothing.
-            Some(FlowEnd::Interrupted) | None if all_done && self.all_succeeded() => {
-                FlowEnd::Succeeded
-            }
+            Some(FlowEnd::Interrupted) | None if all_done && self.all_succeeded() => FlowEnd::Succeeded,
             Some(end) => end,
             None => FlowEnd::Failed,
         };

@@ -105,10 +105,7 @@ impl<T: Copy> Step<T> {
 #[derive(Clone, Debug)]
 pub(crate) enum Item<T> {
     Step(Step<T>),
-    SyncPoint {
-        name: &'static str,
-        after: Vec<After<T>>,
-    },
+    SyncPoint { name: &'static str, after: Vec<After<T>> },
 }
 
 #[derive(Clone, Debug)]
@@ -222,11 +219,7 @@ impl<T: Copy + Ord + Name> FlowBuilder<T> {
     }
 
     /// Defines a sync point that waits for `after`.
-    pub fn sync_point<A: Into<After<T>>>(
-        &mut self,
-        name: &'static str,
-        after: impl IntoIterator<Item = A>,
-    ) {
+    pub fn sync_point<A: Into<After<T>>>(&mut self, name: &'static str, after: impl IntoIterator<Item = A>) {
         self.items.push(Item::SyncPoint {
             name,
             after: after.into_iter().map(Into::into).collect(),
@@ -247,17 +240,12 @@ impl<T: Copy + Ord + Name> FlowBuilder<T> {
             let (own, inherited) = match item {
                 Item::Step(step) => (
                     &step.after,
-                    self.groups
-                        .iter()
-                        .find(|group| step.group == Some(group.name)),
+                    self.groups.iter().find(|group| step.group == Some(group.name)),
                 ),
                 Item::SyncPoint { after, .. } => (after, None),
             };
             let mut before = BTreeSet::new();
-            for after in own
-                .iter()
-                .chain(inherited.into_iter().flat_map(|group| &group.after))
-            {
+            for after in own.iter().chain(inherited.into_iter().flat_map(|group| &group.after)) {
                 let targets = match after {
                     After::Task(task) => vec![Node::Task(*task)],
                     After::SyncPoint(name) => vec![Node::SyncPoint(name)],
@@ -303,11 +291,8 @@ impl<T: Copy + Ord + Name> FlowBuilder<T> {
     }
 
     fn members(&self) -> Result<BTreeMap<&'static str, Vec<Node<T>>>, FlowError> {
-        let mut members: BTreeMap<&'static str, Vec<Node<T>>> = self
-            .groups
-            .iter()
-            .map(|group| (group.name, Vec::new()))
-            .collect();
+        let mut members: BTreeMap<&'static str, Vec<Node<T>>> =
+            self.groups.iter().map(|group| (group.name, Vec::new())).collect();
         for item in &self.items {
             if let Item::Step(Step {
                 task,
@@ -359,11 +344,7 @@ impl<T> StepBuilder<'_, T> {
     }
 
     /// The task waits for these only if `condition` holds.
-    pub fn after_if<A: Into<After<T>>>(
-        self,
-        condition: bool,
-        after: impl IntoIterator<Item = A>,
-    ) -> Self {
+    pub fn after_if<A: Into<After<T>>>(self, condition: bool, after: impl IntoIterator<Item = A>) -> Self {
         if condition { self.after(after) } else { self }
     }
 
@@ -423,9 +404,7 @@ pub(crate) fn title_of_after<T: Name>(after: &After<T>) -> String {
 }
 
 /// Takes away nodes that wait for nothing until none is left; what cannot be taken away contains a cycle.
-fn check_cycles<T: Copy + Ord + Name>(
-    edges: &BTreeMap<Node<T>, BTreeSet<Node<T>>>,
-) -> Result<(), FlowError> {
+fn check_cycles<T: Copy + Ord + Name>(edges: &BTreeMap<Node<T>, BTreeSet<Node<T>>>) -> Result<(), FlowError> {
     let mut rest = edges.clone();
     loop {
         let free: Vec<Node<T>> = rest
@@ -450,9 +429,7 @@ fn check_cycles<T: Copy + Ord + Name>(
     let mut path = vec![*start];
     loop {
         let last = path.last().expect("the path is never empty");
-        let next = *rest[last]
-            .first()
-            .expect("nodes of the rest wait for something");
+        let next = *rest[last].first().expect("nodes of the rest wait for something");
         if let Some(at) = path.iter().position(|node| *node == next) {
             let mut cycle: Vec<String> = path[at..].iter().map(title).collect();
             cycle.push(title(&next));

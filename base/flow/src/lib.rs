@@ -29,9 +29,7 @@ mod print;
 mod progress;
 mod settings;
 
-pub use build::{
-    After, Flow, FlowBuilder, FlowError, GroupBuilder, Node, Step, StepBuilder, group, sync_point,
-};
+pub use build::{After, Flow, FlowBuilder, FlowError, GroupBuilder, Node, Step, StepBuilder, group, sync_point};
 pub use progress::Progress;
 pub use settings::{Backoff, TaskSettings};
 

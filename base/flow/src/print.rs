@@ -10,12 +10,7 @@ use crate::{Flow, Name, Node};
 impl<T: Copy + Ord + Name> Display for Flow<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let skipped = self.steps().filter(|step| step.skipped.is_some()).count();
-        writeln!(
-            out,
-            "{}: {} tasks, {skipped} skipped",
-            self.name,
-            self.steps().count()
-        )?;
+        writeln!(out, "{}: {} tasks, {skipped} skipped", self.name, self.steps().count())?;
         for group in &self.groups {
             writeln!(out, "\n[{}]", group.name)?;
             for after in &group.after {
@@ -71,11 +66,9 @@ impl<T: Copy + Ord + Name> Flow<T> {
         }
         for item in &self.items {
             let (node, style) = match item {
-                Item::Step(step) if step.skipped.is_some() => {
-                    (Node::Task(step.task), "style=dashed")
-                }
+                Item::Step(step) if step.skipped.is_some() => (Node::Task(step.task), "style=dashed"),
                 Item::Step(step) => (Node::Task(step.task), "style=solid"),
-                Item::SyncPoint { name, .. } => (Node::SyncPoint(*name), "shape=point"),
+                Item::SyncPoint { name, .. } => (Node::SyncPoint(name), "shape=point"),
             };
             let _ = writeln!(out, "  {} [{style}];", quoted(&title(&node)));
         }
@@ -85,12 +78,7 @@ impl<T: Copy + Ord + Name> Flow<T> {
                     .iter()
                     .any(|between| between != earlier && self.reaches(*earlier, *between))
                 {
-                    let _ = writeln!(
-                        out,
-                        "  {} -> {};",
-                        quoted(&title(earlier)),
-                        quoted(&title(node))
-                    );
+                    let _ = writeln!(out, "  {} -> {};", quoted(&title(earlier)), quoted(&title(node)));
                 }
             }
         }

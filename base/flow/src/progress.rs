@@ -62,8 +62,7 @@ impl<T: Copy + Ord + Name> Progress<T> {
         if self.total == 0 {
             return 100;
         }
-        i32::try_from(100 * self.succeeded.len() / self.total)
-            .expect("succeeded tasks are a part of the total")
+        i32::try_from(100 * self.succeeded.len() / self.total).expect("succeeded tasks are a part of the total")
     }
 
     /// The names of the running tasks joined by ", ", in flow order of their enum; before the first task
@@ -76,11 +75,7 @@ impl<T: Copy + Ord + Name> Progress<T> {
         if self.running.is_empty() {
             return format!("Starting {}", self.flow);
         }
-        self.running
-            .iter()
-            .map(Name::name)
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.running.iter().map(Name::name).collect::<Vec<_>>().join(", ")
     }
 
     /// The running tasks.

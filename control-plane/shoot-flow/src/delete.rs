@@ -7,8 +7,7 @@ use std::time::Duration;
 use base_flow::{Flow, FlowBuilder, FlowError, sync_point};
 
 use crate::reconcile::{
-    CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, ROLLOUT_TIMEOUT, WORKERLESS, connect, wait,
-    write,
+    CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, ROLLOUT_TIMEOUT, WORKERLESS, connect, wait, write,
 };
 use crate::{DeletionFacts, ShootFacts, ShootTask as Task};
 
@@ -44,10 +43,7 @@ fn foundation(flow: &mut FlowBuilder<Task>, facts: &ShootFacts, there: &Deletion
         .skip_if(!facts.has_credentials, "no credentials")
         .skip_if(!there.namespace_active, NAMESPACE_GONE);
     write(flow, Task::DeployApiServerService)
-        .after([
-            Task::DeployNamespaceForDeletion,
-            Task::EnsureClusterIdentity,
-        ])
+        .after([Task::DeployNamespaceForDeletion, Task::EnsureClusterIdentity])
         .skip_if(!there.shoot_cleanup, NOTHING_TO_CLEAN);
     wait(flow, Task::WaitApiServerServiceForDeletion, ROLLOUT_TIMEOUT)
         .after([Task::DeployApiServerService])
@@ -56,19 +52,13 @@ fn foundation(flow: &mut FlowBuilder<Task>, facts: &ShootFacts, there: &Deletion
         .after([Task::DeployNamespaceForDeletion])
         .skip_if(!there.namespace_active, NAMESPACE_GONE);
     write(flow, Task::EnsureAdvertisedAddresses)
-        .after([
-            Task::InitializeSecrets,
-            Task::WaitApiServerServiceForDeletion,
-        ])
+        .after([Task::InitializeSecrets, Task::WaitApiServerServiceForDeletion])
         .skip_if(!there.namespace_active, NAMESPACE_GONE);
     write(flow, Task::DeployReferencedResources)
         .after([Task::DeployNamespaceForDeletion])
         .skip_if(!there.namespace_active, NAMESPACE_GONE);
     wait(flow, Task::DeployInternalDnsRecord, DNS_TIMEOUT)
-        .after([
-            Task::DeployReferencedResources,
-            Task::WaitApiServerServiceForDeletion,
-        ])
+        .after([Task::DeployReferencedResources, Task::WaitApiServerServiceForDeletion])
         .skip_if(!facts.has_internal_domain, "no internal domain")
         .skip_if(!there.shoot_cleanup, NOTHING_TO_CLEAN);
 }
@@ -143,10 +133,7 @@ fn connect_and_clean(flow: &mut FlowBuilder<Task>, there: &DeletionFacts) {
         ])
         .skip_if(nothing, NOTHING_TO_CLEAN);
     wait(flow, Task::CleanExtendedApis, CLEAN_TIMEOUT)
-        .after([
-            Task::InitializeShootConnection,
-            Task::WaitControllerManagerActive,
-        ])
+        .after([Task::InitializeShootConnection, Task::WaitControllerManagerActive])
         .skip_if(nothing, NOTHING_TO_CLEAN);
     flow.sync_point(
         READY_FOR_CLEANUP,
@@ -204,25 +191,16 @@ fn managed_resources_and_extensions(flow: &mut FlowBuilder<Task>) {
         sync_point(CLEANED_KUBERNETES_RESOURCES),
         Task::WaitWorkersDestroyed.into(),
     ]);
-    wait(flow, Task::WaitManagedResourcesDeleted, CLEAN_TIMEOUT)
-        .after([Task::DeleteManagedResources]);
+    wait(flow, Task::WaitManagedResourcesDeleted, CLEAN_TIMEOUT).after([Task::DeleteManagedResources]);
     write(flow, Task::DeleteExtensionsBeforeApiServer).after([
         Task::CleanKubernetesResources,
         Task::WaitOsConfigsDeleted,
         Task::WaitManagedResourcesDeleted,
     ]);
-    wait(
-        flow,
-        Task::WaitExtensionsBeforeApiServerDeleted,
-        EXTENSION_TIMEOUT,
-    )
-    .after([Task::DeleteExtensionsBeforeApiServer]);
-    write(flow, Task::DeleteStaleExtensions).after([
-        Task::CleanKubernetesResources,
-        Task::WaitManagedResourcesDeleted,
-    ]);
-    wait(flow, Task::WaitStaleExtensionsDeleted, EXTENSION_TIMEOUT)
-        .after([Task::DeleteStaleExtensions]);
+    wait(flow, Task::WaitExtensionsBeforeApiServerDeleted, EXTENSION_TIMEOUT)
+        .after([Task::DeleteExtensionsBeforeApiServer]);
+    write(flow, Task::DeleteStaleExtensions).after([Task::CleanKubernetesResources, Task::WaitManagedResourcesDeleted]);
+    wait(flow, Task::WaitStaleExtensionsDeleted, EXTENSION_TIMEOUT).after([Task::DeleteStaleExtensions]);
     flow.sync_point(
         CLEANED,
         [
@@ -245,8 +223,7 @@ fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
     wait(flow, Task::WaitControlPlaneDestroyed, EXTENSION_TIMEOUT)
         .after([Task::DestroyControlPlane])
         .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitShootManagedResourcesDeleted, CLEAN_TIMEOUT)
-        .after([Task::WaitControlPlaneDestroyed]);
+    wait(flow, Task::WaitShootManagedResourcesDeleted, CLEAN_TIMEOUT).after([Task::WaitControlPlaneDestroyed]);
     write(flow, Task::DeleteApiServer).after([
         sync_point(CLEANED),
         Task::WaitControlPlaneDestroyed.into(),
@@ -254,14 +231,9 @@ fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
     ]);
     wait(flow, Task::WaitApiServerDeleted, ROLLOUT_TIMEOUT).after([Task::DeleteApiServer]);
     write(flow, Task::DeleteExtensionsAfterApiServer).after([Task::WaitApiServerDeleted]);
-    wait(
-        flow,
-        Task::WaitExtensionsAfterApiServerDeleted,
-        EXTENSION_TIMEOUT,
-    )
-    .after([Task::DeleteExtensionsAfterApiServer]);
-    wait(flow, Task::WaitAllExtensionsDeleted, EXTENSION_TIMEOUT)
-        .after([Task::WaitApiServerDeleted]);
+    wait(flow, Task::WaitExtensionsAfterApiServerDeleted, EXTENSION_TIMEOUT)
+        .after([Task::DeleteExtensionsAfterApiServer]);
+    wait(flow, Task::WaitAllExtensionsDeleted, EXTENSION_TIMEOUT).after([Task::WaitApiServerDeleted]);
     write(flow, Task::DestroyApiServerService).after([Task::WaitApiServerDeleted]);
     write(flow, Task::DestroyResourceManager).after([Task::WaitApiServerDeleted]);
     write(flow, Task::DestroyInfrastructure)

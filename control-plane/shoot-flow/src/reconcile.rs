@@ -67,11 +67,8 @@ fn groups(flow: &mut FlowBuilder<Task>) {
         group(CLOUD_PROVIDER_SECRET),
         Task::WaitBackupEntry.into(),
     ]);
-    flow.group(RESOURCE_MANAGER).after([
-        group(NAMESPACES),
-        group(SECRETS),
-        Task::WaitApiServer.into(),
-    ]);
+    flow.group(RESOURCE_MANAGER)
+        .after([group(NAMESPACES), group(SECRETS), Task::WaitApiServer.into()]);
     flow.group(CONTROL_PLANE).after([
         group(SECRETS),
         group(CLOUD_PROVIDER_SECRET),
@@ -79,8 +76,7 @@ fn groups(flow: &mut FlowBuilder<Task>) {
         group(INFRASTRUCTURE),
         Task::DeployReferencedResources.into(),
     ]);
-    flow.group(SHOOT_NAMESPACES)
-        .after([group(RESOURCE_MANAGER)]);
+    flow.group(SHOOT_NAMESPACES).after([group(RESOURCE_MANAGER)]);
     flow.group(OS_CONFIG).after([
         group(SECRETS),
         group(CLOUD_PROVIDER_SECRET),
@@ -148,15 +144,10 @@ fn foundation(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
 
 fn addresses(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
     write(flow, Task::DeployApiServerService)
-        .after([
-            group(NAMESPACES),
-            group(SECRETS),
-            Task::EnsureClusterIdentity.into(),
-        ])
+        .after([group(NAMESPACES), group(SECRETS), Task::EnsureClusterIdentity.into()])
         .after_if(!facts.nodes_cidr_known, [group(INFRASTRUCTURE)]);
     wait(flow, Task::WaitApiServerService, ROLLOUT_TIMEOUT).after([Task::DeployApiServerService]);
-    write(flow, Task::EnsureAdvertisedAddresses)
-        .after([group(SECRETS), Task::WaitApiServerService.into()]);
+    write(flow, Task::EnsureAdvertisedAddresses).after([group(SECRETS), Task::WaitApiServerService.into()]);
     wait(flow, Task::DeployInternalDnsRecord, DNS_TIMEOUT)
         .after([Task::DeployReferencedResources, Task::WaitApiServerService])
         .skip_if(!facts.has_internal_domain, "no internal domain");
@@ -207,8 +198,7 @@ fn api_server(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
         .after([Task::DeployResourceManager])
         .skip_if(facts.skip_readiness, SKIP_READINESS);
     connect(flow, Task::DeployShootAccess).after([group(SECRETS), group(RESOURCE_MANAGER)]);
-    connect(flow, Task::InitializeShootConnection)
-        .after([Task::DeployInternalDnsRecord, Task::DeployShootAccess]);
+    connect(flow, Task::InitializeShootConnection).after([Task::DeployInternalDnsRecord, Task::DeployShootAccess]);
 }
 
 fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
@@ -234,10 +224,8 @@ fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
         group(RESOURCE_MANAGER),
     ]);
     wait(flow, Task::WaitControllerManager, ROLLOUT_TIMEOUT).after([Task::DeployControllerManager]);
-    write(flow, Task::DeployExtensionsAfterApiServer).after([
-        Task::DeployReferencedResources,
-        Task::InitializeShootConnection,
-    ]);
+    write(flow, Task::DeployExtensionsAfterApiServer)
+        .after([Task::DeployReferencedResources, Task::InitializeShootConnection]);
     wait(flow, Task::WaitExtensionsAfterApiServer, EXTENSION_TIMEOUT)
         .after([Task::DeployExtensionsAfterApiServer])
         .skip_if(facts.skip_readiness, SKIP_READINESS);
@@ -324,20 +312,11 @@ pub(crate) fn write(flow: &mut FlowBuilder<Task>, task: Task) -> base_flow::Step
 }
 
 /// A task that talks to a shoot's API server, which may have come up this moment.
-pub(crate) fn connect(
-    flow: &mut FlowBuilder<Task>,
-    task: Task,
-) -> base_flow::StepBuilder<'_, Task> {
-    flow.task(task)
-        .timeout(CONNECT_TIMEOUT)
-        .retry(WRITE_BACKOFF)
+pub(crate) fn connect(flow: &mut FlowBuilder<Task>, task: Task) -> base_flow::StepBuilder<'_, Task> {
+    flow.task(task).timeout(CONNECT_TIMEOUT).retry(WRITE_BACKOFF)
 }
 
 /// A task that watches until something holds; it says itself what it waited for when the time is up.
-pub(crate) fn wait(
-    flow: &mut FlowBuilder<Task>,
-    task: Task,
-    timeout: Duration,
-) -> base_flow::StepBuilder<'_, Task> {
+pub(crate) fn wait(flow: &mut FlowBuilder<Task>, task: Task, timeout: Duration) -> base_flow::StepBuilder<'_, Task> {
     flow.task(task).timeout(timeout).waits()
 }

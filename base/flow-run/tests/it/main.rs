@@ -31,7 +31,7 @@ impl Name for Task {
 }
 
 fn options() -> Options {
-    Options::new(Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()))
+    Options::new(Clock::simulated("2026-01-01T00:00:00Z".parse().expect("a constant")))
 }
 
 /// a -> b -> d, a -> c.
@@ -40,7 +40,7 @@ fn diamond(change: impl FnOnce(&mut FlowBuilder<Task>)) -> Flow<Task> {
     flow.task(Task::A);
     flow.task(Task::C).after([Task::A]);
     change(&mut flow);
-    flow.build().unwrap()
+    flow.build().expect("the graph is sound")
 }
 
 fn plain(flow: &mut FlowBuilder<Task>) {
@@ -49,10 +49,7 @@ fn plain(flow: &mut FlowBuilder<Task>) {
 }
 
 fn transient() -> Fault {
-    Fault::new(
-        FaultClass::Transient,
-        std::io::Error::other("connection lost"),
-    )
+    Fault::new(FaultClass::Transient, std::io::Error::other("connection lost"))
 }
 
 fn errors(outcome: &Outcome<Task>) -> Vec<(Task, String)> {
@@ -98,19 +95,13 @@ async fn independent_tasks_run_at_the_same_time() {
     };
     let outcome = run(&flow, &options(), work, |_, _| ()).await;
     assert_eq!(outcome.end, FlowEnd::Succeeded);
-    assert_eq!(
-        begun.elapsed(),
-        Duration::from_secs(30),
-        "b and c share ten seconds"
-    );
+    assert_eq!(begun.elapsed(), Duration::from_secs(30), "b and c share ten seconds");
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_tell_the_whole_story_and_survive_json() {
     let flow = diamond(|flow| {
-        flow.task(Task::B)
-            .after([Task::A])
-            .skip_if(true, "workerless");
+        flow.task(Task::B).after([Task::A]).skip_if(true, "workerless");
         flow.task(Task::D)
             .after([Task::B])
             .timeout(Duration::from_secs(30))
@@ -161,12 +152,10 @@ async fn events_tell_the_whole_story_and_survive_json() {
 #[tokio::test(start_paused = true)]
 async fn tries_end_with_the_time_out_and_the_last_fault_is_kept() {
     let mut flow = Flow::builder("f");
-    flow.task(Task::A)
-        .timeout(Duration::from_secs(10))
-        .retry(Backoff {
-            first: Duration::from_secs(2),
-            max: Duration::from_secs(60),
-        });
+    flow.task(Task::A).timeout(Duration::from_secs(10)).retry(Backoff {
+        first: Duration::from_secs(2),
+        max: Duration::from_secs(60),
+    });
     let flow = flow.build().unwrap();
     let begun = Instant::now();
     let tries = RefCell::new(0);
@@ -187,34 +176,18 @@ async fn tries_end_with_the_time_out_and_the_last_fault_is_kept() {
     );
     assert_eq!(errors(&outcome), [(Task::A, "connection lost".to_owned())]);
 
-    let outcome = run(
-        &flow,
-        &options(),
-        async |_, _| std::future::pending().await,
-        |_, _| (),
-    )
-    .await;
-    assert_eq!(
-        errors(&outcome),
-        [(Task::A, "not finished within 10s".to_owned())]
-    );
+    let outcome = run(&flow, &options(), async |_, _| std::future::pending().await, |_, _| ()).await;
+    assert_eq!(errors(&outcome), [(Task::A, "not finished within 10s".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn faults_that_will_not_pass_are_not_tried_again() {
-    for class in [
-        FaultClass::User,
-        FaultClass::Quota,
-        FaultClass::Access,
-        FaultClass::Bug,
-    ] {
+    for class in [FaultClass::User, FaultClass::Quota, FaultClass::Access, FaultClass::Bug] {
         let mut flow = Flow::builder("f");
-        flow.task(Task::A)
-            .timeout(Duration::from_secs(60))
-            .retry(Backoff {
-                first: Duration::from_secs(1),
-                max: Duration::from_secs(1),
-            });
+        flow.task(Task::A).timeout(Duration::from_secs(60)).retry(Backoff {
+            first: Duration::from_secs(1),
+            max: Duration::from_secs(1),
+        });
         let begun = Instant::now();
         let outcome = run(
             &flow.build().unwrap(),
@@ -249,10 +222,7 @@ async fn a_panic_is_a_fault_of_ours_and_other_branches_go_on() {
         [(Task::B, "task panicked: index 7 out of bounds".to_owned())]
     );
     assert_eq!(outcome.errors[0].fault.class, FaultClass::Bug);
-    assert_eq!(
-        outcome.progress.succeeded().collect::<Vec<_>>(),
-        [Task::A, Task::C]
-    );
+    assert_eq!(outcome.progress.succeeded().collect::<Vec<_>>(), [Task::A, Task::C]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,10 +272,7 @@ async fn an_interrupt_after_the_last_start_interrupts_nothing() {
         }
         Ok(())
     };
-    assert_eq!(
-        run(&flow, &options, work, |_, _| ()).await.end,
-        FlowEnd::Succeeded
-    );
+    assert_eq!(run(&flow, &options, work, |_, _| ()).await.end, FlowEnd::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,9 +291,6 @@ async fn cancelling_drops_running_tasks_at_once() {
         Ok(())
     };
     let outcome = run(&flow, &options, work, |_, _| ()).await;
-    assert_eq!(
-        (outcome.end, begun.elapsed()),
-        (FlowEnd::Cancelled, Duration::ZERO)
-    );
+    assert_eq!((outcome.end, begun.elapsed()), (FlowEnd::Cancelled, Duration::ZERO));
     assert_eq!(outcome.progress.running().count(), 0);
 }

@@ -41,12 +41,7 @@ fn case() -> impl Strategy<Value = Case> {
             after: after
                 .into_iter()
                 .enumerate()
-                .map(|(task, before)| {
-                    before
-                        .into_iter()
-                        .filter(|earlier| *earlier < task)
-                        .collect()
-                })
+                .map(|(task, before)| before.into_iter().filter(|earlier| *earlier < task).collect())
                 .collect(),
             skipped,
             failing,

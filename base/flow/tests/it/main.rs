@@ -33,16 +33,12 @@ fn sample(workerless: bool) -> FlowBuilder<Task> {
     flow.group("base");
     flow.group("network").after([group("base")]);
     flow.task(Task::Namespace).in_group("base");
-    flow.task(Task::Secrets)
-        .in_group("base")
-        .after([Task::Namespace]);
+    flow.task(Task::Secrets).in_group("base").after([Task::Namespace]);
     flow.task(Task::Network)
         .in_group("network")
         .skip_if(workerless, "workerless")
         .skip_if(true, "never kept");
-    flow.task(Task::WaitNetwork)
-        .in_group("network")
-        .after([Task::Network]);
+    flow.task(Task::WaitNetwork).in_group("network").after([Task::Network]);
     flow.sync_point("ready", [group("network"), Task::Secrets.into()]);
     flow.task(Task::Server).after([sync_point("ready")]);
     flow
@@ -97,30 +93,20 @@ fn mistakes_in_a_graph_are_named() {
 
     let mut no_group = Flow::builder("f");
     no_group.task(Task::Server).after([group("nowhere")]);
-    assert!(
-        matches!(no_group.build(), Err(FlowError::Unknown { missing, .. }) if missing == "[nowhere]")
-    );
+    assert!(matches!(no_group.build(), Err(FlowError::Unknown { missing, .. }) if missing == "[nowhere]"));
 
     let mut stray = Flow::builder("f");
     stray.task(Task::Server).in_group("nowhere");
-    assert!(
-        matches!(stray.build(), Err(FlowError::Unknown { missing, .. }) if missing == "[nowhere]")
-    );
+    assert!(matches!(stray.build(), Err(FlowError::Unknown { missing, .. }) if missing == "[nowhere]"));
 
     let mut empty: FlowBuilder<Task> = Flow::builder("f");
     empty.group("empty");
-    assert_eq!(
-        empty.build().unwrap_err(),
-        FlowError::EmptyGroup("[empty]".into())
-    );
+    assert_eq!(empty.build().unwrap_err(), FlowError::EmptyGroup("[empty]".into()));
 
     let mut groups: FlowBuilder<Task> = Flow::builder("f");
     groups.group("g");
     groups.group("g");
-    assert_eq!(
-        groups.build().unwrap_err(),
-        FlowError::Duplicate("[g]".into())
-    );
+    assert_eq!(groups.build().unwrap_err(), FlowError::Duplicate("[g]".into()));
 }
 
 #[test]
@@ -128,9 +114,7 @@ fn a_cycle_is_shown_as_the_way_round() {
     let mut flow = Flow::builder("f");
     flow.group("g").after([Task::Server]);
     flow.task(Task::Namespace);
-    flow.task(Task::Network)
-        .in_group("g")
-        .after([Task::Namespace]);
+    flow.task(Task::Network).in_group("g").after([Task::Namespace]);
     flow.sync_point("meet", [group("g")]);
     flow.task(Task::Server).after([sync_point("meet")]);
     assert_eq!(
@@ -152,10 +136,7 @@ fn progress_leaves_skipped_tasks_out_of_the_total() {
     );
     progress.start(Task::Server);
     progress.start(Task::Namespace);
-    assert_eq!(
-        progress.description(),
-        "Deploying namespace, Deploying server"
-    );
+    assert_eq!(progress.description(), "Deploying namespace, Deploying server");
     progress.succeed(Task::Namespace);
     assert_eq!(
         (progress.percent(), progress.description()),
@@ -212,11 +193,8 @@ fn golden(name: &str, actual: &str) {
         .join("tests/golden")
         .join(name);
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
-        std::fs::write(&path, actual).unwrap();
+        std::fs::write(&path, actual).expect("the golden can be written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        expected, actual,
-        "{name} differs; UPDATE_GOLDENS=1 rewrites it"
-    );
+    assert_eq!(expected, actual, "{name} differs; UPDATE_GOLDENS=1 rewrites it");
 }

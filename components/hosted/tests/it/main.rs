@@ -208,12 +208,12 @@ fn system_objects_of_nothing() -> Vec<serde_json::Value> {
 }
 
 fn golden(name: &str, object: &impl Serialize) {
-    let actual = format!("{}\n", serde_json::to_string_pretty(object).unwrap());
+    let actual = format!("{}\n", serde_json::to_string_pretty(object).expect("objects are JSON"));
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name);
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
-        std::fs::write(&path, &actual).unwrap();
+        std::fs::write(&path, &actual).expect("the golden can be written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(expected, actual, "{name} differs; UPDATE_GOLDENS=1 rewrites it");

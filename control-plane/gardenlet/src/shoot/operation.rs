@@ -71,7 +71,12 @@ pub(crate) struct Results {
 impl Operation {
     /// Begins an operation.
     #[must_use]
-    pub(crate) fn new(context: Arc<Context>, observed: Observed, status: ShootStatusWriter, nodes: Vec<String>) -> Self {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        observed: Observed,
+        status: ShootStatusWriter,
+        nodes: Vec<String>,
+    ) -> Self {
         let Observed {
             seed,
             cloud_profile,

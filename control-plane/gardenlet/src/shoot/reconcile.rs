@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_core::v1beta1 as core;
 use api_extensions::Cluster;
 use api_meta::{Fault, LastOperationType, annotations, finalizers};
+use api_rules::required_types_for_shoot;
 use base_client::{add_finalizer, delete, get, remove_finalizer};
 use base_controller::{Change, Controller, EventType, Next, ObjectKey};
 use base_flow_run::{FlowEnd, Outcome};
@@ -19,7 +20,7 @@ use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
 use super::operation::Operation;
 use super::plan::{Decision, decide};
 use super::report::{Failure, ShootStatusWriter, failed, started, succeeded, summary};
-use super::required::{check_installed, required};
+use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
 use crate::context::Context;
 
@@ -84,13 +85,13 @@ async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Nex
                 Decision::Wait(left) => Ok(Next::After(left)),
                 Decision::OnlySync(why) => only_sync(&context, &shoot, why).await,
                 Decision::Release => {
-                    remove_finalizer(&api, shoot, finalizers::GARDENER).await?;
+                    Box::pin(remove_finalizer(&api, shoot, finalizers::GARDENER)).await?;
                     Ok(Next::Change)
                 }
                 Decision::Run(type_) => {
                     let shoot = match type_ {
                         LastOperationType::Delete => shoot,
-                        _ => add_finalizer(&api, shoot, finalizers::GARDENER).await?,
+                        _ => Box::pin(add_finalizer(&api, shoot, finalizers::GARDENER)).await?,
                     };
                     run_interruptible(context, shoot, type_).await
                 }
@@ -163,7 +164,7 @@ async fn work(
         .update(|state| started(state, &type_, &shoot, &technical_id, &gardener, now))
         .await?;
     if type_ != LastOperationType::Delete
-        && let Err(fault) = check_extensions(&context, &shoot, &observed)
+        && let Err(fault) = check_extensions(&context, &shoot, &observed.seed)
     {
         return give_up(&context, &status, &type_, 0, vec![failure(TASK_EXTENSIONS, fault)]).await;
     }
@@ -175,7 +176,7 @@ async fn work(
         .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
     let operation = Operation::new(context.clone(), observed, status, known_nodes(&shoot));
     let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;
-    conclude(&operation, &shoot, type_, outcome).await
+    Box::pin(conclude(&operation, &shoot, type_, outcome)).await
 }
 
 fn failure(task: &str, fault: Fault) -> Failure {
@@ -202,19 +203,18 @@ fn known_nodes(shoot: &core::Shoot) -> Vec<String> {
     reported.filter(|nodes| !nodes.is_empty()).unwrap_or_else(wanted)
 }
 
-fn check_extensions(context: &Context, shoot: &core::Shoot, observed: &Observed) -> Result<(), Fault> {
-    let validated = &observed.validated;
-    let dns: Vec<&str> = [&validated.internal_domain, &validated.external_domain]
-        .into_iter()
-        .flatten()
-        .map(|domain| domain.type_.as_str())
+fn check_extensions(context: &Context, shoot: &core::Shoot, seed: &core::Seed) -> Result<(), Fault> {
+    let registrations: Vec<core::ControllerRegistration> = context
+        .garden_caches
+        .registrations
+        .list()
+        .iter()
+        .map(|one| (**one).clone())
         .collect();
-    let needed = required(shoot, &observed.seed, &validated.extensions, &dns);
-    let registrations = context.garden_caches.registrations.list();
     let installations = context.garden_caches.installations.list();
     check_installed(
-        &needed,
-        &registrations.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+        &required_types_for_shoot(shoot, seed, &registrations),
+        &registrations,
         &installations.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
         context.config.seed_name(),
     )
@@ -258,8 +258,8 @@ async fn conclude(
         }
     }
     let ended = match type_ {
-        LastOperationType::Delete => finish_deletion(operation).await,
-        _ => finish_reconcile(operation, begun, &type_).await,
+        LastOperationType::Delete => Box::pin(finish_deletion(operation)).await,
+        _ => Box::pin(finish_reconcile(operation, begun, &type_)).await,
     };
     match ended {
         Ok(next) => Ok(next),
@@ -365,7 +365,8 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
             "Shoot cluster has been successfully deleted.",
         )
         .await;
-    remove_finalizer(&context.in_garden::<core::Shoot>(namespace), last, finalizers::GARDENER).await?;
+    let api = context.in_garden::<core::Shoot>(namespace);
+    Box::pin(remove_finalizer(&api, last, finalizers::GARDENER)).await?;
     Ok(Next::Change)
 }
 

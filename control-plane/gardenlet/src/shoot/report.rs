@@ -39,7 +39,10 @@ impl ShootStatusWriter {
     ///
     /// # Errors
     /// What the API server says; dependency when the shoot is gone.
-    pub(crate) async fn update(&self, edit: impl Fn(&mut core::ShootStatus) + Send + Sync) -> Result<core::Shoot, Fault> {
+    pub(crate) async fn update(
+        &self,
+        edit: impl Fn(&mut core::ShootStatus) + Send + Sync,
+    ) -> Result<core::Shoot, Fault> {
         self.write(|shoot| edit(shoot.status.get_or_insert_default()), true)
             .await
     }
@@ -48,7 +51,10 @@ impl ShootStatusWriter {
     ///
     /// # Errors
     /// As [`ShootStatusWriter::update`].
-    pub(crate) async fn update_main(&self, edit: impl Fn(&mut core::Shoot) + Send + Sync) -> Result<core::Shoot, Fault> {
+    pub(crate) async fn update_main(
+        &self,
+        edit: impl Fn(&mut core::Shoot) + Send + Sync,
+    ) -> Result<core::Shoot, Fault> {
         self.write(edit, false).await
     }
 
@@ -119,7 +125,13 @@ pub(crate) fn started(
 }
 
 /// While it runs. `cleaned`: tasks that failed last time and have succeeded now.
-pub(crate) fn progressed(status: &mut core::ShootStatus, percent: i32, description: &str, cleaned: &[String], now: Timestamp) {
+pub(crate) fn progressed(
+    status: &mut core::ShootStatus,
+    percent: i32,
+    description: &str,
+    cleaned: &[String],
+    now: Timestamp,
+) {
     status
         .last_errors
         .retain(|error| error.task_id.as_ref().is_none_or(|task| !cleaned.contains(task)));
@@ -131,7 +143,12 @@ pub(crate) fn progressed(status: &mut core::ShootStatus, percent: i32, descripti
 }
 
 /// After success.
-pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationType, generation: Option<i64>, now: Timestamp) {
+pub(crate) fn succeeded(
+    status: &mut core::ShootStatus,
+    type_: &LastOperationType,
+    generation: Option<i64>,
+    now: Timestamp,
+) {
     let done = match type_ {
         LastOperationType::Create | LastOperationType::Reconcile => "reconciled",
         LastOperationType::Delete => "deleted",

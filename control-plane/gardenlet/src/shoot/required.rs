@@ -7,6 +7,7 @@ use std::time::Duration;
 use api_core::v1beta1 as core;
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
 use api_meta::{ConditionStatus, Fault, RawJson, conditions};
+use api_rules::KindType;
 
 /// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
 const RECONCILE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(180);
@@ -28,7 +29,10 @@ pub(crate) struct ShootExtension {
 
 /// The Extensions of a shoot: those it names, and those that are on by themselves.
 #[must_use]
-pub(crate) fn shoot_extensions(shoot: &core::Shoot, registrations: &[&core::ControllerRegistration]) -> Vec<ShootExtension> {
+pub(crate) fn shoot_extensions(
+    shoot: &core::Shoot,
+    registrations: &[&core::ControllerRegistration],
+) -> Vec<ShootExtension> {
     let workerless = shoot.spec.provider.workers.is_empty();
     let resources: Vec<&core::ControllerResource> = registrations
         .iter()
@@ -84,65 +88,21 @@ fn extension_of(type_: &str, config: Option<RawJson>, resource: Option<&core::Co
     }
 }
 
-/// Kinds and types that must be installed for the shoot, in order.
-#[must_use]
-pub(crate) fn required(
-    shoot: &core::Shoot,
-    seed: &core::Seed,
-    extensions: &[ShootExtension],
-    dns_types: &[&str],
-) -> BTreeSet<(String, String)> {
-    let mut needed = BTreeSet::new();
-    let mut need = |kind: &str, type_: &str| needed.insert((kind.to_owned(), type_.to_lowercase()));
-    if !shoot.spec.provider.workers.is_empty() {
-        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
-            need(kind, &shoot.spec.provider.type_);
-        }
-        if let Some(type_) = shoot
-            .spec
-            .networking
-            .as_ref()
-            .and_then(|networking| networking.type_.as_deref())
-        {
-            need("Network", type_);
-        }
-    }
-    for worker in &shoot.spec.provider.workers {
-        if let Some(image) = &worker.machine.image {
-            need("OperatingSystemConfig", &image.name);
-        }
-        for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
-            need("ContainerRuntime", &runtime.type_);
-        }
-    }
-    for extension in extensions {
-        need("Extension", &extension.type_);
-    }
-    for type_ in dns_types {
-        need("DNSRecord", type_);
-    }
-    if let Some(backup) = &seed.spec.backup {
-        need("BackupBucket", &backup.provider);
-        need("BackupEntry", &backup.provider);
-    }
-    needed
-}
-
 /// Looks for a ready installation of a primary controller for each kind and type.
 ///
 /// # Errors
 /// A dependency fault naming each kind and type that is not registered, not installed or not ready.
 pub(crate) fn check_installed(
-    needed: &BTreeSet<(String, String)>,
-    registrations: &[&core::ControllerRegistration],
+    needed: &BTreeSet<KindType>,
+    registrations: &[core::ControllerRegistration],
     installations: &[&core::ControllerInstallation],
     seed: &str,
 ) -> Result<(), Fault> {
     let missing: Vec<String> = needed
         .iter()
-        .filter_map(|(kind, type_)| {
-            let state = state_of(kind, type_, registrations, installations, seed)?;
-            Some(format!("{kind}/{type_} ({state})"))
+        .filter_map(|wanted| {
+            let state = state_of(wanted, registrations, installations, seed)?;
+            Some(format!("{wanted} ({state})"))
         })
         .collect();
     if missing.is_empty() {
@@ -157,15 +117,12 @@ pub(crate) fn check_installed(
 
 /// What keeps a kind and type from being served; none if nothing does.
 fn state_of(
-    kind: &str,
-    type_: &str,
-    registrations: &[&core::ControllerRegistration],
+    wanted: &KindType,
+    registrations: &[core::ControllerRegistration],
     installations: &[&core::ControllerInstallation],
     seed: &str,
 ) -> Option<&'static str> {
-    let serves = |resource: &core::ControllerResource| {
-        resource.kind == kind && resource.type_.eq_ignore_ascii_case(type_) && resource.primary != Some(false)
-    };
+    let serves = |resource: &core::ControllerResource| wanted.matches(resource) && resource.primary != Some(false);
     let Some(registration) = registrations.iter().find(|one| one.spec.resources.iter().any(serves)) else {
         return Some("not registered");
     };
@@ -200,6 +157,7 @@ fn state_of(
 #[cfg(test)]
 mod tests {
     use api_meta::{Condition, ObjectReference};
+    use api_rules::KindType;
     use jiff::Timestamp;
 
     use super::*;
@@ -236,10 +194,9 @@ mod tests {
     }
 
     fn check(registrations: &[core::ControllerRegistration], installations: &[core::ControllerInstallation]) -> String {
-        let needed = BTreeSet::from([("Network".to_owned(), "moonnet".to_owned())]);
-        let registrations: Vec<_> = registrations.iter().collect();
+        let needed = BTreeSet::from([KindType::new("Network", "moonnet")]);
         let installations: Vec<_> = installations.iter().collect();
-        check_installed(&needed, &registrations, &installations, "s")
+        check_installed(&needed, registrations, &installations, "s")
             .map_or_else(|fault| fault.to_string(), |()| "ok".into())
     }
 

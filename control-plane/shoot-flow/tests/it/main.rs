@@ -38,7 +38,7 @@ fn deletion() -> Goal {
 }
 
 fn flow(facts: ShootFacts, goal: Goal) -> Flow<Task> {
-    shoot_flow(&facts, &goal).unwrap()
+    shoot_flow(&facts, &goal).expect("the graph is sound")
 }
 
 #[test]
@@ -52,16 +52,10 @@ fn printed_flows_match_their_goldens() {
             &format!("reconcile-{name}.txt"),
             &flow(facts, Goal::Reconcile).to_string(),
         );
-        golden(
-            &format!("delete-{name}.txt"),
-            &flow(facts, deletion()).to_string(),
-        );
+        golden(&format!("delete-{name}.txt"), &flow(facts, deletion()).to_string());
     }
     let nothing_left = Goal::Delete(DeletionFacts::default());
-    golden(
-        "delete-nothing-left.txt",
-        &flow(STANDARD, nothing_left).to_string(),
-    );
+    golden("delete-nothing-left.txt", &flow(STANDARD, nothing_left).to_string());
 }
 
 #[test]
@@ -89,10 +83,7 @@ fn the_graph_is_sound_whatever_the_facts() {
 
 /// Rows of the upstream flow page, section 1 with the groups of section 5: left is ready before right begins.
 const RECONCILE_ORDER: &[(Task, Task)] = &[
-    (
-        Task::WaitInfrastructure,
-        Task::DeployExtensionsBeforeApiServer,
-    ),
+    (Task::WaitInfrastructure, Task::DeployExtensionsBeforeApiServer),
     (Task::WaitInfrastructure, Task::DeployControlPlane),
     (Task::WaitInfrastructure, Task::DeployOsConfigs),
     (Task::WaitInfrastructure, Task::DeployNetwork),
@@ -104,14 +95,8 @@ const RECONCILE_ORDER: &[(Task, Task)] = &[
     (Task::WaitExtensionsBeforeApiServer, Task::DeployApiServer),
     (Task::WaitApiServer, Task::DeployResourceManager),
     (Task::WaitResourceManager, Task::DeployControlPlane),
-    (
-        Task::DeployInternalDnsRecord,
-        Task::InitializeShootConnection,
-    ),
-    (
-        Task::InitializeShootConnection,
-        Task::DeployExtensionsAfterApiServer,
-    ),
+    (Task::DeployInternalDnsRecord, Task::InitializeShootConnection),
+    (Task::InitializeShootConnection, Task::DeployExtensionsAfterApiServer),
     (Task::WaitControlPlane, Task::DeployOsConfigs),
     (Task::WaitControlPlane, Task::DeployNetwork),
     (Task::WaitExtensionsAfterApiServer, Task::DeployOsConfigs),
@@ -122,60 +107,33 @@ const RECONCILE_ORDER: &[(Task, Task)] = &[
     (Task::DeployNodeAgent, Task::ConfigureWorkers),
     (Task::DeployMachineControllers, Task::ConfigureWorkers),
     (Task::DeployShootSystem, Task::ConfigureWorkers),
-    (
-        Task::WaitMachineDeployments,
-        Task::DeployExtensionsAfterWorkers,
-    ),
+    (Task::WaitMachineDeployments, Task::DeployExtensionsAfterWorkers),
     (Task::WaitMachineDeployments, Task::WaitWorkers),
     (Task::InitializeShootConnection, Task::DeleteStaleExtensions),
 ];
 
 /// The same of section 2.
 const DELETE_ORDER: &[(Task, Task)] = &[
-    (
-        Task::WaitApiServerForDeletion,
-        Task::InitializeShootConnection,
-    ),
-    (
-        Task::WaitRedeployedControlPlane,
-        Task::CleanKubernetesResources,
-    ),
-    (
-        Task::WaitControllerManagerActive,
-        Task::CleanKubernetesResources,
-    ),
+    (Task::WaitApiServerForDeletion, Task::InitializeShootConnection),
+    (Task::WaitRedeployedControlPlane, Task::CleanKubernetesResources),
+    (Task::WaitControllerManagerActive, Task::CleanKubernetesResources),
     (Task::CleanKubernetesResources, Task::DestroyNetwork),
     (Task::CleanKubernetesResources, Task::DestroyWorkers),
     (Task::DeployMachineControllers, Task::DestroyWorkers),
     (Task::WaitWorkersDestroyed, Task::DeleteMachineControllers),
     (Task::WaitWorkersDestroyed, Task::DeleteOsConfigs),
     (Task::WaitWorkersDestroyed, Task::DeleteManagedResources),
-    (
-        Task::WaitOsConfigsDeleted,
-        Task::DeleteExtensionsBeforeApiServer,
-    ),
-    (
-        Task::WaitManagedResourcesDeleted,
-        Task::DeleteExtensionsBeforeApiServer,
-    ),
-    (
-        Task::WaitExtensionsBeforeApiServerDeleted,
-        Task::DestroyControlPlane,
-    ),
+    (Task::WaitOsConfigsDeleted, Task::DeleteExtensionsBeforeApiServer),
+    (Task::WaitManagedResourcesDeleted, Task::DeleteExtensionsBeforeApiServer),
+    (Task::WaitExtensionsBeforeApiServerDeleted, Task::DestroyControlPlane),
     (Task::WaitStaleExtensionsDeleted, Task::DestroyControlPlane),
     (Task::WaitNetworkDestroyed, Task::DestroyControlPlane),
     (Task::WaitWorkersDestroyed, Task::DestroyControlPlane),
     (Task::WaitControlPlaneDestroyed, Task::DestroyInfrastructure),
     (Task::WaitControlPlaneDestroyed, Task::DeleteApiServer),
-    (
-        Task::WaitApiServerDeleted,
-        Task::DeleteExtensionsAfterApiServer,
-    ),
+    (Task::WaitApiServerDeleted, Task::DeleteExtensionsAfterApiServer),
     (Task::WaitApiServerDeleted, Task::DestroyExternalDnsRecord),
-    (
-        Task::WaitInfrastructureDestroyed,
-        Task::DestroyInternalDnsRecord,
-    ),
+    (Task::WaitInfrastructureDestroyed, Task::DestroyInternalDnsRecord),
     (
         Task::WaitExtensionsAfterApiServerDeleted,
         Task::DestroyInternalDnsRecord,
@@ -193,10 +151,7 @@ const INDEPENDENT: &[(Task, Task)] = &[
     (Task::WaitInfrastructure, Task::DeployInternalDnsRecord),
     (Task::WaitNetwork, Task::ConfigureWorkers),
     (Task::WaitWorkers, Task::DeployExtensionsAfterWorkers),
-    (
-        Task::DeployExternalDnsRecord,
-        Task::InitializeShootConnection,
-    ),
+    (Task::DeployExternalDnsRecord, Task::InitializeShootConnection),
 ];
 
 #[test]
@@ -230,10 +185,7 @@ fn the_api_server_waits_for_the_infrastructure_only_while_the_nodes_network_is_u
 fn branches_that_can_go_on_alone_are_not_tied_together() {
     let reconcile = flow(STANDARD, Goal::Reconcile);
     for (one, other) in INDEPENDENT {
-        assert!(
-            !reconcile.precedes(*one, *other),
-            "{other:?} must not wait for {one:?}"
-        );
+        assert!(!reconcile.precedes(*one, *other), "{other:?} must not wait for {one:?}");
     }
 }
 
@@ -248,11 +200,7 @@ fn every_task_is_used_and_every_one_is_bounded() {
     }
     for step in flows.iter().flat_map(Flow::steps) {
         let settings = step.settings();
-        assert!(
-            settings.timeout.is_some(),
-            "{:?} has no time-out",
-            step.task()
-        );
+        assert!(settings.timeout.is_some(), "{:?} has no time-out", step.task());
         assert!(
             settings.waits != settings.retry.is_some(),
             "{:?} either waits or is tried again",
@@ -266,11 +214,8 @@ fn golden(name: &str, actual: &str) {
         .join("tests/golden")
         .join(name);
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
-        std::fs::write(&path, actual).unwrap();
+        std::fs::write(&path, actual).expect("the golden can be written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        expected, actual,
-        "{name} differs; UPDATE_GOLDENS=1 rewrites it"
-    );
+    assert_eq!(expected, actual, "{name} differs; UPDATE_GOLDENS=1 rewrites it");
 }

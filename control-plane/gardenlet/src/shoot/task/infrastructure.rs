@@ -77,7 +77,7 @@ pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), F
             results.nodes.clone_from(&nodes);
         }
     }
-    record_networks(op, &status, networking).await
+    Box::pin(record_networks(op, &status, networking)).await
 }
 
 async fn record_networks(

@@ -35,7 +35,11 @@ pub(crate) fn etcd_not_rolled_out(set: &k8s_openapi::api::apps::v1::StatefulSet)
 }
 
 /// Does one try of one task.
-pub(crate) fn execute<'a>(operation: &'a Operation, task: Task, context: TaskContext) -> BoxFuture<'a, Result<(), Fault>> {
+pub(crate) fn execute<'a>(
+    operation: &'a Operation,
+    task: Task,
+    context: TaskContext,
+) -> BoxFuture<'a, Result<(), Fault>> {
     match is_deletion(task) {
         false => reconcile(operation, task, context),
         true => delete(operation, task, context),
