@@ -7,8 +7,6 @@ mod observe;
 mod plan;
 mod report;
 
-use std::sync::Arc;
-
 use api_core::v1beta1::{CloudProfile, ExposureClass, NamespacedCloudProfile, Seed, Shoot};
 use api_meta::Fault;
 use base_clock::Clock;
@@ -23,18 +21,14 @@ pub use plan::{Decision, Strategy, plan};
 /// The value of `spec.schedulerName` that this scheduler answers to.
 pub const SCHEDULER_NAME: &str = "default-scheduler";
 
-/// What a scheduler needs beside its client.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// For times in the status and events.
-    pub clock: Clock,
-    /// How regions are compared.
-    pub strategy: Strategy,
+/// Schedules shoots until `stop`, into seeds of their own region. `client` reaches the garden as the scheduler's user.
+pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
+    run_with(client, clock, Strategy::default(), stop).await;
 }
 
-/// Schedules shoots until `stop`. `client` reaches the garden as the scheduler's user.
-pub async fn run(client: Client, options: Options, stop: CancellationToken) {
-    let context = Context::start(client, options, &stop);
+/// Like [`run`], comparing regions as `strategy` says.
+pub async fn run_with(client: Client, clock: Clock, strategy: Strategy, stop: CancellationToken) {
+    let context = Context::start(client, clock, strategy, &stop);
     let caches = context.caches.clone();
     let pending = caches.shoots.clone();
     let controller = Controller::new("scheduler", caches.shoots.clone())
@@ -103,13 +97,14 @@ pub(crate) struct Caches {
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) client: Client,
-    pub(crate) options: Arc<Options>,
+    pub(crate) clock: Clock,
+    pub(crate) strategy: Strategy,
     pub(crate) caches: Caches,
     pub(crate) recorder: Recorder,
 }
 
 impl Context {
-    fn start(client: Client, options: Options, stop: &CancellationToken) -> Self {
+    fn start(client: Client, clock: Clock, strategy: Strategy, stop: &CancellationToken) -> Self {
         fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
         where
             K: Resource<DynamicType = ()>
@@ -129,7 +124,7 @@ impl Context {
             namespaced_profiles: mirror(&client, stop),
             exposure_classes: mirror(&client, stop),
         };
-        let recorder = Recorder::new(client.clone(), "gardener-scheduler", options.clock.clone());
+        let recorder = Recorder::new(client.clone(), "gardener-scheduler", clock.clone());
         Self {
             client,
             options: Arc::new(options),
@@ -140,7 +135,7 @@ impl Context {
 
     async fn reconcile(&self, shoot: &Shoot) -> Result<Next, Fault> {
         let seen = observe::observe(shoot, &self.caches).await;
-        let decision = plan(shoot, &seen, self.options.strategy);
+        let decision = plan(shoot, &seen, self.strategy);
         let done = apply::apply(shoot, decision, self).await?;
         report::report(shoot, &done, self).await
     }

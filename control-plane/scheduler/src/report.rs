@@ -28,7 +28,7 @@ pub(crate) async fn report(shoot: &Shoot, done: &Done, context: &Context) -> Res
         }
         Done::Rejected(why) => {
             let message = format!("Failed to schedule Shoot: {why}");
-            let Some(status) = pending(shoot.status.as_ref(), &message, context.options.clock.now()) else {
+            let Some(status) = pending(shoot.status.as_ref(), &message, context.clock.now()) else {
                 return Ok(Next::Change);
             };
             let after = Shoot {

@@ -1,0 +1,90 @@
+//! What every controller here needs: the client, the clock, and one mirror per kind that all share.
+
+use std::fmt::Debug;
+
+use api_core::v1beta1::{
+    BackupBucket, BackupEntry, ControllerDeployment, ControllerInstallation, ControllerRegistration, Project, Seed,
+    Shoot,
+};
+use api_meta::names::SEED_LEASE_NAMESPACE;
+use base_clock::Clock;
+use base_controller::{Cache, Recorder};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+/// Mirrors of the kinds that controllers here read.
+#[derive(Clone)]
+pub(crate) struct Caches {
+    pub(crate) seeds: Cache<Seed>,
+    pub(crate) shoots: Cache<Shoot>,
+    pub(crate) projects: Cache<Project>,
+    pub(crate) registrations: Cache<ControllerRegistration>,
+    pub(crate) deployments: Cache<ControllerDeployment>,
+    pub(crate) installations: Cache<ControllerInstallation>,
+    pub(crate) buckets: Cache<BackupBucket>,
+    pub(crate) entries: Cache<BackupEntry>,
+    pub(crate) namespaces: Cache<Namespace>,
+    pub(crate) leases: Cache<Lease>,
+}
+
+/// Shared by all controllers; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) caches: Caches,
+    pub(crate) recorder: Recorder,
+}
+
+/// Field manager of everything written here by server-side apply.
+pub(crate) const MANAGER: &str = "gardener-controller-manager";
+
+impl Context {
+    pub(crate) fn start(client: Client, clock: Clock, stop: &CancellationToken) -> Self {
+        fn mirror<K>(api: Api<K>, stop: &CancellationToken) -> Cache<K>
+        where
+            K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        {
+            Cache::start(api, watcher::Config::default(), stop.clone())
+        }
+        let caches = Caches {
+            seeds: mirror(Api::all(client.clone()), stop),
+            shoots: mirror(Api::all(client.clone()), stop),
+            projects: mirror(Api::all(client.clone()), stop),
+            registrations: mirror(Api::all(client.clone()), stop),
+            deployments: mirror(Api::all(client.clone()), stop),
+            installations: mirror(Api::all(client.clone()), stop),
+            buckets: mirror(Api::all(client.clone()), stop),
+            entries: mirror(Api::all(client.clone()), stop),
+            namespaces: mirror(Api::all(client.clone()), stop),
+            leases: mirror(Api::namespaced(client.clone(), SEED_LEASE_NAMESPACE), stop),
+        };
+        let recorder = Recorder::new(client.clone(), MANAGER, clock.clone());
+        Self {
+            client,
+            clock,
+            caches,
+            recorder,
+        }
+    }
+
+    /// An API of a cluster-scoped kind.
+    pub(crate) fn cluster<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    /// An API of a kind in a namespace.
+    pub(crate) fn namespaced<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}

@@ -1,0 +1,189 @@
+//! What a shoot shall show. Pure: the shoot as it is in, the shoot as it shall be out.
+
+use api_core::v1beta1::{ControllerRegistration, Shoot, ShootStatus};
+use api_meta::labels::{SHOOT_STATUS, shoot_status};
+use api_meta::{Condition, ConditionStatus, LastOperationState, LastOperationType};
+use api_rules::unregistered_types;
+use jiff::Timestamp;
+
+/// Constraint of a shoot that uses an extension type which nobody registers any more. Ours: Gardener stops the
+/// whole seed instead.
+pub(crate) const EXTENSIONS_REGISTERED: &str = "ExtensionsRegistered";
+
+/// The shoot with status and label as they shall be.
+pub(crate) fn plan(
+    shoot: &Shoot,
+    registrations: &[ControllerRegistration],
+    gardenlet_silent: bool,
+    now: Timestamp,
+) -> Shoot {
+    let mut after = shoot.clone();
+    put_constraint(&mut after, registrations, now);
+    if gardenlet_silent && let Some(status) = &mut after.status {
+        for old in status.conditions.clone() {
+            let message = "Gardenlet stopped sending heartbeats.";
+            Condition::new(&old.type_, ConditionStatus::Unknown, "StatusUnknown", message, now)
+                .put_into(&mut status.conditions);
+        }
+    }
+    let label = health(after.status.as_ref());
+    after
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert(SHOOT_STATUS.to_owned(), label.to_owned());
+    after
+}
+
+/// A constraint while a type is missing, none otherwise.
+fn put_constraint(shoot: &mut Shoot, registrations: &[ControllerRegistration], now: Timestamp) {
+    let missing: Vec<String> = match shoot.metadata.deletion_timestamp {
+        None => unregistered_types(shoot, registrations)
+            .into_iter()
+            .map(|error| error.detail)
+            .collect(),
+        Some(_) => Vec::new(),
+    };
+    if missing.is_empty() {
+        if let Some(status) = &mut shoot.status {
+            status
+                .constraints
+                .retain(|constraint| constraint.type_ != EXTENSIONS_REGISTERED);
+        }
+        return;
+    }
+    let constraints = &mut shoot.status.get_or_insert_default().constraints;
+    Condition::new(
+        EXTENSIONS_REGISTERED,
+        ConditionStatus::False,
+        "ExtensionTypeNotRegistered",
+        &missing.join("; "),
+        now,
+    )
+    .put_into(constraints);
+}
+
+/// The worst of last errors and conditions. While a shoot is made or deleted only errors count.
+fn health(status: Option<&ShootStatus>) -> &'static str {
+    let Some(status) = status else {
+        return shoot_status::HEALTHY;
+    };
+    let Some(operation) = &status.last_operation else {
+        return shoot_status::HEALTHY;
+    };
+    let by_errors = if status.last_errors.is_empty() {
+        0
+    } else {
+        WORST.len() - 1
+    };
+    let being_made = operation.type_ == LastOperationType::Create && operation.state != LastOperationState::Succeeded;
+    if being_made || operation.type_ == LastOperationType::Delete {
+        return WORST[by_errors];
+    }
+    let constraints = status
+        .constraints
+        .iter()
+        .filter(|constraint| constraint.type_ == EXTENSIONS_REGISTERED);
+    let worst = status
+        .conditions
+        .iter()
+        .chain(constraints)
+        .map(|condition| match condition.status {
+            ConditionStatus::True => 0,
+            ConditionStatus::Progressing => 1,
+            ConditionStatus::Unknown | ConditionStatus::Other(_) => 2,
+            ConditionStatus::False => 3,
+        });
+    WORST[worst.max().unwrap_or_default().max(by_errors)]
+}
+
+/// From best to worst.
+const WORST: [&str; 4] = [
+    shoot_status::HEALTHY,
+    shoot_status::PROGRESSING,
+    shoot_status::UNKNOWN,
+    shoot_status::UNHEALTHY,
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shoot(status: serde_json::Value) -> Shoot {
+        serde_json::from_value(json!({"spec": {"provider": {"type": "local"}}, "status": status})).unwrap()
+    }
+
+    fn label(status: serde_json::Value) -> String {
+        let planned = plan(&shoot(status), &[], false, Timestamp::UNIX_EPOCH);
+        let again = plan(&planned, &[], false, Timestamp::from_second(9).unwrap());
+        assert_eq!(planned, again, "nothing is left to do");
+        planned.metadata.labels.unwrap()[SHOOT_STATUS].clone()
+    }
+
+    #[test]
+    fn the_label_tells_the_worst() {
+        let reconciled = |conditions: serde_json::Value| json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": conditions});
+        let cases = [
+            (json!({}), "healthy"),
+            (
+                json!({"lastOperation": {"type": "Create", "state": "Processing"}, "conditions": [{"type": "A", "status": "False"}]}),
+                "healthy",
+            ),
+            (
+                json!({"lastOperation": {"type": "Delete", "state": "Error"}, "lastErrors": [{"description": "x"}]}),
+                "unhealthy",
+            ),
+            (reconciled(json!([{"type": "A", "status": "True"}])), "healthy"),
+            (
+                reconciled(json!([{"type": "A", "status": "True"}, {"type": "B", "status": "Progressing"}])),
+                "progressing",
+            ),
+            (
+                reconciled(json!([{"type": "A", "status": "Unknown"}, {"type": "B", "status": "Progressing"}])),
+                "unknown",
+            ),
+            (
+                reconciled(json!([{"type": "A", "status": "Unknown"}, {"type": "B", "status": "False"}])),
+                "unhealthy",
+            ),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(label(status.clone()), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_type_nobody_registers_any_more_is_a_constraint_until_somebody_does() {
+        let mut shoot = shoot(json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}}));
+        shoot.spec.extensions = serde_json::from_value(json!([{"type": "gone"}])).unwrap();
+        let told = plan(&shoot, &[], false, Timestamp::UNIX_EPOCH);
+        let constraint = &told.status.as_ref().unwrap().constraints[0];
+        assert!(
+            constraint.message.contains("spec.extensions[0].type (\"gone\")"),
+            "{}",
+            constraint.message
+        );
+        assert_eq!(told.metadata.labels.as_ref().unwrap()[SHOOT_STATUS], "unhealthy");
+        let back: Vec<ControllerRegistration> = serde_json::from_value(json!([{"spec": {"resources": [
+            {"kind": "Extension", "type": "Gone", "workerlessSupported": true}]}}]))
+        .unwrap();
+        let settled = plan(&told, &back, false, Timestamp::UNIX_EPOCH);
+        assert!(settled.status.unwrap().constraints.is_empty());
+    }
+
+    #[test]
+    fn nobody_vouches_for_conditions_of_a_silent_gardenlet() {
+        let told = plan(
+            &shoot(
+                json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": [{"type": "A", "status": "True"}]}),
+            ),
+            &[],
+            true,
+            Timestamp::UNIX_EPOCH,
+        );
+        assert_eq!(told.status.unwrap().conditions[0].status, ConditionStatus::Unknown);
+        assert_eq!(told.metadata.labels.unwrap()[SHOOT_STATUS], "unknown");
+    }
+}
