@@ -127,7 +127,8 @@ impl Context {
         let recorder = Recorder::new(client.clone(), "gardener-scheduler", clock.clone());
         Self {
             client,
-            options: Arc::new(options),
+            clock,
+            strategy,
             caches,
             recorder,
         }
