@@ -1,6 +1,6 @@
 //! Rules of the controllers of pods (Kubernetes v1.35 `pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::rules::{not_negative, one_of, require};
 use super::{elements, pod_rules, text};
@@ -18,7 +18,7 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     not_negative(spec, "revisionHistoryLimit", &path, errors);
     selector(spec, &path, errors);
     let at = path.field("template");
-    pod_rules::template(&spec["template"], &at, &["Always"], errors);
+    pod_rules::template(&with_claims(spec), &at, &["Always"], errors);
     match kind {
         "Deployment" => {
             let at = path.field("strategy");
@@ -66,6 +66,22 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
         let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
         errors.push(FieldError::forbidden(path, words));
     }
+}
+
+/// The template with the volumes that a StatefulSet's claims will be: containers may mount them.
+fn with_claims(spec: &Value) -> Value {
+    let mut template = spec["template"].clone();
+    let claims: Vec<Value> = elements(spec, "volumeClaimTemplates")
+        .filter_map(|claim| claim.pointer("/metadata/name").and_then(Value::as_str))
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    if let (false, Some(pod)) = (claims.is_empty(), template.get_mut("spec").and_then(Value::as_object_mut)) {
+        let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
+        if let Some(volumes) = volumes.as_array_mut() {
+            volumes.extend(claims);
+        }
+    }
+    template
 }
 
 /// What of a StatefulSet may never change.
