@@ -9,6 +9,7 @@ use kube::client::Body;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::protobuf;
 use crate::status::Status;
 
 /// Largest request body, in bytes: kube-apiserver's limit, twice what etcd takes for one object.
@@ -21,6 +22,7 @@ const DUPLICATES_MAX: usize = 16;
 pub(crate) enum Encoding {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// A decoded body.
@@ -46,12 +48,13 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The encoding of an object's body; 415 for what this server does not read (protobuf, CBOR).
+/// The encoding of an object's body; 415 for what this server does not read (CBOR).
 pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
     match media_type(headers).as_str() {
         "" | "application/json" | "text/json" => Ok(Encoding::Json),
         "application/yaml" | "text/yaml" | "application/x-yaml" => Ok(Encoding::Yaml),
-        other => Err(unsupported_media_type(other, "application/json, application/yaml")),
+        protobuf::MEDIA_TYPE => Ok(Encoding::Protobuf),
+        other => Err(unsupported_media_type(other, "application/json, application/yaml, application/vnd.kubernetes.protobuf")),
     }
 }
 
@@ -64,6 +67,10 @@ pub(crate) fn unsupported_media_type(given: &str, accepted: &str) -> Status {
 pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status> {
     match encoding {
         Encoding::Json => decode_json(bytes),
+        Encoding::Protobuf => {
+            let value = protobuf::decode(bytes).map_err(Status::bad_request)?;
+            Ok(Decoded { value, duplicates: Vec::new() })
+        }
         Encoding::Yaml => {
             let value = serde_saphyr::from_slice::<Value>(bytes)
                 .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;

@@ -40,7 +40,6 @@ pub(crate) fn accept(
     kind.accept(version, &mut object);
     let schema = kind.schema(version);
     let mut problems: Vec<String> = duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
-    kind.accept(version, &mut object);
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));

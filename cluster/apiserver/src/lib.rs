@@ -35,6 +35,7 @@ mod pipeline;
 mod plain;
 mod pods;
 mod policy;
+mod protobuf;
 mod query;
 mod read;
 mod registry;
