@@ -1,1 +1,130 @@
-//! To be written.
+//! gardener-resource-manager: applies what ManagedResources of one class ask for, takes back what they no longer ask
+//! for, and reports whether it runs (semantics of gardener/gardener v1.150 pkg/resourcemanager/controller/managedresource).
+//!
+//! It reads ManagedResources and their Secrets in the *source* cluster and writes objects in the *target*, by
+//! server-side apply: fields that others set stay theirs. What it does not do yet it refuses aloud: compressed data
+//! (`.br`), `forceOverwriteLabels`, `forceOverwriteAnnotations`, `deletePersistentVolumeClaims`. The annotation
+//! `finalize-deletion-after` has no effect yet.
+
+mod apply;
+mod care;
+mod decode;
+mod health;
+mod kinds;
+mod naming;
+mod plan;
+mod prepare;
+mod reconcile;
+mod remove;
+mod report;
+
+use std::sync::Arc;
+
+use api_meta::Fault;
+use api_resources::ManagedResource;
+use base_clock::Clock;
+use base_controller::{Cache, Change, Controller, Next, ObjectKey, changed_by_others};
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::care::{All, Drift, Targets};
+use crate::kinds::Kinds;
+
+/// Which ManagedResources are acted on, and as whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Namespace of the source in which ManagedResources are looked for; none means all.
+    pub namespace: Option<String>,
+    /// Class of the ManagedResources: none for those of a shoot, `seed` for a seed's own.
+    pub class: Option<String>,
+    /// Stands before the origin on every applied object, so that two sources of one target tell theirs apart; may be empty.
+    pub cluster_id: String,
+}
+
+/// What reconciles work with.
+pub(crate) struct Context {
+    pub(crate) source: Client,
+    pub(crate) target: Client,
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    pub(crate) secrets: Cache<Secret>,
+    pub(crate) kinds: Kinds,
+    pub(crate) targets: Targets,
+}
+
+/// Runs until `stop`.
+pub async fn run(source: Client, target: Client, options: Options, clock: Clock, stop: CancellationToken) {
+    let resources: Cache<ManagedResource> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
+    let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
+    let targets = Targets::start(&target, &stop);
+    let context = Arc::new(Context { source, kinds: Kinds::new(target.clone()), target, options, clock, secrets, targets });
+    let applying = applying(&resources, &context, stop.clone());
+    let caring = caring(&resources, &context, stop);
+    tokio::join!(applying, caring);
+}
+
+async fn applying(resources: &Cache<ManagedResource>, context: &Arc<Context>, stop: CancellationToken) {
+    let users = resources.clone();
+    let class = context.options.class.clone();
+    let mut controller = Controller::new("resource-manager", resources.clone())
+        .only(move |resource| naming::is_of_class(resource, class.as_deref()))
+        .watches(&context.secrets, move |change| users_of(&users, change));
+    controller = context.targets.call(controller, &context.options.cluster_id, Drift);
+    if stop.run_until_cancelled(context.secrets.ready()).await.is_none() {
+        return;
+    }
+    let context = context.clone();
+    controller.run(stop, move |resource| apply_one(resource, context.clone())).await;
+}
+
+async fn apply_one(resource: Arc<ManagedResource>, context: Arc<Context>) -> Result<Next, Fault> {
+    reconcile::reconcile(&resource, &context).await
+}
+
+async fn caring(resources: &Cache<ManagedResource>, context: &Arc<Context>, stop: CancellationToken) {
+    let class = context.options.class.clone();
+    let mut controller = Controller::new("resource-health", resources.clone())
+        .only(move |resource| naming::is_of_class(resource, class.as_deref()))
+        // The other controller writes into the status what there is to look after.
+        .when(|_, _| true);
+    controller = context.targets.call(controller, &context.options.cluster_id, All);
+    if stop.run_until_cancelled(context.targets.ready()).await.is_none() {
+        return;
+    }
+    let context = context.clone();
+    controller.run(stop, move |resource| care_for_one(resource, context.clone())).await;
+}
+
+async fn care_for_one(resource: Arc<ManagedResource>, context: Arc<Context>) -> Result<Next, Fault> {
+    care::care(&resource, &context).await
+}
+
+/// Whether somebody changed an applied object, beyond its status.
+fn drifted<K: Resource>(old: Option<&K>, new: Option<&K>) -> bool {
+    match (old, new) {
+        (Some(_), Some(new)) => changed_by_others(old, new),
+        // A new one is our own doing.
+        (None, Some(_)) => false,
+        (_, None) => true,
+    }
+}
+
+fn users_of(resources: &Cache<ManagedResource>, change: &Change<Secret>) -> Vec<ObjectKey> {
+    let secret = ObjectKey::of(&*change.object);
+    let Some(namespace) = &secret.namespace else { return Vec::new() };
+    let refers = |resource: &ManagedResource| resource.spec.secret_refs.iter().any(|reference| reference.name == secret.name);
+    resources.list_in(namespace).iter().filter(|resource| refers(resource)).map(|resource| ObjectKey::of(&**resource)).collect()
+}
+
+fn scoped<K>(client: &Client, options: &Options) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + DeserializeOwned,
+{
+    match &options.namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}

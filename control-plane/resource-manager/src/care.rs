@@ -1,0 +1,206 @@
+//! ResourcesHealthy and ResourcesProgressing: judges what is applied by mirrors of the target's kinds that have a
+//! health. Never applies anything.
+
+use std::fmt::Debug;
+
+use api_meta::conditions::managed_resource::RESOURCES_APPLIED;
+use api_meta::{Condition, ConditionStatus, Fault};
+use api_resources::{ManagedResource, ObjectReference};
+use base_controller::{Cache, Controller, Next, ObjectKey};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::Context;
+use crate::health::Judged;
+use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, resource_of_origin, shown, wish};
+use crate::report::{Report, write};
+
+/// Mirrors of what was applied in the target.
+pub(crate) struct Targets {
+    deployments: Cache<Deployment>,
+    stateful_sets: Cache<StatefulSet>,
+    daemon_sets: Cache<DaemonSet>,
+    jobs: Cache<Job>,
+    definitions: Cache<CustomResourceDefinition>,
+}
+
+impl Targets {
+    pub(crate) fn start(client: &Client, stop: &CancellationToken) -> Self {
+        Self {
+            deployments: mirror(client, stop),
+            stateful_sets: mirror(client, stop),
+            daemon_sets: mirror(client, stop),
+            jobs: mirror(client, stop),
+            definitions: mirror(client, stop),
+        }
+    }
+
+    pub(crate) async fn ready(&self) {
+        self.deployments.ready().await;
+        self.stateful_sets.ready().await;
+        self.daemon_sets.ready().await;
+        self.jobs.ready().await;
+        self.definitions.ready().await;
+    }
+
+    /// Lets changes for which `concerns` is true call for the ManagedResource that the object came from.
+    pub(crate) fn call(&self, controller: Controller<ManagedResource>, cluster_id: &str, concerns: impl Concerns) -> Controller<ManagedResource> {
+        let controller = watch(controller, &self.deployments, cluster_id, concerns);
+        let controller = watch(controller, &self.stateful_sets, cluster_id, concerns);
+        let controller = watch(controller, &self.daemon_sets, cluster_id, concerns);
+        let controller = watch(controller, &self.jobs, cluster_id, concerns);
+        watch(controller, &self.definitions, cluster_id, concerns)
+    }
+
+    /// What there is to say about an applied object; `None` for kinds without health.
+    fn judge(&self, reference: &ObjectReference) -> Option<Verdict> {
+        match (group_of(reference).as_str(), reference.kind.as_deref()?) {
+            ("apps", "Deployment") => Some(judge(&self.deployments, reference)),
+            ("apps", "StatefulSet") => Some(judge(&self.stateful_sets, reference)),
+            ("apps", "DaemonSet") => Some(judge(&self.daemon_sets, reference)),
+            ("batch", "Job") => Some(judge(&self.jobs, reference)),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(judge(&self.definitions, reference)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a change of an applied object, from `old` to `new`, concerns a controller.
+pub(crate) trait Concerns: Copy + Send + Sync + 'static {
+    fn concerns<K: Resource>(self, old: Option<&K>, new: Option<&K>) -> bool;
+}
+
+/// Every change.
+#[derive(Clone, Copy)]
+pub(crate) struct All;
+
+impl Concerns for All {
+    fn concerns<K: Resource>(self, _: Option<&K>, _: Option<&K>) -> bool {
+        true
+    }
+}
+
+/// Changes that others made, beyond the status.
+#[derive(Clone, Copy)]
+pub(crate) struct Drift;
+
+impl Concerns for Drift {
+    fn concerns<K: Resource>(self, old: Option<&K>, new: Option<&K>) -> bool {
+        crate::drifted(old, new)
+    }
+}
+
+fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let ours = watcher::Config::default().labels(&format!("{MANAGED_BY}={MANAGED_BY_GARDENER}"));
+    Cache::start(Api::all(client.clone()), ours, stop.clone())
+}
+
+fn watch<K>(controller: Controller<ManagedResource>, cache: &Cache<K>, cluster_id: &str, concerns: impl Concerns) -> Controller<ManagedResource>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let cluster_id = cluster_id.to_owned();
+    controller.watches(cache, move |change| {
+        let origin = change.object.meta().annotations.as_ref().and_then(|all| all.get(ORIGIN));
+        let concerned = concerns.concerns(change.old.as_deref(), change.new());
+        let key = origin.filter(|_| concerned).and_then(|origin| resource_of_origin(&cluster_id, origin));
+        key.into_iter().collect()
+    })
+}
+
+/// What is wrong with one object, if anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Verdict {
+    missing: bool,
+    unhealthy: Option<String>,
+    rolling_out: Option<String>,
+}
+
+fn judge<K>(cache: &Cache<K>, reference: &ObjectReference) -> Verdict
+where
+    K: Judged + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let key = ObjectKey { namespace: reference.namespace.clone(), name: reference.name.clone().unwrap_or_default() };
+    let Some(object) = cache.get(&key) else { return Verdict { missing: true, ..Verdict::default() } };
+    let skipped = object.meta().annotations.as_ref().and_then(|all| all.get(wish::SKIP_HEALTH_CHECK)).is_some_and(|value| value == "true");
+    if skipped {
+        return Verdict::default();
+    }
+    Verdict { missing: false, unhealthy: object.unhealthy(), rolling_out: object.rolling_out() }
+}
+
+pub(crate) async fn care(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    if !is_applied(resource) {
+        return Ok(Next::Change);
+    }
+    let references = resource.status.as_ref().map(|status| status.resources.clone()).unwrap_or_default();
+    let verdicts: Vec<(ObjectReference, Verdict)> = references.into_iter().filter_map(|reference| context.targets.judge(&reference).map(|verdict| (reference, verdict))).collect();
+    let mut after = resource.clone();
+    report(&mut Report::of(&mut after, context.clock.now()), &verdicts);
+    write(resource, after, context).await?;
+    Ok(Next::Change)
+}
+
+/// Only what is applied as it is wanted now has a health.
+fn is_applied(resource: &ManagedResource) -> bool {
+    let Some(status) = &resource.status else { return false };
+    let applied = Condition::find(&status.conditions, RESOURCES_APPLIED);
+    let ignored = resource.metadata.annotations.as_ref().and_then(|all| all.get(wish::IGNORE)).is_some_and(|value| value == "true");
+    resource.metadata.deletion_timestamp.is_none()
+        && !ignored
+        && status.observed_generation == resource.metadata.generation
+        && applied.is_some_and(|condition| condition.status == ConditionStatus::True)
+}
+
+fn report(report: &mut Report<'_>, verdicts: &[(ObjectReference, Verdict)]) {
+    let kind = |reference: &ObjectReference| reference.kind.clone().unwrap_or_default();
+    let texts = |tell: &dyn Fn(&ObjectReference, &Verdict) -> Option<(String, String)>| -> Option<(String, String)> {
+        let told: Vec<(String, String)> = verdicts.iter().filter_map(|(reference, verdict)| tell(reference, verdict)).collect();
+        let reason = told.first()?.0.clone();
+        Some((reason, told.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")))
+    };
+    let sick = texts(&|reference, verdict| match (&verdict.unhealthy, verdict.missing) {
+        (_, true) => Some((format!("{}Missing", kind(reference)), format!("{} is missing", shown(reference)))),
+        (Some(why), _) => Some((format!("{}Unhealthy", kind(reference)), format!("{} is unhealthy: {why}", shown(reference)))),
+        (None, false) => None,
+    });
+    match sick {
+        Some((reason, text)) => report.healthy(ConditionStatus::False, &reason, &text),
+        None => report.healthy(ConditionStatus::True, "ResourcesHealthy", "All resources are healthy."),
+    }
+    let moving = texts(&|reference, verdict| verdict.rolling_out.as_ref().map(|why| (format!("{}Progressing", kind(reference)), format!("{} is progressing: {why}", shown(reference)))));
+    match moving {
+        Some((reason, text)) => report.progressing(ConditionStatus::True, &reason, &text),
+        None => report.progressing(ConditionStatus::False, "ResourcesRolledOut", "All resources have been fully rolled out."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn all_that_is_wrong_is_told_and_the_first_gives_the_reason() {
+        let reference = |kind: &str, name: &str| ObjectReference { kind: Some(kind.into()), namespace: Some("n".into()), name: Some(name.into()), ..ObjectReference::default() };
+        let verdicts = [
+            (reference("Deployment", "good"), Verdict::default()),
+            (reference("StatefulSet", "gone"), Verdict { missing: true, ..Verdict::default() }),
+            (reference("Deployment", "bad"), Verdict { unhealthy: Some("why".into()), rolling_out: Some("1 of 2".into()), missing: false }),
+        ];
+        let mut resource = ManagedResource::default();
+        report(&mut Report::of(&mut resource, jiff::Timestamp::UNIX_EPOCH), &verdicts);
+        let told: BTreeMap<String, String> = resource.status.unwrap().conditions.into_iter().map(|condition| (condition.type_, format!("{:?} {} {}", condition.status, condition.reason, condition.message))).collect();
+        assert_eq!(told["ResourcesHealthy"], "False StatefulSetMissing StatefulSet \"n/gone\" is missing; Deployment \"n/bad\" is unhealthy: why");
+        assert_eq!(told["ResourcesProgressing"], "True DeploymentProgressing Deployment \"n/bad\" is progressing: 1 of 2");
+    }
+}

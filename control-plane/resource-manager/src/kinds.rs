@@ -1,0 +1,66 @@
+//! Which resource serves a kind, and whether it has namespaces. Asked once per kind; forgotten when an answer proves
+//! to be old.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use api_meta::Fault;
+use base_client::{fault_of, is_missing};
+use kube::core::{ApiResource, DynamicObject, GroupVersion, GroupVersionKind};
+use kube::discovery::{Scope, pinned_kind};
+use kube::{Api, Client};
+
+/// A kind as the target serves it.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    resource: ApiResource,
+    pub(crate) namespaced: bool,
+}
+
+/// The kinds of the target.
+pub(crate) struct Kinds {
+    client: Client,
+    known: Mutex<BTreeMap<(String, String), Served>>,
+}
+
+impl Kinds {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, known: Mutex::default() }
+    }
+
+    /// How the target serves the kind; `None` when it does not.
+    pub(crate) async fn find(&self, api_version: &str, kind: &str) -> Result<Option<Served>, Fault> {
+        let key = (api_version.to_owned(), kind.to_owned());
+        if let Some(served) = self.known().get(&key).cloned() {
+            return Ok(Some(served));
+        }
+        let Ok(GroupVersion { group, version, .. }) = api_version.parse() else { return Ok(None) };
+        match pinned_kind(&self.client, &GroupVersionKind { group, version, kind: kind.to_owned() }).await {
+            Ok((resource, capabilities)) => {
+                let served = Served { resource, namespaced: capabilities.scope == Scope::Namespaced };
+                self.known().insert(key, served.clone());
+                Ok(Some(served))
+            }
+            Err(kube::Error::Discovery(_)) => Ok(None),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(fault_of(error, &format!("ask the target for the kind {kind} of {api_version}"))),
+        }
+    }
+
+    /// The answer about this kind was old.
+    pub(crate) fn forget(&self, api_version: &str, kind: &str) {
+        self.known().remove(&(api_version.to_owned(), kind.to_owned()));
+    }
+
+    /// A client for objects of the kind.
+    pub(crate) fn api(&self, served: &Served, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace.filter(|_| served.namespaced) {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &served.resource),
+            None => Api::all_with(self.client.clone(), &served.resource),
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), Served>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,83 @@
+//! Names of the wire: annotations, labels, finalizers, references. Pure.
+
+use api_meta::{finalizers, labels};
+use api_resources::{ManagedResource, ObjectReference};
+use base_controller::ObjectKey;
+use kube::core::{DynamicObject, GroupVersion};
+
+/// Our field manager.
+pub(crate) const MANAGER: &str = "gardener-resource-manager";
+/// On every applied object: which ManagedResource asked for it.
+pub(crate) const ORIGIN: &str = "resources.gardener.cloud/origin";
+/// On every applied object: a word to whoever edits it.
+pub(crate) const DESCRIPTION: &str = "resources.gardener.cloud/description";
+/// The word.
+pub(crate) const DESCRIPTION_TEXT: &str = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\nAny modifications are discarded and the resource is returned to the original state.";
+/// Label of every applied object, with [`MANAGED_BY_GARDENER`].
+pub(crate) const MANAGED_BY: &str = labels::RESOURCES_MANAGED_BY;
+/// Value of [`MANAGED_BY`].
+pub(crate) const MANAGED_BY_GARDENER: &str = "gardener";
+
+/// Annotations by which an object, or a ManagedResource, asks for special treatment.
+pub(crate) mod wish {
+    pub(crate) const IGNORE: &str = "resources.gardener.cloud/ignore";
+    pub(crate) const MODE: &str = "resources.gardener.cloud/mode";
+    pub(crate) const MODE_IGNORE: &str = "Ignore";
+    pub(crate) const KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
+    pub(crate) const DELETE_ON_INVALID_UPDATE: &str = "resources.gardener.cloud/delete-on-invalid-update";
+    pub(crate) const PRESERVE_REPLICAS: &str = "resources.gardener.cloud/preserve-replicas";
+    pub(crate) const PRESERVE_RESOURCES: &str = "resources.gardener.cloud/preserve-resources";
+    pub(crate) const SKIP_HEALTH_CHECK: &str = "resources.gardener.cloud/skip-health-check";
+}
+
+/// The finalizer of a class.
+pub(crate) fn finalizer(class: Option<&str>) -> String {
+    match class.filter(|class| !class.is_empty()) {
+        Some(class) => format!("{}-{class}", finalizers::RESOURCE_MANAGER),
+        None => finalizers::RESOURCE_MANAGER.to_owned(),
+    }
+}
+
+/// Whether the ManagedResource is of this class; an empty class is none.
+pub(crate) fn is_of_class(resource: &ManagedResource, class: Option<&str>) -> bool {
+    let filled = |class: Option<&str>| class.map(str::to_owned).filter(|class| !class.is_empty());
+    filled(resource.spec.class.as_deref()) == filled(class)
+}
+
+/// The origin that a ManagedResource writes on its objects.
+pub(crate) fn origin(cluster_id: &str, resource: &ManagedResource) -> String {
+    let key = ObjectKey::of(resource);
+    if cluster_id.is_empty() { key.to_string() } else { format!("{cluster_id}:{key}") }
+}
+
+/// The ManagedResource that an origin names; `None` for one of another source.
+pub(crate) fn resource_of_origin(cluster_id: &str, origin: &str) -> Option<ObjectKey> {
+    let own = match origin.split_once(':') {
+        Some((id, rest)) => Some(rest).filter(|_| id == cluster_id),
+        None => Some(origin).filter(|_| cluster_id.is_empty()),
+    }?;
+    let (namespace, name) = own.split_once('/')?;
+    Some(ObjectKey::namespaced(namespace, name))
+}
+
+/// Whether the annotation says `true`.
+pub(crate) fn wishes(object: &DynamicObject, annotation: &str) -> bool {
+    object.metadata.annotations.as_ref().and_then(|all| all.get(annotation)).is_some_and(|value| value == "true")
+}
+
+/// The API group of a reference.
+pub(crate) fn group_of(reference: &ObjectReference) -> String {
+    reference.api_version.as_deref().and_then(|version| version.parse::<GroupVersion>().ok()).map(|version| version.group).unwrap_or_default()
+}
+
+/// `Deployment "kube-system/coredns"`, for people.
+pub(crate) fn shown(reference: &ObjectReference) -> String {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let namespace = reference.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    format!("{} \"{namespace}{}\"", text(&reference.kind), text(&reference.name))
+}
+
+/// A list for people.
+pub(crate) fn all_shown<'a>(references: impl IntoIterator<Item = &'a ObjectReference>) -> String {
+    references.into_iter().map(shown).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,172 @@
+//! One turn for one ManagedResource: read, decode, plan, apply, report.
+
+use std::sync::Arc;
+
+use api_meta::{ConditionStatus, Fault};
+use api_resources::{ManagedResource, ObjectReference};
+use base_client::{add_finalizer, has_finalizer, remove_finalizer};
+use base_controller::{Next, ObjectKey};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt};
+
+use crate::Context;
+use crate::apply::{Applied, apply_all, reference};
+use crate::decode::{checksum, decode, unsupported};
+use crate::naming::{all_shown, finalizer, shown, wish};
+use crate::plan::{Plan, plan, rank};
+use crate::remove::{Removed, remove_all};
+use crate::report::{Report, reason, write};
+
+pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    if is_ignored(resource) {
+        let mut after = resource.clone();
+        Report::of(&mut after, context.clock.now()).ignored();
+        write(resource, after, context).await?;
+        return Ok(Next::Change);
+    }
+    if resource.metadata.deletion_timestamp.is_some() { delete(resource, context).await } else { apply(resource, context).await }
+}
+
+fn is_ignored(resource: &ManagedResource) -> bool {
+    resource.annotations().get(wish::IGNORE).is_some_and(|value| value == "true")
+}
+
+fn api(resource: &ManagedResource, context: &Context) -> Api<ManagedResource> {
+    Api::namespaced(context.source.clone(), resource.metadata.namespace.as_deref().unwrap_or_default())
+}
+
+async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    let finalizer = finalizer(context.options.class.as_deref());
+    let resource = add_finalizer(&api(resource, context), resource.clone(), &finalizer).await?;
+    let secrets = match read_secrets(&resource, context) {
+        Ok(secrets) => secrets,
+        Err(fault) => return fail(&resource, reason::CANNOT_READ_SECRET, fault, context).await,
+    };
+    let secrets: Vec<&Secret> = secrets.iter().map(Arc::as_ref).collect();
+    if let Some(field) = unsupported(&resource) {
+        let fault = Fault::user(format!("{field} is not supported")).hint("leave the named field out");
+        return fail(&resource, reason::APPLY_FAILED, fault, context).await;
+    }
+    let desired = match decode(&secrets) {
+        Ok(desired) => desired,
+        Err(error) => return fail(&resource, reason::DECODING_FAILED, error.into(), context).await,
+    };
+    let before = resource.status.as_ref().map(|status| status.resources.clone()).unwrap_or_default();
+    let plan = plan(desired, &before, &resource.spec.equivalences);
+    let checksum = checksum(&secrets);
+    let resource = announce(resource, &plan, &before, &checksum, context).await?;
+    execute(resource, plan, checksum, context).await
+}
+
+/// Writes down what is about to be applied, before it is: whatever happens then, it is known to be ours.
+async fn announce(resource: ManagedResource, plan: &Plan, before: &[ObjectReference], checksum: &str, context: &Context) -> Result<ManagedResource, Fault> {
+    let status = resource.status.clone().unwrap_or_default();
+    let known = status.secrets_data_checksum.as_deref() == Some(checksum) && status.observed_generation == resource.metadata.generation;
+    if known {
+        return Ok(resource);
+    }
+    let mut after = resource.clone();
+    let mut report = Report::of(&mut after, context.clock.now());
+    report.applied(ConditionStatus::Progressing, reason::APPLY_PROGRESSING, "The resources are currently being reconciled.");
+    report.checks_pending();
+    let mut resources: Vec<ObjectReference> = before.to_vec();
+    for object in &plan.apply {
+        let new = reference(object, object.namespace.clone());
+        // The namespace of one that names none is known only once its kind is.
+        let known = |old: &ObjectReference| old.kind == new.kind && old.name == new.name && old.api_version == new.api_version && (new.namespace.is_none() || old.namespace == new.namespace);
+        if !resources.iter().any(known) {
+            resources.push(new);
+        }
+    }
+    after.status.get_or_insert_default().resources = resources;
+    write(&resource, after, context).await
+}
+
+async fn execute(resource: ManagedResource, plan: Plan, checksum: String, context: &Context) -> Result<Next, Fault> {
+    let Removed { pending, failed } = remove_all(&plan.delete, &resource, context).await;
+    let applied = apply_all(&plan.apply, &resource, context).await;
+    let mut after = resource.clone();
+    let status = after.status.get_or_insert_default();
+    status.resources = applied.references.clone();
+    status.resources.extend(pending.iter().cloned());
+    status.resources.extend(failed.iter().map(|(reference, _)| reference.clone()));
+    status.observed_generation = resource.metadata.generation;
+    status.secrets_data_checksum = Some(checksum);
+    let deletions = (!failed.is_empty()).then(|| Applied { references: Vec::new(), failed }.fault()).flatten();
+    let mut report = Report::of(&mut after, context.clock.now());
+    let fault = if let Some(fault) = applied.fault() {
+        report.applied(ConditionStatus::False, reason::APPLY_FAILED, &format!("Could not apply all new resources: {}", fault.chain()));
+        Some(fault)
+    } else if let Some(fault) = deletions {
+        report.applied(ConditionStatus::False, reason::DELETION_FAILED, &format!("Could not delete all old resources: {}", fault.chain()));
+        Some(fault)
+    } else if !pending.is_empty() {
+        let text = format!("Deletion of old resources is still pending: {}", all_shown(&pending));
+        report.applied(ConditionStatus::Progressing, reason::DELETION_PENDING, &text);
+        Some(Fault::dependency(text).hint("look at the finalizers of the named objects"))
+    } else {
+        report.applied(ConditionStatus::True, reason::APPLY_SUCCEEDED, "All resources are applied.");
+        None
+    };
+    write(&resource, after, context).await?;
+    fault.map_or(Ok(Next::Change), Err)
+}
+
+/// Reports what kept us from applying; what is applied stays.
+async fn fail(resource: &ManagedResource, why: &str, fault: Fault, context: &Context) -> Result<Next, Fault> {
+    let mut after = resource.clone();
+    Report::of(&mut after, context.clock.now()).applied(ConditionStatus::False, why, &fault.chain());
+    after.status.get_or_insert_default().observed_generation = resource.metadata.generation;
+    write(resource, after, context).await?;
+    Err(fault)
+}
+
+fn read_secrets(resource: &ManagedResource, context: &Context) -> Result<Vec<Arc<Secret>>, Fault> {
+    let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
+    let read = |name: &str| {
+        let found = context.secrets.get(&ObjectKey::namespaced(namespace, name));
+        found.ok_or_else(|| Fault::dependency(format!("secret \"{namespace}/{name}\" does not exist")).hint("create the named Secret"))
+    };
+    resource.spec.secret_refs.iter().map(|reference| read(&reference.name)).collect()
+}
+
+async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    let finalizer = finalizer(context.options.class.as_deref());
+    if !has_finalizer(resource, &finalizer) {
+        return Ok(Next::Change);
+    }
+    if resource.spec.keep_objects != Some(true) {
+        let mut references = resource.status.as_ref().map(|status| status.resources.clone()).unwrap_or_default();
+        references.sort_by_key(|reference| std::cmp::Reverse(rank(reference.kind.as_deref().unwrap_or_default())));
+        let Removed { pending, failed } = remove_all(&references, resource, context).await;
+        if let Some(fault) = not_gone(resource, pending, failed, context).await? {
+            return Err(fault);
+        }
+    }
+    remove_finalizer(&api(resource, context), resource.clone(), &finalizer).await?;
+    Ok(Next::Change)
+}
+
+/// Reports what is left of a ManagedResource that is being deleted.
+async fn not_gone(resource: &ManagedResource, pending: Vec<ObjectReference>, failed: Vec<(ObjectReference, Fault)>, context: &Context) -> Result<Option<Fault>, Fault> {
+    if pending.is_empty() && failed.is_empty() {
+        return Ok(None);
+    }
+    let mut after = resource.clone();
+    let left = pending.iter().cloned().chain(failed.iter().map(|(reference, _)| reference.clone())).collect();
+    after.status.get_or_insert_default().resources = left;
+    let mut report = Report::of(&mut after, context.clock.now());
+    let fault = match (Applied { references: Vec::new(), failed }).fault() {
+        Some(fault) => {
+            report.applied(ConditionStatus::False, reason::DELETION_FAILED, &format!("Could not delete all resources: {}", fault.chain()));
+            fault
+        }
+        None => {
+            let text = format!("Deletion of resources is still pending: {}", pending.iter().map(shown).collect::<Vec<_>>().join(", "));
+            report.applied(ConditionStatus::Progressing, reason::DELETION_PENDING, &text);
+            Fault::dependency(text).hint("look at the finalizers of the named objects")
+        }
+    };
+    write(resource, after, context).await?;
+    Ok(Some(fault))
+}

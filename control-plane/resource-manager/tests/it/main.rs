@@ -1,0 +1,231 @@
+//! The resource manager between a source and a target API server, each with its own identity, in virtual time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api_meta::{Condition, ConditionStatus, LocalObjectReference};
+use api_resources::{ManagedResource, ManagedResourceSpec};
+use control_plane_resource_manager::{Options, run};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use tests_kit::{Embedded, embedded_with, until, until_gone};
+use tokio_util::sync::CancellationToken;
+
+const NAMESPACE: &str = "shoot--a--b";
+
+struct Landscape {
+    source: Embedded,
+    target: Embedded,
+    stop: CancellationToken,
+}
+
+impl Landscape {
+    async fn start() -> Self {
+        let source = embedded_with("source", Vec::new(), |builder| builder).await;
+        let target = embedded_with("target", Vec::new(), |builder| builder).await;
+        for definition in api_resources::crds() {
+            let api: Api<CustomResourceDefinition> = Api::all(source.admin());
+            api.create(&PostParams::default(), &definition).await.unwrap();
+            tokio::time::timeout(Duration::from_secs(60), kube::runtime::wait::await_condition(api, &definition.name_any(), kube::runtime::wait::conditions::is_crd_established())).await.unwrap().unwrap();
+        }
+        create(&source.admin(), None, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
+        let stop = CancellationToken::new();
+        let options = Options { namespace: Some(NAMESPACE.to_owned()), class: None, cluster_id: String::new() };
+        tokio::spawn(run(source.admin(), target.admin(), options, source.clock.clone(), stop.clone()));
+        Self { source, target, stop }
+    }
+
+    fn resources(&self) -> Api<ManagedResource> {
+        Api::namespaced(self.source.admin(), NAMESPACE)
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.target.admin(), "default")
+    }
+
+    /// Writes the Secret `mr` with these objects, one per key.
+    async fn write(&self, objects: &[Value]) {
+        let data: BTreeMap<String, ByteString> = objects.iter().enumerate().map(|(index, object)| (format!("{index}.yaml"), ByteString(object.to_string().into_bytes()))).collect();
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mr"}, "data": data});
+        let api: Api<Secret> = Api::namespaced(self.source.admin(), NAMESPACE);
+        // Replaced as a whole: a patch would keep keys that are no longer listed.
+        match api.get_opt("mr").await.unwrap() {
+            Some(old) => {
+                let mut new: Secret = serde_json::from_value(secret).unwrap();
+                new.metadata.resource_version = old.metadata.resource_version;
+                api.replace("mr", &PostParams::default(), &new).await.unwrap();
+            }
+            None => {
+                api.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+            }
+        }
+    }
+
+    async fn manage(&self, change: impl FnOnce(&mut ManagedResource)) {
+        let mut resource = ManagedResource {
+            metadata: ObjectMeta { name: Some("mr".to_owned()), ..ObjectMeta::default() },
+            spec: ManagedResourceSpec { secret_refs: vec![LocalObjectReference { name: "mr".to_owned() }], ..ManagedResourceSpec::default() },
+            status: None,
+        };
+        change(&mut resource);
+        self.resources().create(&PostParams::default(), &resource).await.unwrap();
+    }
+
+    async fn until(&self, type_: &str, status: ConditionStatus, reason: &str) -> ManagedResource {
+        let what = format!("{type_}={status:?} {reason}");
+        until(&self.resources(), "mr", &what, |resource: &ManagedResource| {
+            let conditions = resource.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+            Condition::find(&conditions, type_).is_some_and(|condition| condition.status == status && condition.reason == reason)
+        })
+        .await
+    }
+}
+
+impl Drop for Landscape {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn create(client: &Client, namespace: Option<&str>, object: Value) {
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    let gvk = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
+    let resource = ApiResource::from_gvk(&gvk);
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+fn map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_follow_the_secret_and_go_with_the_managed_resource() {
+    let landscape = Landscape::start().await;
+    landscape.write(&[map("a", "1"), map("b", "1")]).await;
+    landscape.manage(|resource| resource.spec.inject_labels = BTreeMap::from([("l".to_owned(), "v".to_owned())])).await;
+    let resource = landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
+    landscape.until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy").await;
+    let status = resource.status.as_ref().unwrap();
+    assert_eq!((status.observed_generation, status.resources.len()), (resource.metadata.generation, 2));
+    assert_eq!(status.resources[0].namespace.as_deref(), Some("default"));
+    assert_eq!(resource.finalizers(), ["resources.gardener.cloud/gardener-resource-manager"]);
+    let a = landscape.maps().get("a").await.unwrap();
+    assert_eq!(a.labels()["resources.gardener.cloud/managed-by"], "gardener");
+    assert_eq!((a.labels()["l"].as_str(), a.annotations()["resources.gardener.cloud/origin"].as_str()), ("v", "shoot--a--b/mr"));
+    // Somebody else's field stays, ours comes back with the next change, and what is no longer listed goes.
+    let patch = json!({"data": {"key": "edited", "other": "theirs"}});
+    landscape.maps().patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    landscape.write(&[map("a", "2"), map("c", "1")]).await;
+    until_gone(&landscape.maps(), "b").await;
+    let a = until(&landscape.maps(), "a", "2", |map: &ConfigMap| map.data.as_ref().unwrap()["key"] == "2").await;
+    assert_eq!(a.data.unwrap()["other"], "theirs");
+    until(&landscape.maps(), "c", "there", |_: &ConfigMap| true).await;
+    landscape.resources().delete("mr", &DeleteParams::default()).await.unwrap();
+    until_gone(&landscape.resources(), "mr").await;
+    assert!(landscape.maps().get_opt("a").await.unwrap().is_none() && landscape.maps().get_opt("c").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn definitions_and_namespaces_are_there_before_what_lives_by_them() {
+    let landscape = Landscape::start().await;
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.org"}, "spec": {"group": "example.org", "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let widget = json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "new"}, "spec": {"size": 3}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}});
+    landscape.write(&[widget, definition, namespace]).await;
+    landscape.manage(|_| {}).await;
+    let resource = landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
+    let kinds: Vec<_> = resource.status.unwrap().resources.into_iter().map(|reference| reference.kind.unwrap()).collect();
+    assert_eq!(kinds, ["Namespace", "CustomResourceDefinition", "Widget"]);
+    landscape.until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_object_that_fails_holds_back_none_of_the_others_and_says_why() {
+    let landscape = Landscape::start().await;
+    let homeless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
+    let strange = json!({"apiVersion": "nobody.example/v1", "kind": "Thing", "metadata": {"name": "t"}});
+    landscape.write(&[homeless, strange, map("good", "1")]).await;
+    landscape.manage(|_| {}).await;
+    let resource = landscape.until("ResourcesApplied", ConditionStatus::False, "ApplyFailed").await;
+    until(&landscape.maps(), "good", "there", |_: &ConfigMap| true).await;
+    let conditions = resource.status.unwrap().conditions;
+    let message = &Condition::find(&conditions, "ResourcesApplied").unwrap().message;
+    assert!(message.contains("ConfigMap \"nowhere/x\"") && message.contains("the target serves no kind Thing of nobody.example/v1") && !message.contains("good"), "{message}");
+    // Once the cause is gone, it goes on by itself.
+    create(&landscape.target.admin(), None, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nowhere"}})).await;
+    let maps: Api<ConfigMap> = Api::namespaced(landscape.target.admin(), "nowhere");
+    until(&maps, "x", "there", |_: &ConfigMap| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_follows_the_deployment_and_drift_is_undone() {
+    let landscape = Landscape::start().await;
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"}, "spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    landscape.write(&[deployment]).await;
+    landscape.manage(|_| {}).await;
+    landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
+    landscape.until("ResourcesHealthy", ConditionStatus::False, "DeploymentUnhealthy").await;
+    let api: Api<Deployment> = Api::namespaced(landscape.target.admin(), "default");
+    let status = |generation: i64| json!({"status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
+        "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}});
+    api.patch_status("d", &PatchParams::default(), &Patch::Merge(status(1))).await.unwrap();
+    landscape.until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy").await;
+    landscape.until("ResourcesProgressing", ConditionStatus::False, "ResourcesRolledOut").await;
+    api.patch("d", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 5}}))).await.unwrap();
+    until(&api, "d", "two replicas again", |deployment: &Deployment| deployment.metadata.generation == Some(3) && deployment.spec.as_ref().unwrap().replicas == Some(2)).await;
+    landscape.until("ResourcesHealthy", ConditionStatus::False, "DeploymentUnhealthy").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kept_objects_stay_ignored_ones_are_let_go_and_other_classes_are_left_alone() {
+    let landscape = Landscape::start().await;
+    let annotated = |name: &str, annotation: &str| {
+        let mut object = map(name, "1");
+        object["metadata"]["annotations"] = json!({annotation: "true"});
+        object
+    };
+    landscape.write(&[annotated("kept", "resources.gardener.cloud/keep-object"), map("released", "1"), map("gone", "1")]).await;
+    landscape.manage(|_| {}).await;
+    landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
+    landscape.write(&[annotated("kept", "resources.gardener.cloud/keep-object"), annotated("released", "resources.gardener.cloud/ignore"), map("gone", "1")]).await;
+    until(&landscape.resources(), "mr", "two objects", |resource: &ManagedResource| resource.status.as_ref().is_some_and(|status| status.resources.len() == 2)).await;
+    let other = ManagedResource {
+        metadata: ObjectMeta { name: Some("seeds".to_owned()), ..ObjectMeta::default() },
+        spec: ManagedResourceSpec { class: Some("seed".to_owned()), ..ManagedResourceSpec::default() },
+        status: None,
+    };
+    landscape.resources().create(&PostParams::default(), &other).await.unwrap();
+    landscape.resources().delete("mr", &DeleteParams::default()).await.unwrap();
+    until_gone(&landscape.resources(), "mr").await;
+    let left: Vec<String> = landscape.maps().list(&kube::api::ListParams::default()).await.unwrap().items.iter().map(ResourceExt::name_any).filter(|name| !name.starts_with("kube-root")).collect();
+    assert_eq!(left, ["kept", "released"]);
+    let seeds = landscape.resources().get("seeds").await.unwrap();
+    assert!(seeds.status.is_none() && seeds.finalizers().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_secret_is_waited_for_and_what_is_not_supported_is_refused() {
+    let landscape = Landscape::start().await;
+    landscape.manage(|_| {}).await;
+    landscape.until("ResourcesApplied", ConditionStatus::False, "CannotReadSecret").await;
+    landscape.write(&[map("a", "1")]).await;
+    landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
+    let patch = json!({"spec": {"forceOverwriteLabels": true}});
+    landscape.resources().patch("mr", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    let refused = landscape.until("ResourcesApplied", ConditionStatus::False, "ApplyFailed").await;
+    assert!(format!("{:?}", refused.status).contains("spec.forceOverwriteLabels is not supported"));
+}
