@@ -3,4 +3,8 @@
 
 pub mod cli;
 pub mod follow;
+pub mod images;
 pub mod kubeconfig;
+pub mod landscape;
+pub mod provider_local;
+pub mod up;

@@ -1,0 +1,155 @@
+//! One API server of the landscape with its authorities: started, registered at the front, and the kubeconfigs of
+//! those who may speak to it. It hands out identities; what an identity may do is RBAC's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, PrivateKey, SecretError};
+use cluster_apiserver::{ApiServer, Authorities, Kind, TokenAuthority};
+use cluster_front::{Front, RegisteredServer, Registration};
+use cluster_store::MemoryStore;
+use ipnet::IpNet;
+use kube::config::Kubeconfig;
+
+/// How long the certificates of the landscape's own parts are valid: state is in memory, no process lives longer.
+const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
+/// In-cluster name of every API server, so that pods may call it by its Service.
+const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+
+/// What an API server of the landscape is started with.
+pub(super) struct ApiSettings<'a> {
+    pub(super) name: &'a str,
+    /// `https://127.0.0.1:6443`; all servers of a process have one.
+    pub(super) url: &'a str,
+    pub(super) kinds: Vec<Arc<dyn Kind>>,
+    pub(super) services: Option<IpNet>,
+    pub(super) front: &'a Front,
+    pub(super) clock: &'a Clock,
+    pub(super) entropy: &'a Entropy,
+}
+
+/// A running API server of the landscape.
+pub struct Api {
+    server: ApiServer,
+    server_name: String,
+    url: String,
+    authority: Authority,
+    clients: Arc<Authority>,
+    clock: Clock,
+    entropy: Entropy,
+    _registration: Registration,
+}
+
+impl Api {
+    pub(super) async fn start(settings: ApiSettings<'_>) -> Result<Self, Fault> {
+        let ApiSettings {
+            name,
+            url,
+            kinds,
+            services,
+            front,
+            clock,
+            entropy,
+        } = settings;
+        let server_name = format!("{name}.orangery.internal");
+        let authority = Authority::generate(&format!("{name}-ca"), clock, entropy).map_err(bug)?;
+        let clients = Authority::generate(&format!("{name}-ca-client"), clock, entropy).map_err(bug)?;
+        let tokens = PrivateKey::generate(entropy);
+        let authorities = Authorities {
+            client_authorities: clients.certificate_pem(),
+            service_accounts: Some(TokenAuthority {
+                issuer: format!("https://{server_name}"),
+                audiences: Vec::new(),
+                verifiers: vec![tokens.public()],
+                signer: Some(tokens),
+            }),
+            bootstrap_tokens: false,
+        };
+        let mut builder = ApiServer::builder(name)
+            .store(MemoryStore::new())
+            .kinds(kinds)
+            .clock(clock.clone())
+            .entropy(entropy.clone())
+            .authorities(authorities);
+        if let Some(range) = services {
+            builder = builder.service_range(range);
+        }
+        let server = builder
+            .build()
+            .await
+            .map_err(|status| Fault::bug(format!("API server {name}: {status}")))?;
+        let names: Vec<String> = std::iter::once(server_name.clone())
+            .chain(SERVICE_NAMES.map(str::to_owned))
+            .collect();
+        let certificate = authority
+            .issue(
+                &CertificateSpec::server(&server_name, names, Vec::new(), VALIDITY),
+                clock,
+                entropy,
+            )
+            .map_err(bug)?;
+        let registered = RegisteredServer::new(
+            server.service(),
+            &certificate.certificate_pem(),
+            certificate.key_pem().expose(),
+        )
+        .map_err(|error| Fault::bug(error.to_string()))?;
+        Ok(Self {
+            _registration: front.register([server_name.clone()], registered),
+            server,
+            server_name,
+            url: url.to_owned(),
+            authority,
+            clients: Arc::new(clients),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        })
+    }
+
+    /// The server itself: its audit record, its readiness.
+    #[must_use]
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The authority of the server's own certificate, as PEM.
+    #[must_use]
+    pub fn authority_pem(&self) -> String {
+        self.authority.certificate_pem()
+    }
+
+    /// Who signs the certificates of clients.
+    #[must_use]
+    pub fn client_authority(&self) -> Arc<Authority> {
+        self.clients.clone()
+    }
+
+    /// A kubeconfig for `user` in `groups`, with a certificate of its own.
+    ///
+    /// # Errors
+    /// The certificate cannot be made, which is a bug.
+    pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig, Fault> {
+        let spec = CertificateSpec::client(user, groups, VALIDITY);
+        let issued = self.clients.issue(&spec, &self.clock, &self.entropy).map_err(bug)?;
+        Ok(base_secrets::kubeconfig(&KubeconfigSpec {
+            name: self.server.name().to_owned(),
+            server: self.url.clone(),
+            tls_server_name: Some(self.server_name.clone()),
+            authorities: self.authority_pem(),
+            credential: Credential::Certificate(Box::new(issued)),
+            namespace: None,
+        }))
+    }
+}
+
+fn bug(error: SecretError) -> Fault {
+    Fault::bug(error.to_string())
+}

@@ -1,0 +1,184 @@
+//! Garden, seed and local provider in one process: starts each part under its own identity and stops them together.
+//! Wiring alone: no part knows that the others run beside it, and none is handed anything that it could not be
+//! handed in a process of its own.
+
+mod api;
+mod bootstrap;
+mod garden;
+mod readiness;
+mod seed;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_client::Connector;
+use cluster_apiserver::{ApiServer, AuditLog};
+use cluster_front::Front;
+use kube::config::Kubeconfig;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use api::Api;
+pub use bootstrap::{apply_all, documents};
+pub use settings::{Port, SeedSettings, Settings};
+
+/// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seed.
+pub const ADMINS: &str = "orangery:admins";
+/// Their user name.
+const ADMIN: &str = "orangery-admin";
+
+/// A running landscape. Dropping it leaves its parts running until [`Landscape::stop`] or the end of the process.
+pub struct Landscape {
+    /// The garden's API server.
+    pub garden: Api,
+    /// The seed's API server.
+    pub seed: Api,
+    seed_name: String,
+    audits: Audits,
+    front: Front,
+    address: String,
+    parts: Parts,
+}
+
+/// The audit records of the API servers that Shoots run, by the server's name: the Shoot's namespace in the seed.
+#[derive(Clone, Default)]
+pub(crate) struct Audits(Arc<Mutex<BTreeMap<String, AuditLog>>>);
+
+impl Audits {
+    fn add(&self, server: &ApiServer) {
+        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.insert(server.name().to_owned(), server.audit().clone());
+    }
+}
+
+/// The running tasks.
+#[derive(Clone, Default)]
+pub(crate) struct Parts {
+    pub(crate) stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Parts {
+    /// Runs a part until the landscape stops. A part that ends early is a bug worth a line: the others go on.
+    pub(crate) fn spawn(&self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            part.await;
+            if !stop.is_cancelled() {
+                tracing::error!(part = name, "a part of the landscape ended by itself");
+            }
+        });
+    }
+}
+
+impl Landscape {
+    /// Starts everything and returns once all parts run; that a Shoot can be taken shows at the garden's `/readyz`.
+    ///
+    /// # Errors
+    /// A port that is taken, or a bootstrap object that is refused.
+    pub async fn start(settings: &Settings) -> Result<Self, Fault> {
+        let parts = Parts::default();
+        let front = Front::new(settings.clock.clone());
+        let address = listen(&front, settings.port, &parts).await?;
+        let garden = garden::start_api(settings, &front, &address).await?;
+        let seed = seed::start_api(settings, &front, &address).await?;
+        let (garden_client, seed_client) = (garden.server().loopback_client(), seed.server().loopback_client());
+        tokio::try_join!(
+            bootstrap::garden(&garden_client, &settings.seed),
+            bootstrap::seed(&seed_client)
+        )?;
+        garden::start_parts(settings, &front, &garden, &parts)?;
+        let audits = Audits::default();
+        seed::start_parts(settings, &front, &garden, &seed, &audits, &parts)?;
+        readiness::add(settings, &front, &garden, &parts)?;
+        Ok(Self {
+            garden,
+            seed,
+            seed_name: settings.seed.name.clone(),
+            audits,
+            front,
+            address,
+            parts,
+        })
+    }
+
+    /// `https://127.0.0.1:PORT`, the address of every API server of the process.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Makes clients from kubeconfigs without leaving the process.
+    #[must_use]
+    pub fn connector(&self) -> Arc<dyn Connector> {
+        Arc::new(self.front.clone())
+    }
+
+    /// The audit record of a Shoot's API server, of its newest start; `technical_id` is its namespace in the seed.
+    #[must_use]
+    pub fn audit_of(&self, technical_id: &str) -> Option<AuditLog> {
+        self.audits
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(technical_id)
+            .cloned()
+    }
+
+    /// Waits until a Shoot can be taken: the seed is ready and its extensions are installed.
+    ///
+    /// # Errors
+    /// `patience` is up; the error says what was missing.
+    pub async fn ready(&self, patience: Duration) -> Result<(), Fault> {
+        let client = self.connector().client(&self.garden_kubeconfig()?)?;
+        readiness::wait(client, &self.seed_name, patience).await
+    }
+
+    /// The kubeconfig of the people who run the landscape, for the garden.
+    ///
+    /// # Errors
+    /// The certificate cannot be made, which is a bug.
+    pub fn garden_kubeconfig(&self) -> Result<Kubeconfig, Fault> {
+        self.garden.kubeconfig(ADMIN, &[ADMINS])
+    }
+
+    /// The same for the seed.
+    ///
+    /// # Errors
+    /// As [`Self::garden_kubeconfig`].
+    pub fn seed_kubeconfig(&self) -> Result<Kubeconfig, Fault> {
+        self.seed.kubeconfig(ADMIN, &[ADMINS])
+    }
+
+    /// Stops all parts and waits for them, then the API servers.
+    pub async fn stop(self) {
+        self.parts.stop.cancel();
+        self.parts.tasks.close();
+        self.parts.tasks.wait().await;
+        self.seed.server().shutdown().await;
+        self.garden.server().shutdown().await;
+    }
+}
+
+/// Opens the TLS port where one is asked for, and says where clients find it.
+async fn listen(front: &Front, port: Port, parts: &Parts) -> Result<String, Fault> {
+    let port = match port {
+        // Kubeconfigs need an address; in process nobody connects to it.
+        Port::InProcess => return Ok("https://127.0.0.1:443".to_owned()),
+        Port::Loopback(port) => port,
+    };
+    let taken = |error: std::io::Error| {
+        Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
+            .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")
+    };
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(taken)?;
+    let address = listener.local_addr().map_err(taken)?;
+    let (front, stop) = (front.clone(), parts.stop.clone());
+    parts.spawn("TLS port", async move { front.serve(listener, stop).await });
+    Ok(format!("https://{address}"))
+}

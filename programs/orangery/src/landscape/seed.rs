@@ -1,0 +1,151 @@
+//! The seed's side of the landscape: its API server, the controllers and the node that every cluster has, its
+//! gardenlet, and the operator that installs extensions which live in this process.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_core::v1beta1::Seed;
+use api_meta::Fault;
+use base_client::Connector;
+use cluster_controllers::Options;
+use cluster_front::Front;
+use cluster_node::NodeOptions;
+use control_plane_gardenlet::{Addressing, Clients, Config, Images};
+use kube::Client;
+
+use super::api::{Api, ApiSettings};
+use super::{Audits, Parts, Settings, bootstrap};
+use crate::images::{self, Host};
+
+/// The range of the seed's Services, as its Seed object says.
+const SERVICES: &str = "10.2.0.0/16";
+/// How long a gardenlet that has ended is left alone: as the first back-off of a crashing container.
+const RESTART_AFTER: Duration = Duration::from_secs(10);
+/// Registry part of image names: nothing is pulled, the catalogue knows names alone.
+const REPOSITORY: &str = "orangery.dev";
+
+pub(super) async fn start_api(settings: &Settings, front: &Front, url: &str) -> Result<Api, Fault> {
+    Api::start(ApiSettings {
+        name: &format!("seed-{}", settings.seed.name),
+        url,
+        kinds: Vec::new(),
+        services: Some(
+            SERVICES
+                .parse()
+                .map_err(|_| Fault::bug(format!("{SERVICES} is no range of addresses")))?,
+        ),
+        front,
+        clock: &settings.clock,
+        entropy: &settings.entropy,
+    })
+    .await
+}
+
+/// Starts the seed's parts, each with kubeconfigs of its own.
+pub(super) fn start_parts(
+    settings: &Settings,
+    front: &Front,
+    garden: &Api,
+    seed: &Api,
+    audits: &Audits,
+    parts: &Parts,
+) -> Result<(), Fault> {
+    start_cluster(settings, front, seed, audits, parts)?;
+    start_gardenlet(settings, front, garden, seed, parts)?;
+    let operator = "orangery:builtin-operator";
+    parts.spawn(
+        "builtin-operator",
+        control_plane_builtin_operator::run(
+            front.client(&garden.kubeconfig(operator, &[])?)?,
+            front.client(&seed.kubeconfig(operator, &[])?)?,
+            settings.seed.name.clone(),
+            settings.clock.clone(),
+            parts.stop.clone(),
+        ),
+    );
+    Ok(())
+}
+
+/// What makes an API server a cluster: controllers, a scheduler and a node.
+fn start_cluster(settings: &Settings, front: &Front, seed: &Api, audits: &Audits, parts: &Parts) -> Result<(), Fault> {
+    let (clock, entropy) = (&settings.clock, &settings.entropy);
+    let client = |user: &str| -> Result<Client, Fault> { front.client(&seed.kubeconfig(user, &[])?) };
+    let options = Options {
+        signer: Some(seed.client_authority()),
+        root_ca: Some(seed.authority_pem()),
+        ..Options::all(clock.clone(), entropy.clone())
+    };
+    parts.spawn(
+        "seed kube-controller-manager",
+        cluster_controllers::run(client("system:kube-controller-manager")?, options, parts.stop.clone()),
+    );
+    parts.spawn(
+        "seed kube-scheduler",
+        cluster_controllers::scheduler::run(client("system:kube-scheduler")?, clock.clone(), parts.stop.clone()),
+    );
+    let audits = audits.clone();
+    let host = Host {
+        api_server_started: Some(Arc::new(move |server| audits.add(server))),
+        ..Host::new(front.clone())
+    };
+    let name = format!("seed-{}-0", settings.seed.name);
+    let node = NodeOptions {
+        network: host.network.clone(),
+        volumes: host.volumes.clone(),
+        ..NodeOptions::new(
+            name.clone(),
+            seed.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,
+            Arc::new(front.clone()),
+            Arc::new(images::catalogue(host)),
+            clock.clone(),
+            entropy.clone(),
+        )
+    };
+    let stop = parts.stop.clone();
+    parts.spawn("seed node", async move {
+        if let Err(fault) = cluster_node::run(node, stop).await {
+            tracing::error!("the seed's node ended: {fault}");
+        }
+    });
+    Ok(())
+}
+
+fn start_gardenlet(settings: &Settings, front: &Front, garden: &Api, seed: &Api, parts: &Parts) -> Result<(), Fault> {
+    let object: Seed = serde_json::from_value(bootstrap::seed_object(&settings.seed))
+        .map_err(|error| Fault::bug(format!("the Seed of the landscape is no Seed: {error}")))?;
+    let user = format!("gardener.cloud:system:seed:{}", settings.seed.name);
+    let garden = front.client(&garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?)?;
+    let client = front.client(&seed.kubeconfig("gardener.cloud:system:gardenlet", &[])?)?;
+    let shoots: Arc<dyn Connector> = Arc::new(front.clone());
+    let images = Images {
+        repository: REPOSITORY.to_owned(),
+        tag: format!("v{}", env!("CARGO_PKG_VERSION")),
+    };
+    let addressing = Addressing::Shared {
+        url: seed.url().to_owned(),
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    let config = Config::new(object, images, addressing);
+    let (clock, entropy, stop) = (settings.clock.clone(), settings.entropy.clone(), parts.stop.clone());
+    parts.spawn("gardenlet", async move {
+        // As a Deployment would start it again.
+        while !stop.is_cancelled() {
+            let clients = Clients {
+                garden: garden.clone(),
+                seed: client.clone(),
+                shoots: shoots.clone(),
+            };
+            let run =
+                control_plane_gardenlet::run(clients, config.clone(), clock.clone(), entropy.clone(), stop.clone());
+            if let Err(fault) = run.await {
+                tracing::error!(
+                    "gardenlet ended, it is started again in {RESTART_AFTER:?}: {}",
+                    fault.chain()
+                );
+                stop.run_until_cancelled(tokio::time::sleep(RESTART_AFTER)).await;
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `orangery provider-local`: the local provider as a process of its own, with the kubeconfig of its service account.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_client::{Connector, Https, inline_files};
+use base_clock::{Clock, Entropy};
+use extensions_provider_local::{Options, run as run_provider};
+use kube::config::Kubeconfig;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli;
+
+/// Runs the provider until `stop` is done.
+///
+/// # Errors
+/// A kubeconfig that cannot be used, a DNS port that is taken.
+pub async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output = ()>) -> Result<(), Fault> {
+    let connector: Arc<dyn Connector> = Arc::new(Https::new("provider-local"));
+    let kubeconfig = read(arguments).await?;
+    let client = connector.client(&kubeconfig)?;
+    let options = Options {
+        dns_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.dns_port))),
+        extension_type: format!("{}-ext", arguments.provider_type),
+        ..Options::new(connector, arguments.data_dir.clone()).named(&arguments.provider_type)
+    };
+    let stopping = CancellationToken::new();
+    let provider = run_provider(client, options, Clock::real(), Entropy::os(), stopping.clone());
+    tokio::pin!(provider);
+    tokio::select! {
+        ended = &mut provider => ended,
+        () = stop => {
+            stopping.cancel();
+            provider.await
+        }
+    }
+}
+
+async fn read(arguments: &cli::ProviderLocal) -> Result<Kubeconfig, Fault> {
+    let path = &arguments.kubeconfig;
+    let wrong = |error: &dyn std::error::Error| {
+        Fault::user(format!("cannot read the kubeconfig {}: {error}", path.display()))
+            .hint("name the kubeconfig of the extension's service account with --kubeconfig")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| wrong(&error))?;
+    inline_files(kubeconfig, path.parent().unwrap_or_else(|| std::path::Path::new("."))).await
+}

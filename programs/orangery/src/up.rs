@@ -1,0 +1,147 @@
+//! `orangery up`: a landscape for a person. Writes kubeconfigs, says what to type next, follows the example Shoot,
+//! and runs until it is told to stop.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use api_core::v1beta1::Shoot;
+use api_meta::Fault;
+use kube::config::Kubeconfig;
+use kube::{Api, Client};
+
+use crate::cli;
+use crate::follow::{Ended, follow};
+use crate::kubeconfig;
+use crate::landscape::{Landscape, Settings, apply_all, documents};
+
+/// The manifests that `--example` applies, as they stand in `examples/`.
+const EXAMPLE: [&str; 4] = [
+    include_str!("../../../examples/10-project.yaml"),
+    include_str!("../../../examples/20-cloudprofile.yaml"),
+    include_str!("../../../examples/30-credentials.yaml"),
+    include_str!("../../../examples/40-shoot.yaml"),
+];
+/// Where the example Shoot lives.
+const EXAMPLE_NAMESPACE: &str = "garden-local";
+/// Its name.
+const EXAMPLE_NAME: &str = "local";
+/// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
+/// a slow machine needs, so that something is wrong when it is reached.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runs the command until `stop` is done.
+///
+/// # Errors
+/// A data folder that cannot be written, a port that is taken, an example that fails.
+pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), Fault> {
+    prepare(&arguments.data_dir)?;
+    let settings = Settings::real(arguments.data_dir.clone(), arguments.port);
+    let landscape = Landscape::start(&settings).await?;
+    let garden = landscape.garden_kubeconfig()?;
+    write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
+    write(
+        &kubeconfig::path(&arguments.data_dir, "seed"),
+        &landscape.seed_kubeconfig()?,
+    )?;
+    let client = landscape.connector().client(&garden)?;
+    tokio::pin!(stop);
+    let shown = tokio::select! {
+        shown = show(arguments, &settings, &landscape, client, out) => shown,
+        () = &mut stop => Ok(()),
+    };
+    if shown.is_ok() {
+        stop.await;
+    }
+    landscape.stop().await;
+    shown
+}
+
+async fn show(
+    arguments: &cli::Up,
+    settings: &Settings,
+    landscape: &Landscape,
+    client: Client,
+    out: &mut impl Write,
+) -> Result<(), Fault> {
+    say(
+        out,
+        &format!(
+            "garden and seed listen at {} (state is in memory: it ends with this process)",
+            landscape.address()
+        ),
+    );
+    landscape.ready(PATIENCE).await?;
+    say(out, "ready: a Shoot can be taken");
+    if arguments.example {
+        follow_example(&client, settings, out).await?;
+    }
+    say(out, &next_commands(&arguments.data_dir, arguments.example));
+    Ok(())
+}
+
+async fn follow_example(client: &Client, settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+    for manifest in EXAMPLE {
+        apply_all(client, documents(manifest)?).await?;
+    }
+    say(out, &format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
+    let ended = follow(&shoots, EXAMPLE_NAME, PATIENCE, &settings.clock, |line| say(out, line)).await?;
+    match ended {
+        Ended::Succeeded => Ok(()),
+        Ended::Failed(errors) => Err(Fault::user(format!("the example Shoot failed: {}", errors.join("; ")))
+            .hint("its lastErrors say which task failed and why")),
+    }
+}
+
+/// What a person would type next.
+fn next_commands(data_dir: &Path, example: bool) -> String {
+    let garden = kubeconfig::path(data_dir, "garden");
+    let mut text = format!(
+        "\nnext, in another terminal:\n  export KUBECONFIG={}\n",
+        garden.display()
+    );
+    if example {
+        text += "  kubectl get shoots --all-namespaces\n";
+        text += &format!(
+            "  orangery kubeconfig --data-dir {} shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME} > shoot.kubeconfig\n",
+            data_dir.display()
+        );
+        text += "  kubectl --kubeconfig shoot.kubeconfig get nodes\n";
+    } else {
+        text += "  kubectl get seeds\n  kubectl apply -f examples/\n";
+    }
+    text + "Ctrl-C ends everything"
+}
+
+fn say(out: &mut impl Write, line: &str) {
+    // Whoever read this has gone; the landscape runs on.
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+fn prepare(folder: &Path) -> Result<(), Fault> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Fault::user(format!("cannot create the data folder {}: {error}", folder.display()))
+            .hint("name a folder that you may write to with --data-dir")
+    })
+}
+
+/// Writes a kubeconfig that only its owner can read, whole or not at all.
+fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
+    let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
+    let fresh = path.with_extension("kubeconfig.new");
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&fresh)
+        .and_then(|mut file| file.write_all(text.expose().as_bytes()))
+        .and_then(|()| std::fs::rename(&fresh, path));
+    written.map_err(|error| {
+        Fault::user(format!("cannot write {}: {error}", path.display()))
+            .hint("name a folder that you may write to with --data-dir")
+    })
+}

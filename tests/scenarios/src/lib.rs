@@ -1,0 +1,191 @@
+//! What scenarios stand on: a landscape in virtual time without sockets, clients for its people, and waits by watch.
+//! It asserts nothing itself.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a scenario that cannot be set up has failed")]
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
+use api_core::v1beta1::Shoot;
+use api_meta::LastOperationState;
+use base_client::{Judgement, wait_until};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::config::Kubeconfig;
+use kube::{Api, Client, Resource};
+use programs_orangery::landscape::{Landscape, Settings, apply_all, documents};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Virtual time, so generous: longer than any wait inside the product.
+pub const PATIENCE: Duration = Duration::from_secs(3600);
+/// The project namespace of the examples.
+pub const NAMESPACE: &str = "garden-local";
+/// The Shoot of the examples.
+pub const NAME: &str = "local";
+/// Its namespace in the seed.
+pub const TECHNICAL_ID: &str = "shoot--local--local";
+
+/// The example manifests up to, but without, the Shoot.
+pub const SURROUNDINGS: [&str; 3] = [
+    include_str!("../../../examples/10-project.yaml"),
+    include_str!("../../../examples/20-cloudprofile.yaml"),
+    include_str!("../../../examples/30-credentials.yaml"),
+];
+/// The example Shoot.
+pub const SHOOT: &str = include_str!("../../../examples/40-shoot.yaml");
+
+/// A landscape and the people in front of it.
+pub struct World {
+    /// What runs.
+    pub landscape: Landscape,
+    /// The garden, as its administrator.
+    pub garden: Client,
+    /// The seed, as its administrator.
+    pub seed: Client,
+    folder: tempdir::Folder,
+}
+
+pub mod kubectl;
+
+mod tempdir {
+    //! A folder that goes with the test.
+
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+    pub(crate) struct Folder(PathBuf);
+
+    impl Folder {
+        pub(crate) fn new() -> Self {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("orangery-scenario-{}-{number}", std::process::id()));
+            std::fs::create_dir_all(&path).expect("a temporary folder can be created");
+            Self(path)
+        }
+
+        pub(crate) fn path(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            // A leftover folder is no failure of the scenario.
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+impl World {
+    /// Starts a landscape in virtual time. The test's runtime must be paused and of one thread.
+    pub async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// The same with settings of the scenario's own.
+    pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
+        let folder = tempdir::Folder::new();
+        let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut settings = Settings::simulated(folder.path().to_owned(), epoch, 1);
+        change(&mut settings);
+        let landscape = Landscape::start(&settings).await.unwrap_or_else(|fault| panic!("the landscape starts: {fault}"));
+        landscape.ready(PATIENCE).await.unwrap_or_else(|fault| panic!("the landscape becomes ready: {fault}"));
+        let connector = landscape.connector();
+        let garden = connector.client(&landscape.garden_kubeconfig().unwrap()).unwrap();
+        let seed = connector.client(&landscape.seed_kubeconfig().unwrap()).unwrap();
+        Self { landscape, garden, seed, folder }
+    }
+
+    /// Where the local provider keeps backups.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Applies YAML manifests to the garden.
+    pub async fn apply(&self, manifests: &[&str]) {
+        for manifest in manifests {
+            let objects = documents(manifest).unwrap();
+            apply_all(&self.garden, objects).await.unwrap_or_else(|fault| panic!("{fault}"));
+        }
+    }
+
+    /// The example, up to the Shoot's success.
+    pub async fn with_example_shoot() -> Self {
+        let world = Self::start().await;
+        world.apply(&SURROUNDINGS).await;
+        world.apply(&[SHOOT]).await;
+        world.succeeded(NAMESPACE, NAME).await;
+        world
+    }
+
+    /// The Shoots of a project.
+    #[must_use]
+    pub fn shoots(&self, namespace: &str) -> Api<Shoot> {
+        Api::namespaced(self.garden.clone(), namespace)
+    }
+
+    /// Waits until the Shoot's last operation has succeeded for its newest generation.
+    pub async fn succeeded(&self, namespace: &str, name: &str) -> Shoot {
+        wait(&self.shoots(namespace), name, |shoot| {
+            let shoot = shoot?;
+            let status = shoot.status.as_ref()?;
+            let operation = status.last_operation.as_ref()?;
+            let done = operation.state == LastOperationState::Succeeded && operation.progress == 100;
+            (done && status.observed_generation == shoot.metadata.generation).then(|| shoot.clone())
+        })
+        .await
+    }
+
+    /// A client for a Shoot, as its user gets one: by the subresource `adminkubeconfig`.
+    pub async fn shoot_client(&self, namespace: &str, name: &str) -> Client {
+        let kubeconfig = self.shoot_kubeconfig(namespace, name).await;
+        self.landscape.connector().client(&kubeconfig).unwrap()
+    }
+
+    /// The kubeconfig behind it.
+    pub async fn shoot_kubeconfig(&self, namespace: &str, name: &str) -> Kubeconfig {
+        let request = AdminKubeconfigRequest {
+            spec: KubeconfigRequestSpec { expiration_seconds: Some(3600) },
+            ..AdminKubeconfigRequest::default()
+        };
+        let answer: AdminKubeconfigRequest = self
+            .shoots(namespace)
+            .create_subresource("adminkubeconfig", name, &PostParams::default(), &request)
+            .await
+            .unwrap_or_else(|error| panic!("an admin kubeconfig is handed out: {error}"));
+        let text = String::from_utf8(answer.status.unwrap().kubeconfig.0).unwrap();
+        Kubeconfig::from_yaml(&text).unwrap()
+    }
+
+    /// Deletes a Shoot as its user does: with the confirmation, then waits until it is gone.
+    pub async fn delete_shoot(&self, namespace: &str, name: &str) {
+        let shoots = self.shoots(namespace);
+        let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+        merge(&shoots, name, &confirmed).await;
+        base_client::delete_and_wait(&shoots, name, PATIENCE).await.unwrap_or_else(|waited| panic!("{waited}"));
+    }
+}
+
+/// Merge-patches an object.
+pub async fn merge<K>(api: &Api<K>, name: &str, patch: &Value) -> K
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Watches an object until `judge` returns something; fails with the object's last state when it never does.
+pub async fn wait<K, T>(api: &Api<K>, name: &str, mut judge: impl FnMut(Option<&K>) -> Option<T>) -> T
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    wait_until(api, name, PATIENCE, |object| match judge(object) {
+        Some(found) => Judgement::Done(found),
+        None => Judgement::NotYet(format!("last seen: {object:?}")),
+    })
+    .await
+    .unwrap_or_else(|waited| panic!("{waited}"))
+}
