@@ -48,7 +48,7 @@ struct Tracked {
 }
 
 /// What became of a kind that was to be watched.
-pub(super) enum Tracking {
+pub(crate) enum Tracking {
     Same,
     New,
     /// The watch of another form of it is to be stopped.
@@ -68,7 +68,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Adds a kind, unless it is watched in this form already.
-    pub(super) fn track(&mut self, kind: Kind, stop: CancellationToken) -> Tracking {
+    pub(crate) fn track(&mut self, kind: Kind, stop: CancellationToken) -> Tracking {
         let key = kind.key();
         if self.kinds.get(&key).is_some_and(|tracked| tracked.kind == kind) {
             return Tracking::Same;
@@ -94,7 +94,7 @@ impl Graph {
     }
 
     /// The first or a later list of a kind has been read: items of it that are not in it are gone.
-    pub(super) fn listed(&mut self, key: &KindKey, uids: &BTreeSet<String>) {
+    pub(crate) fn listed(&mut self, key: &KindKey, uids: &BTreeSet<String>) {
         self.listed_only(key, uids);
         if let Some(tracked) = self.kinds.get_mut(key) {
             tracked.ready = true;

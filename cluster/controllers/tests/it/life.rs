@@ -1,0 +1,158 @@
+//! Nodes that join, fall silent and go; tokens that end; and that nothing is asked while nothing happens.
+
+use std::time::Duration;
+
+use base_secrets::{Certificate, PrivateKey, SigningRequest};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tests_kit::{until, until_gone};
+
+use crate::cluster::{Cluster, start};
+
+#[tokio::test(start_paused = true)]
+async fn joining_node_gets_its_certificate() {
+    let cluster = start().await;
+    let key = PrivateKey::generate(&cluster.server.entropy);
+    let asked = SigningRequest::create(&key, "system:node:a", &["system:nodes".to_owned()], &[], &[]).unwrap();
+    let request = CertificateSigningRequest {
+        metadata: ObjectMeta {
+            name: Some("csr".to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: CertificateSigningRequestSpec {
+            request: ByteString(asked.to_pem().into_bytes()),
+            signer_name: "kubernetes.io/kube-apiserver-client-kubelet".to_owned(),
+            usages: Some(vec!["digital signature".to_owned(), "client auth".to_owned()]),
+            ..CertificateSigningRequestSpec::default()
+        },
+        status: None,
+    };
+    // The server itself puts down who asks; here it is one who may do anything else.
+    let groups = ["system:bootstrappers", tests_kit::ADMINS];
+    let bootstrap: Api<CertificateSigningRequest> = Api::all(cluster.server.client("system:bootstrap:abcdef", &groups));
+    bootstrap.create(&PostParams::default(), &request).await.unwrap();
+    let signed = until(&bootstrap, "csr", "signed", |request| {
+        request
+            .status
+            .as_ref()
+            .is_some_and(|status| status.certificate.is_some())
+    });
+    let pem = signed.await.status.unwrap().certificate.unwrap();
+    let certificate = Certificate::from_pem(std::str::from_utf8(&pem.0).unwrap()).unwrap();
+    assert_eq!(
+        (certificate.common_name(), certificate.organizations()),
+        ("system:node:a".to_owned(), vec!["system:nodes".to_owned()])
+    );
+    assert!(certificate.is_for_clients());
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_node_is_not_ready_and_its_pods_leave_after_their_tolerance() {
+    let cluster = start().await;
+    let kubelet = cluster.node("a").await;
+    cluster
+        .create::<Pod>(json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}))
+        .await;
+    let (nodes, pods) = (cluster.all::<Node>(), cluster.api::<Pod>());
+    let ready = |pod: &Pod| {
+        let conditions = pod
+            .status
+            .clone()
+            .and_then(|status| status.conditions)
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    };
+    until(&pods, "p", "ready", ready).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(
+        ready(&pods.get("p").await.unwrap()),
+        "a node that reports keeps its pods"
+    );
+    kubelet.cancel();
+    let silent_from = cluster.server.clock.now();
+    let lost = until(&nodes, "a", "unreachable", |node| {
+        let taints = node.spec.clone().and_then(|spec| spec.taints).unwrap_or_default();
+        taints
+            .iter()
+            .any(|taint| taint.key == "node.kubernetes.io/unreachable" && taint.effect == "NoExecute")
+    });
+    lost.await;
+    let took = cluster.server.clock.since(silent_from);
+    assert!(
+        took >= Duration::from_secs(30) && took <= Duration::from_secs(41),
+        "{took:?}"
+    );
+    until(&pods, "p", "not ready", |pod| !ready(pod)).await;
+    until(&pods, "p", "leaving", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+    let took = cluster.server.clock.since(silent_from);
+    assert!(
+        took >= Duration::from_secs(330) && took <= Duration::from_secs(342),
+        "{took:?}"
+    );
+    // Nobody lets go of the pod until its node is gone.
+    nodes.delete("a", &DeleteParams::default()).await.unwrap();
+    until_gone(&pods, "p").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bootstrap_token_goes_when_it_expires() {
+    let cluster = start().await;
+    cluster
+        .create::<Secret>(json!({
+            "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+            "type": "bootstrap.kubernetes.io/token",
+            "stringData": {"token-id": "abcdef", "token-secret": "0123456789abcdef", "expiration": "2026-01-01T00:10:00Z"},
+        }))
+        .await;
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), "kube-system");
+    tokio::time::sleep(Duration::from_secs(500)).await;
+    assert!(secrets.get_opt("bootstrap-token-abcdef").await.unwrap().is_some());
+    until_gone(&secrets, "bootstrap-token-abcdef").await;
+    assert_eq!(
+        cluster.server.clock.now().as_second() - "2026-01-01T00:10:00Z".parse::<jiff::Timestamp>().unwrap().as_second(),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_controllers_ask_for_nothing() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    cluster
+        .create::<k8s_openapi::api::apps::v1::Deployment>(json!({"metadata": {"name": "d"}, "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": template}}))
+        .await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(
+        cluster
+            .api::<Pod>()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .len(),
+        2
+    );
+    assert!(!asked(&cluster).is_empty(), "or the next lines prove nothing");
+    cluster.server.server.audit().clear();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(asked(&cluster), [""; 0]);
+}
+
+/// What the controllers and the scheduler have sent.
+fn asked(cluster: &Cluster) -> Vec<String> {
+    let records = cluster.server.server.audit().records();
+    let theirs = records
+        .iter()
+        .filter(|record| matches!(record.user.as_str(), "controllers" | "scheduler"));
+    theirs
+        .map(|record| format!("{} {}", record.verb, record.path))
+        .collect()
+}

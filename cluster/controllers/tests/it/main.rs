@@ -1,0 +1,7 @@
+//! The controllers beside an embedded API server, with a node that is a few lines of test. Time is virtual.
+#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
+
+mod cluster;
+mod life;
+mod owners;
+mod workloads;

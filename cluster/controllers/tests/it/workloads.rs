@@ -1,0 +1,252 @@
+//! Deployments, StatefulSets, DaemonSets, Jobs, Services and claims, from the object to its pods and back.
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Endpoints, Event, PersistentVolume, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::{Value, json};
+use tests_kit::{until, until_gone};
+
+use crate::cluster::{Cluster, start};
+
+fn template(image: &str) -> Value {
+    let port = json!({"name": "http", "containerPort": 8080});
+    json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": image, "ports": [port]}]}})
+}
+
+fn deployment(replicas: i32, image: &str) -> Value {
+    json!({
+        "metadata": {"name": "d"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template(image)},
+    })
+}
+
+async fn rolled_out(cluster: &Cluster, replicas: i32) -> Deployment {
+    until(&cluster.api::<Deployment>(), "d", "rolled out", |deployment| {
+        let status = deployment.status.clone().unwrap_or_default();
+        status.observed_generation == deployment.metadata.generation
+            && status.updated_replicas.unwrap_or(0) == replicas
+            && status.replicas.unwrap_or(0) == replicas
+            && status.available_replicas.unwrap_or(0) == replicas
+    })
+    .await
+}
+
+async fn images(cluster: &Cluster) -> Vec<String> {
+    let pods = cluster.api::<Pod>().list(&ListParams::default()).await.unwrap();
+    pods.iter()
+        .map(|pod| pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn deployment_rolls_its_pods_and_scales_to_nothing_and_back() {
+    let cluster = start().await;
+    cluster.node("node").await;
+    cluster.create::<Deployment>(deployment(3, "one")).await;
+    let done = rolled_out(&cluster, 3).await;
+    assert_eq!(done.annotations()["deployment.kubernetes.io/revision"], "1");
+    let api = cluster.api::<Deployment>();
+    cluster
+        .patch(&api, "d", json!({"spec": {"template": template("two")}}))
+        .await;
+    let done = rolled_out(&cluster, 3).await;
+    assert_eq!(done.annotations()["deployment.kubernetes.io/revision"], "2");
+    assert_eq!(images(&cluster).await, ["two"; 3]);
+    cluster.patch(&api, "d", json!({"spec": {"replicas": 0}})).await;
+    rolled_out(&cluster, 0).await;
+    assert_eq!(images(&cluster).await.len(), 0);
+    cluster.patch(&api, "d", json!({"spec": {"replicas": 2}})).await;
+    rolled_out(&cluster, 2).await;
+    assert_eq!(images(&cluster).await, ["two"; 2]);
+    // A template that never works keeps the old pods.
+    cluster
+        .patch(
+            &api,
+            "d",
+            json!({"spec": {"progressDeadlineSeconds": 30, "template": template("broken")}}),
+        )
+        .await;
+    let stuck = until(&api, "d", "stuck", |deployment| {
+        let conditions = deployment
+            .status
+            .clone()
+            .and_then(|status| status.conditions)
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .any(|condition| condition.reason.as_deref() == Some("ProgressDeadlineExceeded"))
+    });
+    assert_eq!(stuck.await.status.unwrap().available_replicas, Some(2));
+    api.delete("d", &DeleteParams::background()).await.unwrap();
+    until_empty::<ReplicaSet>(&cluster).await;
+    until_empty::<Pod>(&cluster).await;
+}
+
+async fn until_empty<K>(cluster: &Cluster)
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + 'static,
+{
+    let api = cluster.api::<K>();
+    for object in api.list(&ListParams::default()).await.unwrap() {
+        until_gone(&api, &object.name_any()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stateful_set_gets_ordinals_and_claims_that_outlive_it() {
+    let cluster = start().await;
+    cluster.node("node").await;
+    let claim = json!({"metadata": {"name": "etcd-main"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    cluster
+        .create::<StatefulSet>(json!({"metadata": {"name": "etcd-main"}, "spec": {
+            "replicas": 2, "serviceName": "etcd-main", "selector": {"matchLabels": {"app": "a"}},
+            "template": template("one"), "volumeClaimTemplates": [claim]}}))
+        .await;
+    let sets = cluster.api::<StatefulSet>();
+    let ready = |count| {
+        move |set: &StatefulSet| {
+            let status = set.status.clone().unwrap_or_default();
+            status.ready_replicas.unwrap_or(0) == count
+                && status.replicas == count
+                && status.observed_generation == set.metadata.generation
+        }
+    };
+    until(&sets, "etcd-main", "ready", ready(2)).await;
+    let claims = cluster.api::<PersistentVolumeClaim>();
+    let claim = until(&claims, "etcd-main-etcd-main-1", "bound", |claim| {
+        claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
+    });
+    let volume = claim.await.spec.unwrap().volume_name.unwrap();
+    let pod = cluster.api::<Pod>().get("etcd-main-1").await.unwrap();
+    let claimed = pod
+        .spec
+        .unwrap()
+        .volumes
+        .unwrap()
+        .iter()
+        .find_map(|v| v.persistent_volume_claim.clone());
+    assert_eq!(claimed.unwrap().claim_name, "etcd-main-etcd-main-1");
+    cluster
+        .patch(&sets, "etcd-main", json!({"spec": {"replicas": 0}}))
+        .await;
+    until(&sets, "etcd-main", "empty", ready(0)).await;
+    assert_eq!(claims.list(&ListParams::default()).await.unwrap().items.len(), 2);
+    claims
+        .delete("etcd-main-etcd-main-1", &DeleteParams::default())
+        .await
+        .unwrap();
+    until_gone(&cluster.all::<PersistentVolume>(), &volume).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_follow_the_ready_pods_behind_a_service() {
+    let cluster = start().await;
+    cluster.node("node").await;
+    cluster
+        .create::<Service>(json!({"metadata": {"name": "web"}, "spec": {
+            "selector": {"app": "a"}, "ports": [{"port": 80, "targetPort": "http"}]}}))
+        .await;
+    let slices = cluster.api::<EndpointSlice>();
+    let ready = |count: usize| {
+        move |slice: &EndpointSlice| {
+            let is_ready =
+                |e: &&k8s_openapi::api::discovery::v1::Endpoint| e.conditions.as_ref().unwrap().ready == Some(true);
+            slice.endpoints.iter().filter(is_ready).count() == count
+        }
+    };
+    until(&slices, "web-0", "there", ready(0)).await;
+    cluster.create::<Deployment>(deployment(2, "one")).await;
+    let slice = until(&slices, "web-0", "full", ready(2)).await;
+    assert_eq!(slice.ports.unwrap()[0].port, Some(8080));
+    let endpoints = cluster.api::<Endpoints>().get("web").await.unwrap();
+    assert_eq!(endpoints.subsets.unwrap()[0].addresses.as_ref().unwrap().len(), 2);
+    cluster
+        .patch(&cluster.api::<Deployment>(), "d", json!({"spec": {"replicas": 0}}))
+        .await;
+    until(&slices, "web-0", "empty", ready(0)).await;
+    cluster
+        .api::<Service>()
+        .delete("web", &DeleteParams::default())
+        .await
+        .unwrap();
+    until_gone(&slices, "web-0").await;
+    until_gone(&cluster.api::<Endpoints>(), "web").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_run_on_every_node_and_pods_without_a_fitting_node_say_why_once() {
+    let cluster = start().await;
+    cluster
+        .create::<DaemonSet>(json!({"metadata": {"name": "ds"}, "spec": {
+            "selector": {"matchLabels": {"app": "a"}}, "template": template("one")}}))
+        .await;
+    let lonely = json!({"metadata": {"name": "lonely"}, "spec": {
+        "nodeSelector": {"disk": "ssd"}, "containers": [{"name": "c", "image": "x"}]}});
+    cluster.create::<Pod>(lonely).await;
+    cluster.node("a").await;
+    cluster.node("b").await;
+    let sets = cluster.api::<DaemonSet>();
+    let done = until(&sets, "ds", "everywhere", |set| {
+        set.status.as_ref().is_some_and(|status| status.number_ready == 2)
+    });
+    assert_eq!(done.await.status.unwrap().desired_number_scheduled, 2);
+    let pods = cluster.api::<Pod>();
+    let message = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.";
+    until(&pods, "lonely", "refused", |pod| {
+        let conditions = pod
+            .status
+            .clone()
+            .and_then(|status| status.conditions)
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .any(|condition| condition.message.as_deref() == Some(message))
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let said = events.iter().filter(|event| event.message.as_deref() == Some(message));
+    assert_eq!(said.map(|event| event.count).collect::<Vec<_>>(), [Some(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_runs_to_its_end_and_expires() {
+    let cluster = start().await;
+    cluster.node("node").await;
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}});
+    cluster
+        .create::<Job>(json!({"metadata": {"name": "j"}, "spec": {
+            "completions": 1, "ttlSecondsAfterFinished": 30, "template": pod}}))
+        .await;
+    let jobs = cluster.api::<Job>();
+    until(&jobs, "j", "active", |job| {
+        job.status.as_ref().is_some_and(|status| status.active == Some(1))
+    })
+    .await;
+    let pods = cluster.api::<Pod>();
+    let name = pods.list(&ListParams::default()).await.unwrap().items[0].name_any();
+    let ended = kube::api::Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+    pods.patch_status(&name, &kube::api::PatchParams::default(), &ended)
+        .await
+        .unwrap();
+    until(&jobs, "j", "complete", |job| {
+        let conditions = job
+            .status
+            .clone()
+            .and_then(|status| status.conditions)
+            .unwrap_or_default();
+        conditions.iter().any(|condition| condition.type_ == "Complete")
+    })
+    .await;
+    until_gone(&jobs, "j").await;
+    until_gone(&pods, &name).await;
+}
