@@ -34,11 +34,13 @@ pub struct Https {
 }
 
 impl Https {
-    /// `user_agent` tells the server's audit log who called, such as `orangery-gardenlet`.
+    /// `user_agent` tells the server's audit log who called.
     pub fn new(user_agent: impl Into<String>) -> Self {
         // Another provider may already be installed by the program; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { user_agent: user_agent.into() }
+        Self {
+            user_agent: user_agent.into(),
+        }
     }
 }
 
@@ -47,8 +49,13 @@ impl Connector for Https {
         let target = Target::of(kubeconfig)?;
         let mut config = Config::new(target.url);
         config.default_namespace = target.namespace;
-        config.root_cert = (!target.authorities.is_empty())
-            .then(|| target.authorities.iter().map(|certificate| certificate.to_vec()).collect());
+        config.root_cert = (!target.authorities.is_empty()).then(|| {
+            target
+                .authorities
+                .iter()
+                .map(|certificate| certificate.to_vec())
+                .collect()
+        });
         config.tls_server_name = target.tls_server_name;
         config.accept_invalid_certs = target.insecure;
         config.auth_info = target.auth;
@@ -83,7 +90,10 @@ impl Target {
     /// Reads the current context. Files named in it are not read: see [`inline_files`].
     pub fn of(kubeconfig: &Kubeconfig) -> Result<Self, Fault> {
         let wrong = |what: &str| Fault::user(format!("kubeconfig is incomplete: {what}"));
-        let current = kubeconfig.current_context.as_deref().ok_or_else(|| wrong("no current-context"))?;
+        let current = kubeconfig
+            .current_context
+            .as_deref()
+            .ok_or_else(|| wrong("no current-context"))?;
         let context = kubeconfig
             .contexts
             .iter()
@@ -105,7 +115,10 @@ impl Target {
                 .and_then(|named| named.auth_info.clone())
                 .ok_or_else(|| wrong("the context's user is missing"))?,
         };
-        let server = cluster.server.as_deref().ok_or_else(|| wrong("the cluster has no server"))?;
+        let server = cluster
+            .server
+            .as_deref()
+            .ok_or_else(|| wrong("the cluster has no server"))?;
         let url = server.parse().map_err(|_| wrong("the cluster's server is not a URL"))?;
         let authorities = match &cluster.certificate_authority_data {
             None => Vec::new(),
@@ -141,7 +154,9 @@ impl Target {
 
     /// The client certificate's private key as PEM, a secret.
     pub fn client_key_pem(&self) -> Result<Option<String>, Fault> {
-        let Some(data) = &self.auth.client_key_data else { return Ok(None) };
+        let Some(data) = &self.auth.client_key_data else {
+            return Ok(None);
+        };
         let wrong = || Fault::user("kubeconfig is invalid: client-key-data is not base64 of PEM");
         let pem = STANDARD.decode(data.expose_secret()).map_err(|_| wrong())?;
         String::from_utf8(pem).map(Some).map_err(|_| wrong())
@@ -149,9 +164,15 @@ impl Target {
 }
 
 fn certificates(data: &str, field: &str) -> Result<Vec<CertificateDer<'static>>, Fault> {
-    let wrong = || Fault::user(format!("kubeconfig is invalid: {field} is not base64 of PEM certificates"));
+    let wrong = || {
+        Fault::user(format!(
+            "kubeconfig is invalid: {field} is not base64 of PEM certificates"
+        ))
+    };
     let pem = STANDARD.decode(data.trim()).map_err(|_| wrong())?;
-    CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| wrong())
+    CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong())
 }
 
 /// Reads the files that `kubeconfig` names (relative to `folder`, where it lies) into it. A token file is left
@@ -160,16 +181,30 @@ pub async fn inline_files(mut kubeconfig: Kubeconfig, folder: &Path) -> Result<K
     async fn read(folder: &Path, name: &str) -> Result<String, Fault> {
         let path: PathBuf = folder.join(name);
         let bytes = tokio::fs::read(&path).await.map_err(|error| {
-            Fault::user(format!("kubeconfig names a file that cannot be read: {}: {error}", path.display()))
+            Fault::user(format!(
+                "kubeconfig names a file that cannot be read: {}: {error}",
+                path.display()
+            ))
         })?;
         Ok(STANDARD.encode(bytes))
     }
-    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-        if let (None, Some(name)) = (&cluster.certificate_authority_data, cluster.certificate_authority.take()) {
+    for cluster in kubeconfig
+        .clusters
+        .iter_mut()
+        .filter_map(|named| named.cluster.as_mut())
+    {
+        if let (None, Some(name)) = (
+            &cluster.certificate_authority_data,
+            cluster.certificate_authority.take(),
+        ) {
             cluster.certificate_authority_data = Some(read(folder, &name).await?);
         }
     }
-    for auth in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+    for auth in kubeconfig
+        .auth_infos
+        .iter_mut()
+        .filter_map(|named| named.auth_info.as_mut())
+    {
         if let (None, Some(name)) = (&auth.client_certificate_data, auth.client_certificate.take()) {
             auth.client_certificate_data = Some(read(folder, &name).await?);
         }

@@ -37,7 +37,14 @@ pub fn fault_of(error: Error, doing: &str) -> Fault {
         Error::HyperError(cause) => format!("no answer: {}", innermost(cause)),
         other => other.to_string(),
     };
-    Fault::new(class, CallFailed { doing: doing.to_owned(), said }).hint(hint)
+    Fault::new(
+        class,
+        CallFailed {
+            doing: doing.to_owned(),
+            said,
+        },
+    )
+    .hint(hint)
 }
 
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
@@ -51,26 +58,47 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 fn judge(error: &Error) -> (FaultClass, &'static str) {
     match error {
         Error::Api(status) => match status.code {
-            401 => (FaultClass::Access, "renew the credentials of this process: the API server does not know them"),
-            403 if status.message.contains("exceeded quota") => {
-                (FaultClass::Quota, "raise the namespace's ResourceQuota or delete what is no longer needed")
-            }
-            403 => (FaultClass::Access, "grant the named verb on the named resource to the named user (RBAC), or remove the admission rule that forbids it"),
+            401 => (
+                FaultClass::Access,
+                "renew the credentials of this process: the API server does not know them",
+            ),
+            403 if status.message.contains("exceeded quota") => (
+                FaultClass::Quota,
+                "raise the namespace's ResourceQuota or delete what is no longer needed",
+            ),
+            403 => (
+                FaultClass::Access,
+                "grant the named verb on the named resource to the named user (RBAC), or remove the admission rule that forbids it",
+            ),
             404 => (FaultClass::Dependency, "create the missing object, or install its kind"),
-            409 => (FaultClass::Transient, "somebody else wrote the object at the same time; it is tried again"),
-            410 => (FaultClass::Transient, "the version asked for is too old; it is read anew"),
-            429 => (FaultClass::Transient, "the API server asks for fewer requests; it is tried again later"),
+            409 => (
+                FaultClass::Transient,
+                "somebody else wrote the object at the same time; it is tried again",
+            ),
+            410 => (
+                FaultClass::Transient,
+                "the version asked for is too old; it is read anew",
+            ),
+            429 => (
+                FaultClass::Transient,
+                "the API server asks for fewer requests; it is tried again later",
+            ),
             400 | 413 | 415 | 422 => (FaultClass::User, "correct the field named in the message"),
-            501 => (FaultClass::Bug, "this API server does not support the request; report it"),
+            501 => (
+                FaultClass::Bug,
+                "this API server does not support the request; report it",
+            ),
             500..=599 => (FaultClass::Dependency, "look at the API server's own health and logs"),
             _ => (FaultClass::Dependency, "look at the API server's answer"),
         },
-        Error::Service(_) | Error::HyperError(_) | Error::ReadEvents(_) | Error::HttpError(_) => {
-            (FaultClass::Dependency, "check that the API server runs and can be reached from here")
-        }
-        Error::SerdeError(_) | Error::FromUtf8(_) | Error::LinesCodecMaxLineLengthExceeded => {
-            (FaultClass::Bug, "the API server's answer does not fit the type; compare the versions of both")
-        }
+        Error::Service(_) | Error::HyperError(_) | Error::ReadEvents(_) | Error::HttpError(_) => (
+            FaultClass::Dependency,
+            "check that the API server runs and can be reached from here",
+        ),
+        Error::SerdeError(_) | Error::FromUtf8(_) | Error::LinesCodecMaxLineLengthExceeded => (
+            FaultClass::Bug,
+            "the API server's answer does not fit the type; compare the versions of both",
+        ),
         Error::BuildRequest(_) => (FaultClass::Bug, "report it: a request was built wrongly"),
         Error::Auth(_) => (FaultClass::Access, "renew the credentials in the kubeconfig"),
         _ => (FaultClass::User, "correct the kubeconfig"),

@@ -16,7 +16,12 @@ const ATTEMPTS_MAX: usize = 5;
 
 /// Whether `object` carries `finalizer`.
 pub fn has_finalizer<K: Resource>(object: &K, finalizer: &str) -> bool {
-    object.meta().finalizers.iter().flatten().any(|present| present == finalizer)
+    object
+        .meta()
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|present| present == finalizer)
 }
 
 /// Makes sure that `object` (as it was read) carries `finalizer` and returns it as it is now.

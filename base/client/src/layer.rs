@@ -71,7 +71,11 @@ pub struct Call {
 impl Call {
     /// Reads the head of a request.
     pub fn of<B>(request: &Request<B>) -> Self {
-        Self::parse(request.method(), request.uri().path(), request.uri().query().unwrap_or_default())
+        Self::parse(
+            request.method(),
+            request.uri().path(),
+            request.uri().query().unwrap_or_default(),
+        )
     }
 
     fn parse(method: &Method, path: &str, query: &str) -> Self {
@@ -147,8 +151,15 @@ pub fn record(
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, sink, at) = (client.clone(), sink.clone(), clock.now());
         let call = Call::of(&request);
-        let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        let who = if who.is_empty() { agent.unwrap_or_default().to_owned() } else { who.to_string() };
+        let agent = request
+            .headers()
+            .get(header::USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        let who = if who.is_empty() {
+            agent.unwrap_or_default().to_owned()
+        } else {
+            who.to_string()
+        };
         async move {
             let answer = client.send(request).await;
             let outcome = match &answer {
@@ -183,10 +194,7 @@ pub enum Injected {
 struct Reset;
 
 /// A client that asks `decide` before every call what is to become of it.
-pub fn inject_faults(
-    client: kube::Client,
-    decide: impl Fn(&Call) -> Injected + Send + Sync + 'static,
-) -> kube::Client {
+pub fn inject_faults(client: kube::Client, decide: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> kube::Client {
     let decide = Arc::new(decide);
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -236,7 +244,10 @@ fn injected_status(code: u16) -> Response<ResponseBody> {
     });
     let mut response = Response::new(full_body(status.to_string()));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -259,11 +270,31 @@ mod tests {
             );
             assert_eq!(said, expected);
         };
-        check(Method::GET, "/api/v1/namespaces/watch/pods", "limit=500", "list /pods watch/ ");
-        check(Method::GET, "/api/v1/namespaces/watch/pods", "limit=500&watch=true", "watch /pods watch/ ");
+        check(
+            Method::GET,
+            "/api/v1/namespaces/watch/pods",
+            "limit=500",
+            "list /pods watch/ ",
+        );
+        check(
+            Method::GET,
+            "/api/v1/namespaces/watch/pods",
+            "limit=500&watch=true",
+            "watch /pods watch/ ",
+        );
         check(Method::GET, "/api/v1/namespaces/pods", "", "get /namespaces /pods ");
-        check(Method::PUT, "/api/v1/namespaces/pods/finalize", "", "update /namespaces /pods finalize");
-        check(Method::DELETE, "/apis/apps/v1/deployments", "", "deletecollection apps/deployments / ");
+        check(
+            Method::PUT,
+            "/api/v1/namespaces/pods/finalize",
+            "",
+            "update /namespaces /pods finalize",
+        );
+        check(
+            Method::DELETE,
+            "/apis/apps/v1/deployments",
+            "",
+            "deletecollection apps/deployments / ",
+        );
         check(
             Method::PATCH,
             "/apis/extensions.gardener.cloud/v1alpha1/namespaces/a/workers/b/status",

@@ -18,5 +18,5 @@ pub use finalizer::{add_finalizer, has_finalizer, remove_finalizer};
 pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record};
 pub use read::{get, list, observe};
 pub use service::{HttpService, ResponseBody, empty_body, full_body, in_process, stream_body};
-pub use wait::{Judgement, WatchPause, Waited, delete_and_wait, wait_until, watch_fault};
+pub use wait::{Judgement, Waited, WatchPause, delete_and_wait, wait_until, watch_fault};
 pub use write::{apply, apply_status, create_or_get, delete, patch_changed, patch_status_if_changed};

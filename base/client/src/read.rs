@@ -29,7 +29,9 @@ pub async fn get<K>(api: &Api<K>, name: &str) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    api.get_opt(name).await.map_err(|error| fault_of(error, &format!("read {} {name}", K::kind(&()))))
+    api.get_opt(name)
+        .await
+        .map_err(|error| fault_of(error, &format!("read {} {name}", K::kind(&()))))
 }
 
 /// Reads all objects that match `labels` (empty: all), page by page, ordered by namespace and name.
@@ -50,8 +52,6 @@ where
             _ => break,
         }
     }
-    objects.sort_by(|a, b| {
-        (&a.meta().namespace, &a.meta().name).cmp(&(&b.meta().namespace, &b.meta().name))
-    });
+    objects.sort_by(|a, b| (&a.meta().namespace, &a.meta().name).cmp(&(&b.meta().namespace, &b.meta().name)));
     Ok(objects)
 }

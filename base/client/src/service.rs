@@ -43,10 +43,7 @@ where
 /// puts the caller's identity there: a bearer token header, a request extension with its certificates.
 ///
 /// Must be called within a tokio runtime; the client's queue is a task of it.
-pub fn in_process(
-    service: HttpService,
-    inject: impl Fn(&mut Parts) + Clone + Send + Sync + 'static,
-) -> kube::Client {
+pub fn in_process(service: HttpService, inject: impl Fn(&mut Parts) + Clone + Send + Sync + 'static) -> kube::Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let service = service.clone();
         let (mut parts, body) = request.into_parts();

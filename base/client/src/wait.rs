@@ -99,7 +99,11 @@ where
     };
     match tokio::time::timeout(timeout, watching).await {
         Ok(result) => result.map_err(Waited::Failed),
-        Err(_) => Err(Waited::TimedOut { what, after: timeout, reason }),
+        Err(_) => Err(Waited::TimedOut {
+            what,
+            after: timeout,
+            reason,
+        }),
     }
 }
 
@@ -112,7 +116,10 @@ where
     let uid = match api.delete(name, &DeleteParams::default()).await {
         Err(error) if is_missing(&error) => return Ok(()),
         Err(error) => {
-            return Err(Waited::Failed(fault_of(error, &format!("delete {} {name}", K::kind(&())))));
+            return Err(Waited::Failed(fault_of(
+                error,
+                &format!("delete {} {name}", K::kind(&())),
+            )));
         }
         Ok(answer) => answer.left().and_then(|object| object.uid()),
     };

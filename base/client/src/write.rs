@@ -46,9 +46,10 @@ where
 {
     match api.create(&PostParams::default(), object).await {
         Ok(created) => Ok(created),
-        Err(error) if is_exists(&error) => {
-            api.get(&object.name_any()).await.map_err(|error| fault_of(error, &doing("read", object)))
-        }
+        Err(error) if is_exists(&error) => api
+            .get(&object.name_any())
+            .await
+            .map_err(|error| fault_of(error, &doing("read", object))),
         Err(error) => Err(fault_of(error, &doing("create", object))),
     }
 }
@@ -101,7 +102,11 @@ where
         return Ok(None);
     }
     let patched = send_json_patch(api, before, operations, part == Part::Status).await;
-    let what = if part == Part::Status { "patch the status of" } else { "patch" };
+    let what = if part == Part::Status {
+        "patch the status of"
+    } else {
+        "patch"
+    };
     patched.map(Some).map_err(|error| fault_of(error, &doing(what, before)))
 }
 
@@ -118,7 +123,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned,
 {
     let version = read.resource_version().unwrap_or_default();
-    let version = RawValue::from_string(serde_json::Value::from(version).to_string()).map_err(kube::Error::SerdeError)?;
+    let version =
+        RawValue::from_string(serde_json::Value::from(version).to_string()).map_err(kube::Error::SerdeError)?;
     operations.insert(0, Operation::add("/metadata/resourceVersion".to_owned(), version));
     let body = serde_json::to_vec(&operations).map_err(kube::Error::SerdeError)?;
     let request = kube::core::Request::new(api.resource_url());
@@ -132,9 +138,10 @@ where
     }
     .map_err(kube::Error::BuildRequest)?;
     *request.body_mut() = body;
-    request
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json-patch+json"));
+    request.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json-patch+json"),
+    );
     api.clone().into_client().request(request).await
 }
 
@@ -149,11 +156,19 @@ pub(crate) struct Operation {
 
 impl Operation {
     pub(crate) fn add(path: String, value: Box<RawValue>) -> Self {
-        Self { op: "add", path, value: Some(value) }
+        Self {
+            op: "add",
+            path,
+            value: Some(value),
+        }
     }
 
     pub(crate) fn remove(path: String) -> Self {
-        Self { op: "remove", path, value: None }
+        Self {
+            op: "remove",
+            path,
+            value: None,
+        }
     }
 }
 
@@ -175,7 +190,14 @@ fn members(value: Option<&RawValue>) -> Option<Fields> {
 /// What turns the member `name` of `before` into that of `after`, looking `depth` levels of objects deep.
 fn difference(before: &Fields, after: &Fields, name: &str, depth: usize) -> Vec<Operation> {
     let mut operations = Vec::new();
-    compare("", name, before.get(name).map(Box::as_ref), after.get(name).map(Box::as_ref), depth, &mut operations);
+    compare(
+        "",
+        name,
+        before.get(name).map(Box::as_ref),
+        after.get(name).map(Box::as_ref),
+        depth,
+        &mut operations,
+    );
     operations
 }
 
@@ -207,8 +229,14 @@ fn compare(
 }
 
 /// Members of metadata that the server alone writes.
-const SERVERS_METADATA: [&str; 6] =
-    ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp"];
+const SERVERS_METADATA: [&str; 6] = [
+    "managedFields",
+    "resourceVersion",
+    "generation",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+];
 
 fn main_difference<K: Serialize>(before: &K, after: &K) -> Result<Vec<Operation>, Fault> {
     let (before, after) = (fields(before)?, fields(after)?);
@@ -239,7 +267,10 @@ where
     object.meta_mut().managed_fields = None;
     let mut body = fields(&object)?;
     let text = |text: &str| RawValue::from_string(serde_json::Value::from(text).to_string());
-    body.insert("apiVersion".to_owned(), text(&K::api_version(&())).map_err(unserialisable)?);
+    body.insert(
+        "apiVersion".to_owned(),
+        text(&K::api_version(&())).map_err(unserialisable)?,
+    );
     body.insert("kind".to_owned(), text(&K::kind(&())).map_err(unserialisable)?);
     let body = serde_json::to_string(&body).map_err(unserialisable)?;
     RawValue::from_string(body).map_err(unserialisable)
@@ -280,14 +311,21 @@ mod tests {
     #[test]
     fn an_equal_status_is_not_sent_and_a_first_one_is_sent_whole() {
         assert_eq!(diff(r#"{"status":{"a":1}}"#, r#"{"status":{"a":1}}"#), "[]");
-        assert_eq!(diff("{}", r#"{"status":{"a":1}}"#), r#"[{"op":"add","path":"/status","value":{"a":1}}]"#);
-        assert_eq!(diff(r#"{"status":{"a":1}}"#, "{}"), r#"[{"op":"remove","path":"/status"}]"#);
+        assert_eq!(
+            diff("{}", r#"{"status":{"a":1}}"#),
+            r#"[{"op":"add","path":"/status","value":{"a":1}}]"#
+        );
+        assert_eq!(
+            diff(r#"{"status":{"a":1}}"#, "{}"),
+            r#"[{"op":"remove","path":"/status"}]"#
+        );
     }
 
     #[test]
     fn metadata_is_compared_key_by_key_and_the_servers_part_left_alone() {
         let before = serde_json::json!({"kind": "X", "metadata": {"resourceVersion": "1", "annotations": {"a/b": "1", "c": "2"}}});
-        let after = serde_json::json!({"metadata": {"annotations": {"c": "3"}, "labels": {"x": "y"}}, "status": {"z": 1}});
+        let after =
+            serde_json::json!({"metadata": {"annotations": {"c": "3"}, "labels": {"x": "y"}}, "status": {"z": 1}});
         assert_eq!(
             serde_json::to_string(&main_difference(&before, &after).unwrap()).unwrap(),
             r#"[{"op":"remove","path":"/metadata/annotations/a~1b"},{"op":"add","path":"/metadata/annotations/c","value":"3"},{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]"#

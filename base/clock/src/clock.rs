@@ -24,17 +24,21 @@ impl Clock {
     /// Starts at `epoch` and advances with tokio's clock from this moment on: under a paused runtime it moves
     /// only when the runtime does, so that a run can be repeated exactly.
     pub fn simulated(epoch: Timestamp) -> Self {
-        Self(Kind::Simulated { epoch, started: Instant::now() })
+        Self(Kind::Simulated {
+            epoch,
+            started: Instant::now(),
+        })
     }
 
     /// The wall-clock time, in nanoseconds since 1970 UTC at best.
-    #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine for the time")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that may ask the machine for the time"
+    )]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Kind::Real => Timestamp::now(),
-            Kind::Simulated { epoch, started } => {
-                epoch.checked_add(started.elapsed()).unwrap_or(Timestamp::MAX)
-            }
+            Kind::Simulated { epoch, started } => epoch.checked_add(started.elapsed()).unwrap_or(Timestamp::MAX),
         }
     }
 

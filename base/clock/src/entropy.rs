@@ -66,7 +66,9 @@ impl Entropy {
     /// `length` characters of [`SUFFIX_ALPHABET`], for names generated from a prefix.
     pub fn suffix(&self, length: usize) -> String {
         let alphabet = SUFFIX_ALPHABET.len() as u64;
-        (0..length).map(|_| char::from(SUFFIX_ALPHABET[self.below(alphabet) as usize])).collect()
+        (0..length)
+            .map(|_| char::from(SUFFIX_ALPHABET[self.below(alphabet) as usize]))
+            .collect()
     }
 
     /// A version 4 UUID, as `metadata.uid` holds it.

@@ -34,12 +34,17 @@ pub struct Change<K> {
 
 impl<K> Clone for Change<K> {
     fn clone(&self) -> Self {
-        Self { object: self.object.clone(), old: self.old.clone(), deleted: self.deleted }
+        Self {
+            object: self.object.clone(),
+            old: self.old.clone(),
+            deleted: self.deleted,
+        }
     }
 }
 
 impl<K> Change<K> {
     /// The object as it is; none when it is gone.
+    #[expect(clippy::new_ret_no_self, reason = "the counterpart of `old`, not a constructor")]
     pub fn new(&self) -> Option<&K> {
         (!self.deleted).then_some(&*self.object)
     }
@@ -102,7 +107,11 @@ where
     pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
         let from = ObjectKey::namespaced(namespace, "");
         let in_it = |key: &ObjectKey| key.namespace.as_deref() == Some(namespace);
-        self.read().range(from..).take_while(|(key, _)| in_it(key)).map(|(_, object)| object.clone()).collect()
+        self.read()
+            .range(from..)
+            .take_while(|(key, _)| in_it(key))
+            .map(|(_, object)| object.clone())
+            .collect()
     }
 
     /// Whether the first list has been read: before that, an object not in here may well exist.
@@ -124,7 +133,11 @@ where
 
     /// All changes from now on.
     pub fn subscribe(&self) -> Changes<K> {
-        Changes { receiver: self.0.changes.subscribe(), cache: self.clone(), behind: Vec::new() }
+        Changes {
+            receiver: self.0.changes.subscribe(),
+            cache: self.clone(),
+            behind: Vec::new(),
+        }
     }
 
     /// Waits, by the changes of this mirror and no call of its own, until `judge` is done with the object `key`.
@@ -134,7 +147,10 @@ where
         timeout: Duration,
         mut judge: impl FnMut(Option<&K>) -> Judgement<T>,
     ) -> Result<T, Waited> {
-        self.wait_for(&format!("{} {key}", K::kind(&())), timeout, |cache| judge(cache.get(key).as_deref())).await
+        self.wait_for(&format!("{} {key}", K::kind(&())), timeout, |cache| {
+            judge(cache.get(key).as_deref())
+        })
+        .await
     }
 
     /// Waits until `judge` is done with the whole mirror; it looks anew at every change. `what` names the wait in
@@ -162,8 +178,14 @@ where
         match tokio::time::timeout(timeout, waiting).await {
             Ok(result) => result.map_err(Waited::Failed),
             Err(_) => {
-                let reason = self.error().map_or(reason.clone(), |error| format!("{reason}; what is known may be old: {error}"));
-                Err(Waited::TimedOut { what: what.to_owned(), after: timeout, reason })
+                let reason = self.error().map_or(reason.clone(), |error| {
+                    format!("{reason}; what is known may be old: {error}")
+                });
+                Err(Waited::TimedOut {
+                    what: what.to_owned(),
+                    after: timeout,
+                    reason,
+                })
             }
         }
     }
@@ -189,7 +211,11 @@ where
     pub async fn next(&mut self) -> Change<K> {
         loop {
             if let Some(object) = self.behind.pop() {
-                return Change { object, old: None, deleted: false };
+                return Change {
+                    object,
+                    old: None,
+                    deleted: false,
+                };
             }
             match self.receiver.recv().await {
                 Ok(change) => return change,
@@ -242,22 +268,36 @@ impl<K: Resource> Inner<K> {
         let version = |object: &Arc<K>| (object.meta().uid.clone(), object.meta().resource_version.clone());
         if old.as_ref().map(version) != Some(version(&new)) {
             // Nobody listening is fine.
-            let _ = self.changes.send(Change { object: new, old, deleted: false });
+            let _ = self.changes.send(Change {
+                object: new,
+                old,
+                deleted: false,
+            });
         }
     }
 
     fn remove(&self, key: &ObjectKey) {
         if let Some(old) = self.write().remove(key) {
-            let _ = self.changes.send(Change { object: old.clone(), old: Some(old), deleted: true });
+            let _ = self.changes.send(Change {
+                object: old.clone(),
+                old: Some(old),
+                deleted: true,
+            });
         }
     }
 
     fn retain(&self, listed: &BTreeSet<ObjectKey>) {
-        let gone: Vec<ObjectKey> = self.write().keys().filter(|key| !listed.contains(key)).cloned().collect();
+        let gone: Vec<ObjectKey> = self
+            .write()
+            .keys()
+            .filter(|key| !listed.contains(key))
+            .cloned()
+            .collect();
         for key in gone {
             self.remove(&key);
         }
-        self.state.send_if_modified(|state| !std::mem::replace(&mut state.ready, true));
+        self.state
+            .send_if_modified(|state| !std::mem::replace(&mut state.ready, true));
     }
 
     fn works(&self) {
@@ -266,7 +306,9 @@ impl<K: Resource> Inner<K> {
 
     fn failed(&self, fault: &Fault) {
         let text = fault.to_string();
-        let news = self.state.send_if_modified(|state| state.error.replace(text.clone()).as_ref() != Some(&text));
+        let news = self
+            .state
+            .send_if_modified(|state| state.error.replace(text.clone()).as_ref() != Some(&text));
         if news {
             tracing::warn!(class = %fault.class, hint = %fault.hint, "{text}");
         }

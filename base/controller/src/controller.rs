@@ -179,7 +179,10 @@ where
                 owner.controller == Some(true) && owner.kind == K::kind(&()) && owner.api_version == K::api_version(&())
             });
             owner
-                .map(|owner| ObjectKey { namespace: meta.namespace.clone(), name: owner.name.clone() })
+                .map(|owner| ObjectKey {
+                    namespace: meta.namespace.clone(),
+                    name: owner.name.clone(),
+                })
                 .into_iter()
                 .collect()
         })
@@ -225,7 +228,16 @@ where
         F: Fn(Arc<K>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Next, Fault>> + Send + 'static,
     {
-        let Self { name, primary, predicate, selection, pumps, concurrency, backoff, metrics } = self;
+        let Self {
+            name,
+            primary,
+            predicate,
+            selection,
+            pumps,
+            concurrency,
+            backoff,
+            metrics,
+        } = self;
         let shared = Arc::new(Shared::default());
         let mut pumping: JoinSet<()> = JoinSet::new();
         let changes = primary.subscribe();
@@ -234,7 +246,17 @@ where
             pumping.spawn(pump(shared.clone()));
         }
         let (tasks, keys) = (JoinSet::new(), BTreeMap::new());
-        let mut work = Work { name, primary, selection, backoff, metrics, shared, reconcile, tasks, keys };
+        let mut work = Work {
+            name,
+            primary,
+            selection,
+            backoff,
+            metrics,
+            shared,
+            reconcile,
+            tasks,
+            keys,
+        };
         loop {
             work.start(concurrency);
             let timer = work.shared.lock().queue.next_timer();
@@ -309,7 +331,9 @@ where
     fn start(&mut self, concurrency: usize) {
         while self.tasks.len() < concurrency {
             let now = Instant::now();
-            let Some(key) = self.shared.lock().queue.take(now) else { break };
+            let Some(key) = self.shared.lock().queue.take(now) else {
+                break;
+            };
             let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
                 let mut state = self.shared.lock();
                 state.failures.remove(&key);

@@ -62,14 +62,25 @@ struct Written {
 }
 
 enum Todo {
-    Count { namespace: String, name: String, count: i32 },
-    Create { name: String },
+    Count {
+        namespace: String,
+        name: String,
+        count: i32,
+    },
+    Create {
+        name: String,
+    },
 }
 
 impl Recorder {
-    /// A recorder whose events come from `component` ("gardenlet").
+    /// A recorder whose events come from `component`.
     pub fn new(client: kube::Client, component: impl Into<Arc<str>>, clock: Clock) -> Self {
-        Self { client, component: component.into(), clock, seen: Arc::default() }
+        Self {
+            client,
+            component: component.into(),
+            clock,
+            seen: Arc::default(),
+        }
     }
 
     /// Says `message` about `object`. `reason` is one CamelCase word. No secrets in either.
@@ -102,11 +113,17 @@ impl Recorder {
             Todo::Count { namespace, name, count } => {
                 let patch = json!({"count": count, "lastTimestamp": Time(now)});
                 let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-                api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+                api.patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
+                    .map(drop)
             }
             Todo::Create { name } => {
                 let event = Event {
-                    metadata: ObjectMeta { name: Some(name), namespace: Some(namespace.clone()), ..Default::default() },
+                    metadata: ObjectMeta {
+                        name: Some(name),
+                        namespace: Some(namespace.clone()),
+                        ..Default::default()
+                    },
                     involved_object: about,
                     type_: Some(type_.as_str().to_owned()),
                     reason: Some(reason.to_owned()),
@@ -114,7 +131,10 @@ impl Recorder {
                     count: Some(1),
                     first_timestamp: Some(Time(now)),
                     last_timestamp: Some(Time(now)),
-                    source: Some(EventSource { component: Some(self.component.to_string()), host: None }),
+                    source: Some(EventSource {
+                        component: Some(self.component.to_string()),
+                        host: None,
+                    }),
                     reporting_component: Some(self.component.to_string()),
                     ..Default::default()
                 };
@@ -135,19 +155,37 @@ impl Recorder {
         {
             written.count = written.count.saturating_add(1);
             written.last = now;
-            let Written { namespace, name, count, .. } = written;
-            return Todo::Count { namespace: namespace.clone(), name: name.clone(), count: *count };
+            let Written {
+                namespace, name, count, ..
+            } = written;
+            return Todo::Count {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                count: *count,
+            };
         }
         if seen.events.len() >= REMEMBERED_MAX
-            && let Some(oldest) = seen.events.iter().min_by_key(|(_, written)| written.last).map(|(key, _)| key.clone())
+            && let Some(oldest) = seen
+                .events
+                .iter()
+                .min_by_key(|(_, written)| written.last)
+                .map(|(key, _)| key.clone())
         {
             seen.events.remove(&oldest);
         }
         seen.counter += 1;
         // Upstream's form: the object's name and a hexadecimal time; the counter keeps events of one instant apart.
-        let stamp = now.as_nanosecond().unsigned_abs().wrapping_add(u128::from(seen.counter));
+        let stamp = now
+            .as_nanosecond()
+            .unsigned_abs()
+            .wrapping_add(u128::from(seen.counter));
         let name = format!("{about}.{stamp:x}");
-        let written = Written { namespace: namespace.to_owned(), name: name.clone(), count: 1, last: now };
+        let written = Written {
+            namespace: namespace.to_owned(),
+            name: name.clone(),
+            count: 1,
+            last: now,
+        };
         seen.events.insert(identity.clone(), written);
         Todo::Create { name }
     }

@@ -16,18 +16,27 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of an object of a kind without namespaces.
     pub fn cluster(name: impl Into<String>) -> Self {
-        Self { namespace: None, name: name.into() }
+        Self {
+            namespace: None,
+            name: name.into(),
+        }
     }
 
     /// The key of an object in a namespace.
     pub fn namespaced(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), name: name.into() }
+        Self {
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        }
     }
 
     /// The key of `object`; the name is empty when it has none yet.
     pub fn of<K: Resource>(object: &K) -> Self {
         let meta = object.meta();
-        Self { namespace: meta.namespace.clone(), name: meta.name.clone().unwrap_or_default() }
+        Self {
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone().unwrap_or_default(),
+        }
     }
 }
 

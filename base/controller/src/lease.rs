@@ -53,8 +53,15 @@ where
     F: FnOnce(CancellationToken) -> Fut,
     Fut: Future<Output = ()>,
 {
-    let gate = Gate { api, name: name.to_owned(), identity: identity.to_owned(), clock };
-    let Some(held) = stop.run_until_cancelled(gate.acquire()).await else { return Ok(()) };
+    let gate = Gate {
+        api,
+        name: name.to_owned(),
+        identity: identity.to_owned(),
+        clock,
+    };
+    let Some(held) = stop.run_until_cancelled(gate.acquire()).await else {
+        return Ok(());
+    };
     let mut lease = held.map_err(Lost::Refused)?;
     tracing::info!(lease = name, identity, "leading");
     let leading = stop.child_token();
@@ -117,7 +124,11 @@ impl Gate {
     }
 
     fn may_take(&self, lease: &Lease) -> bool {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        let holder = lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .unwrap_or_default();
         holder.is_empty() || holder == self.identity
     }
 
@@ -129,7 +140,11 @@ impl Gate {
         let spec = LeaseSpec {
             holder_identity: Some(self.identity.clone()),
             lease_duration_seconds: Some(seconds(LEASE_DURATION)),
-            acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(now)) },
+            acquire_time: if ours {
+                old.acquire_time.clone()
+            } else {
+                Some(MicroTime(now))
+            },
             renew_time: Some(MicroTime(now)),
             lease_transitions: Some(old.lease_transitions.unwrap_or(-1) + i32::from(!ours)),
             ..old
@@ -140,8 +155,19 @@ impl Gate {
                 self.api.replace(&self.name, &PostParams::default(), &lease).await
             }
             None => {
-                let metadata = ObjectMeta { name: Some(self.name.clone()), ..Default::default() };
-                self.api.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await
+                let metadata = ObjectMeta {
+                    name: Some(self.name.clone()),
+                    ..Default::default()
+                };
+                self.api
+                    .create(
+                        &PostParams::default(),
+                        &Lease {
+                            metadata,
+                            spec: Some(spec),
+                        },
+                    )
+                    .await
             }
         }
     }
@@ -178,7 +204,10 @@ impl Gate {
     }
 
     fn lost(&self, after: Duration) -> Lost {
-        Lost::Deadline { lease: self.name.clone(), after }
+        Lost::Deadline {
+            lease: self.name.clone(),
+            after,
+        }
     }
 
     /// Lets another take over at once.
@@ -223,7 +252,10 @@ pub async fn heartbeat(
 
 fn beat(name: &str, identity: &str, period: Duration, now: Timestamp) -> Lease {
     Lease {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..Default::default() },
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..Default::default()
+        },
         spec: Some(LeaseSpec {
             holder_identity: Some(identity.to_owned()),
             lease_duration_seconds: Some(seconds(period)),

@@ -29,11 +29,19 @@ impl ControllerMetrics {
         Self {
             labels: vec![("controller".to_owned(), controller.to_owned())],
             reconciles: metrics.register("reconciles", "Reconciles that have ended", Family::default),
-            faults: metrics.register("reconcile_faults", "Reconciles that ended with a fault", Family::default),
+            faults: metrics.register(
+                "reconcile_faults",
+                "Reconciles that ended with a fault",
+                Family::default,
+            ),
             durations: metrics.register("reconcile_seconds", "How long reconciles took", || {
                 Family::new_with_constructor(histogram)
             }),
-            depth: metrics.register("reconcile_queue_depth", "Objects that wait to be reconciled", Family::default),
+            depth: metrics.register(
+                "reconcile_queue_depth",
+                "Objects that wait to be reconciled",
+                Family::default,
+            ),
         }
     }
 
@@ -48,6 +56,8 @@ impl ControllerMetrics {
     }
 
     pub(crate) fn depth(&self, depth: usize) {
-        self.depth.get_or_create(&self.labels).set(i64::try_from(depth).unwrap_or(i64::MAX));
+        self.depth
+            .get_or_create(&self.labels)
+            .set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 }

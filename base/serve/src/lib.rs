@@ -26,7 +26,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// `/healthz` (200 while the process runs), `/readyz` (200 once `ready` answers `Ok`, else 503 with its reason)
 /// and `/metrics`.
-pub fn health_routes(metrics: Metrics, ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'static) -> Router {
+pub fn health_routes(
+    metrics: Metrics,
+    ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'static,
+) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route(
@@ -129,12 +132,19 @@ mod tests {
         let (ready, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
         let judge = ready.clone();
         let routes = health_routes(Metrics::new(), move || {
-            if judge.load(Ordering::SeqCst) { Ok(()) } else { Err("caches are not filled".to_owned()) }
+            if judge.load(Ordering::SeqCst) {
+                Ok(())
+            } else {
+                Err("caches are not filled".to_owned())
+            }
         });
         let server = tokio::spawn(serve(listener, None, routes, stop.clone()));
         assert!(ask(address, "/healthz").await.starts_with("HTTP/1.1 200"));
         let not_ready = ask(address, "/readyz").await;
-        assert!(not_ready.starts_with("HTTP/1.1 503") && not_ready.ends_with("caches are not filled"), "{not_ready}");
+        assert!(
+            not_ready.starts_with("HTTP/1.1 503") && not_ready.ends_with("caches are not filled"),
+            "{not_ready}"
+        );
         ready.store(true, Ordering::SeqCst);
         assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
         assert!(ask(address, "/metrics").await.ends_with("# EOF\n"));

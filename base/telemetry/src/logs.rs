@@ -36,10 +36,14 @@ pub enum LogError {
 pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let filter = match EnvFilter::try_from_default_env() {
         Ok(from_environment) => from_environment,
-        Err(_) => EnvFilter::try_new(filter)
-            .map_err(|source| LogError::Filter { filter: filter.to_owned(), source })?,
+        Err(_) => EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
+            filter: filter.to_owned(),
+            source,
+        })?,
     };
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
     match format {
         LogFormat::Text => lines.finish().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),

@@ -29,7 +29,10 @@ impl fmt::Debug for Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Inner { registry: Registry::with_prefix(PREFIX), families: Vec::new() })))
+        Self(Arc::new(Mutex::new(Inner {
+            registry: Registry::with_prefix(PREFIX),
+            families: Vec::new(),
+        })))
     }
 }
 
@@ -73,12 +76,20 @@ mod tests {
     #[test]
     fn one_name_is_one_metric_however_often_it_is_asked_for() {
         let metrics = Metrics::new();
-        let reconciles = || metrics.clone().register("reconciles", "How many", Counter::<u64>::default);
+        let reconciles = || {
+            metrics
+                .clone()
+                .register("reconciles", "How many", Counter::<u64>::default)
+        };
         reconciles().inc();
         reconciles().inc();
         let mistaken = metrics.register("reconciles", "Other type", Gauge::<i64>::default);
         mistaken.set(7);
-        assert!(metrics.encode().contains("orangery_reconciles_total 2\n"), "{}", metrics.encode());
+        assert!(
+            metrics.encode().contains("orangery_reconciles_total 2\n"),
+            "{}",
+            metrics.encode()
+        );
         assert_eq!(metrics.encode().matches("# TYPE").count(), 1);
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use api_machine::{MachineDeployment, MachineDeploymentStatus, MachineSet, MachineSetSpec, MachineTemplateSpec};
 use api_meta::Fault;
-use base_client::{add_finalizer, create_or_get, delete, list, patch_changed, patch_status_if_changed, remove_finalizer};
+use base_client::{
+    add_finalizer, create_or_get, delete, list, patch_changed, patch_status_if_changed, remove_finalizer,
+};
 use base_controller::{Cache, Next};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::{Api, Resource, ResourceExt};
@@ -29,7 +31,9 @@ pub(crate) struct Deployments {
 fn owned(sets: impl IntoIterator<Item = MachineSet>, deployment: &MachineDeployment) -> Vec<MachineSet> {
     let uid = deployment.metadata.uid.as_ref();
     let is_ours = |set: &MachineSet| {
-        set.owner_references().iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid)
+        set.owner_references()
+            .iter()
+            .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid)
     };
     sets.into_iter().filter(is_ours).collect()
 }
@@ -39,7 +43,11 @@ fn template_hash(template: &MachineTemplateSpec) -> Result<String, Fault> {
     let mut template = template.clone();
     if let Some(spec) = &mut template.spec {
         (spec.drain_timeout, spec.health_timeout, spec.creation_timeout) = (None, None, None);
-        (spec.max_evict_retries, spec.node_conditions, spec.disable_health_timeout) = (None, None, None);
+        (
+            spec.max_evict_retries,
+            spec.node_conditions,
+            spec.disable_health_timeout,
+        ) = (None, None, None);
         spec.node_template = None;
     }
     let text = serde_json::to_string(&template).map_err(Fault::bug)?;
@@ -76,18 +84,31 @@ impl Deployments {
     }
 
     fn known_sets(&self, namespace: &str, deployment: &MachineDeployment) -> Vec<MachineSet> {
-        owned(self.sets.list_in(namespace).iter().map(|set| (**set).clone()), deployment)
+        owned(
+            self.sets.list_in(namespace).iter().map(|set| (**set).clone()),
+            deployment,
+        )
     }
 
     /// Writes the planned numbers and, into the new set, what is passed on in place; removes old sets that are
     /// empty.
-    async fn scale(&self, sets: &Api<MachineSet>, deployment: &MachineDeployment, new: &MachineSet, old: &[MachineSet]) -> Result<(), Fault> {
+    async fn scale(
+        &self,
+        sets: &Api<MachineSet>,
+        deployment: &MachineDeployment,
+        new: &MachineSet,
+        old: &[MachineSet],
+    ) -> Result<(), Fault> {
         let replicas = deployment.spec.replicas.unwrap_or(1).max(0);
         let bounds = bounds(deployment.spec.strategy.as_ref(), replicas);
         let views: Vec<SetView> = old.iter().map(view).collect();
         let (wanted, left) = plan(replicas, bounds, &view(new), &views);
         for (set, wanted) in old.iter().zip(left) {
-            let present = set.status.as_ref().and_then(|status| status.replicas).unwrap_or_default();
+            let present = set
+                .status
+                .as_ref()
+                .and_then(|status| status.replicas)
+                .unwrap_or_default();
             if wanted == 0 && present == 0 && set.spec.replicas == Some(0) && is_observed(set) {
                 delete(sets, &set.name_any()).await?;
                 continue;
@@ -104,7 +125,13 @@ impl Deployments {
         Ok(())
     }
 
-    async fn report(&self, api: &Api<MachineDeployment>, deployment: &MachineDeployment, new: &MachineSet, old: &[MachineSet]) -> Result<(), Fault> {
+    async fn report(
+        &self,
+        api: &Api<MachineDeployment>,
+        deployment: &MachineDeployment,
+        new: &MachineSet,
+        old: &[MachineSet],
+    ) -> Result<(), Fault> {
         let all = || std::iter::once(new).chain(old).filter_map(|set| set.status.as_ref());
         let sum = |of: fn(&api_machine::MachineSetStatus) -> Option<i32>| all().filter_map(of).sum::<i32>();
         let available = sum(|status| status.available_replicas);
@@ -112,7 +139,12 @@ impl Deployments {
         after.status = Some(MachineDeploymentStatus {
             observed_generation: deployment.metadata.generation,
             replicas: Some(sum(|status| status.replicas)),
-            updated_replicas: Some(new.status.as_ref().and_then(|status| status.replicas).unwrap_or_default()),
+            updated_replicas: Some(
+                new.status
+                    .as_ref()
+                    .and_then(|status| status.replicas)
+                    .unwrap_or_default(),
+            ),
             ready_replicas: Some(sum(|status| status.ready_replicas)),
             available_replicas: Some(available),
             unavailable_replicas: Some((deployment.spec.replicas.unwrap_or(1) - available).max(0)),
@@ -122,7 +154,12 @@ impl Deployments {
         patch_status_if_changed(api, deployment, &after).await.map(drop)
     }
 
-    async fn take_down(&self, api: &Api<MachineDeployment>, sets: &Api<MachineSet>, deployment: MachineDeployment) -> Result<Next, Fault> {
+    async fn take_down(
+        &self,
+        api: &Api<MachineDeployment>,
+        sets: &Api<MachineSet>,
+        deployment: MachineDeployment,
+    ) -> Result<Next, Fault> {
         let namespace = deployment.namespace().unwrap_or_default();
         for set in self.known_sets(&namespace, &deployment) {
             if set.metadata.deletion_timestamp.is_none() {
@@ -153,7 +190,11 @@ fn view(set: &MachineSet) -> SetView {
 /// The template with the label that tells its set's machines from others.
 fn labelled(template: &MachineTemplateSpec, hash: &str) -> MachineTemplateSpec {
     let mut template = template.clone();
-    template.metadata.labels.get_or_insert_default().insert(TEMPLATE_HASH_LABEL.to_owned(), hash.to_owned());
+    template
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert(TEMPLATE_HASH_LABEL.to_owned(), hash.to_owned());
     template
 }
 
@@ -170,7 +211,10 @@ fn new_set(deployment: &MachineDeployment, name: &str, hash: &str) -> MachineSet
         },
         spec: MachineSetSpec {
             replicas: Some(0),
-            selector: Some(LabelSelector { match_labels: labels, ..Default::default() }),
+            selector: Some(LabelSelector {
+                match_labels: labels,
+                ..Default::default()
+            }),
             template: Some(template),
             min_ready_seconds: deployment.spec.min_ready_seconds,
             ..Default::default()

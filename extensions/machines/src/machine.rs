@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machine::{CurrentStatus, LastOperation, Machine, MachineClass, MachineOperationType, MachinePhase, MachineState};
+use api_machine::{
+    CurrentStatus, LastOperation, Machine, MachineClass, MachineOperationType, MachinePhase, MachineState,
+};
 use api_meta::{Fault, FaultClass, Seen};
 use base_client::{add_finalizer, delete, get, patch_changed, patch_status_if_changed, remove_finalizer};
 use base_controller::{Cache, EventType, Next, ObjectKey};
@@ -43,7 +45,10 @@ pub(crate) fn class_key(namespace: Option<&str>, class: Option<&api_machine::Cla
 
 /// Whether nobody wants to wait for it to go.
 fn is_forced(machine: &Machine) -> bool {
-    machine.labels().get(FORCE_DELETION_LABEL).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    machine
+        .labels()
+        .get(FORCE_DELETION_LABEL)
+        .is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
 impl Machines {
@@ -51,23 +56,35 @@ impl Machines {
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<Machine>) -> Result<Next, Fault> {
         let namespace = known.namespace().unwrap_or_default();
         let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &namespace);
-        let class = self.classes.get(&class_key(Some(&namespace), known.spec.class.as_ref()));
-        let class = class.ok_or_else(|| Fault::dependency(format!("the MachineClass of {} is missing", known.name_any())))?;
+        let class = self
+            .classes
+            .get(&class_key(Some(&namespace), known.spec.class.as_ref()));
+        let class =
+            class.ok_or_else(|| Fault::dependency(format!("the MachineClass of {} is missing", known.name_any())))?;
         if known.metadata.deletion_timestamp.is_some() {
             return self.take_down(&api, (*known).clone(), &class).await;
         }
         let machine = self.make(&api, (*known).clone(), &class).await?;
-        let request = MachineRequest { machine: &machine, class: &class };
+        let request = MachineRequest {
+            machine: &machine,
+            class: &class,
+        };
         let driver = Seen::from_read(self.shared.driver.status(request).await.map(Some));
         let (target, node) = self.look(&namespace, node_name(&machine));
         if let (Some(target), Seen::Present(node)) = (&target, &node) {
             self.label_node(target, node, &machine).await?;
         }
         let now = self.shared.clock.now();
-        let Some(verdict) = judge(&View { machine: &machine, driver: &driver, node: &node, now }) else {
+        let Some(verdict) = judge(&View {
+            machine: &machine,
+            driver: &driver,
+            node: &node,
+            now,
+        }) else {
             return Ok(Next::Change);
         };
-        self.report(&api, &machine, &verdict, node.present().map(|node| &**node)).await?;
+        self.report(&api, &machine, &verdict, node.present().map(|node| &**node))
+            .await?;
         Ok(verdict.look_again.map_or(Next::Change, Next::After))
     }
 
@@ -77,7 +94,10 @@ impl Machines {
             return Ok(known);
         }
         let machine = add_finalizer(api, known, FINALIZER).await?;
-        let request = MachineRequest { machine: &machine, class };
+        let request = MachineRequest {
+            machine: &machine,
+            class,
+        };
         let created = match self.shared.driver.create(request).await {
             Ok(created) => created,
             Err(fault) => {
@@ -124,14 +144,23 @@ impl Machines {
     }
 
     /// Writes phase, last operation and the node's conditions, if they differ from what is there.
-    async fn report(&self, api: &Api<Machine>, machine: &Machine, verdict: &Verdict, node: Option<&Node>) -> Result<(), Fault> {
+    async fn report(
+        &self,
+        api: &Api<Machine>,
+        machine: &Machine,
+        verdict: &Verdict,
+        node: Option<&Node>,
+    ) -> Result<(), Fault> {
         let mut after = machine.clone();
         let now = Time(self.shared.clock.now());
         let status = after.status.get_or_insert_default();
         if let Some(node) = node.and_then(|node| node.status.as_ref()) {
             // Heartbeat times change with every beat of the kubelet and would make every beat a write.
             status.conditions = node.conditions.clone().unwrap_or_default();
-            status.conditions.iter_mut().for_each(|condition| condition.last_heartbeat_time = None);
+            status
+                .conditions
+                .iter_mut()
+                .for_each(|condition| condition.last_heartbeat_time = None);
             status.addresses = node.addresses.clone().unwrap_or_default();
         }
         let current = status.current_status.get_or_insert_default();
@@ -156,7 +185,10 @@ impl Machines {
         }
         patch_status_if_changed(api, machine, &after).await?;
         if moved && verdict.phase == MachinePhase::Failed {
-            self.shared.recorder.record(machine, EventType::Warning, "MachineFailed", &verdict.description).await;
+            self.shared
+                .recorder
+                .record(machine, EventType::Warning, "MachineFailed", &verdict.description)
+                .await;
         }
         Ok(())
     }
@@ -166,7 +198,9 @@ impl Machines {
             return Ok(Next::Change);
         }
         // The mirror may lack the finalizer's or the provider id's last change; deleting is done on what is.
-        let Some(machine) = get(api, &machine.name_any()).await? else { return Ok(Next::Change) };
+        let Some(machine) = get(api, &machine.name_any()).await? else {
+            return Ok(Next::Change);
+        };
         self.report(api, &machine, &terminating(&machine), None).await?;
         let forced = is_forced(&machine);
         let namespace = machine.namespace().unwrap_or_default();
@@ -174,7 +208,13 @@ impl Machines {
         if let (Some(target), Seen::Present(node), false) = (&target, &node, forced) {
             self.drain(target, node, &machine).await?;
         }
-        self.shared.driver.delete(MachineRequest { machine: &machine, class }).await?;
+        self.shared
+            .driver
+            .delete(MachineRequest {
+                machine: &machine,
+                class,
+            })
+            .await?;
         match (&target, node_name(&machine)) {
             (Some(target), Some(node)) => {
                 let deleted = delete(&Api::<Node>::all(target.client.clone()), node).await;
@@ -202,12 +242,17 @@ impl Machines {
             // A dead kubelet ends no pods: waiting for it would only be waiting for the time-out.
             return Ok(());
         }
-        let timeout = machine.spec.drain_timeout.map_or(drain::DRAIN_TIMEOUT, |timeout| timeout.to_std());
+        let timeout = machine
+            .spec
+            .drain_timeout
+            .map_or(drain::DRAIN_TIMEOUT, |timeout| timeout.to_std());
         let key = ObjectKey::of(machine);
-        let forced = self.machines.wait_until(&key, timeout + Duration::from_secs(1), |machine| match machine {
-            Some(machine) if !is_forced(machine) => base_client::Judgement::NotYet(String::new()),
-            _ => base_client::Judgement::Done(()),
-        });
+        let forced = self
+            .machines
+            .wait_until(&key, timeout + Duration::from_secs(1), |machine| match machine {
+                Some(machine) if !is_forced(machine) => base_client::Judgement::NotYet(String::new()),
+                _ => base_client::Judgement::Done(()),
+            });
         tokio::select! {
             drained = drain::drain(&target.client, node, timeout) => match drained {
                 Ok(()) => {}
@@ -233,7 +278,9 @@ fn terminating(machine: &Machine) -> Verdict {
 }
 
 fn put_template(node: &mut Node, machine: &Machine) {
-    let Some(template) = &machine.spec.node_template else { return };
+    let Some(template) = &machine.spec.node_template else {
+        return;
+    };
     let put = |into: &mut BTreeMap<String, String>, from: &Option<BTreeMap<String, String>>| {
         for (key, value) in from.iter().flatten() {
             into.insert(key.clone(), value.clone());
@@ -241,7 +288,11 @@ fn put_template(node: &mut Node, machine: &Machine) {
     };
     put(node.labels_mut(), &template.metadata.labels);
     put(node.annotations_mut(), &template.metadata.annotations);
-    let wanted = template.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let wanted = template
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
     if wanted.is_empty() {
         return;
     }

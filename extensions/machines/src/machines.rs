@@ -67,7 +67,14 @@ pub struct Machines {
 impl Machines {
     /// Puts the controllers together and begins to fill the mirrors. Must be called within a tokio runtime.
     pub fn new(options: Options, stop: CancellationToken) -> Self {
-        let Options { client, connector, driver, clock, entropy, metrics } = options;
+        let Options {
+            client,
+            connector,
+            driver,
+            clock,
+            entropy,
+            metrics,
+        } = options;
         let (changes, node_changes) = mpsc::unbounded_channel();
         let targets = Arc::new(Targets::new(client.clone(), connector, changes, stop.clone()));
         let recorder = Recorder::new(client.clone(), "machine-controller-manager", clock.clone());
@@ -76,7 +83,14 @@ impl Machines {
             sets: mirror(&client, &stop),
             machines: mirror(&client, &stop),
             classes: mirror(&client, &stop),
-            shared: Shared { client, driver, targets, recorder, clock, entropy },
+            shared: Shared {
+                client,
+                driver,
+                targets,
+                recorder,
+                clock,
+                entropy,
+            },
             node_changes,
             metrics,
             stop,
@@ -95,7 +109,16 @@ impl Machines {
 
     /// Runs until stopped.
     pub async fn run(self) {
-        let Self { shared, deployments, sets, machines, classes, node_changes, metrics, stop } = self;
+        let Self {
+            shared,
+            deployments,
+            sets,
+            machines,
+            classes,
+            node_changes,
+            metrics,
+            stop,
+        } = self;
         let ready = async {
             classes.ready().await;
             machines.ready().await;
@@ -115,13 +138,19 @@ impl Machines {
             .metrics(&metrics);
         let set_controller = Controller::new("machine sets", sets.clone())
             .only(of_provider(&classes, driver.clone(), |s: &MachineSet| {
-                s.spec.template.as_ref().and_then(|template| template.spec.as_ref()).and_then(|spec| spec.class.clone())
+                s.spec
+                    .template
+                    .as_ref()
+                    .and_then(|template| template.spec.as_ref())
+                    .and_then(|spec| spec.class.clone())
             }))
             .owns(&machines)
             .watches(&classes, in_namespace(&sets))
             .metrics(&metrics);
         let machine_controller = Controller::new("machines", machines.clone())
-            .only(of_provider(&classes, driver.clone(), |m: &Machine| m.spec.class.clone()))
+            .only(of_provider(&classes, driver.clone(), |m: &Machine| {
+                m.spec.class.clone()
+            }))
             .watches(&classes, in_namespace(&machines))
             .watches(shared.targets.secrets(), in_namespace(&machines))
             .called_by(driver.changes())
@@ -129,9 +158,19 @@ impl Machines {
             .concurrency(MACHINE_CONCURRENCY)
             .metrics(&metrics);
         let closing = close_unused(shared.targets.clone(), machines.clone());
-        let set_parts = Arc::new(Sets { shared: shared.clone(), machines: machines.clone() });
-        let deployment_parts = Arc::new(Deployments { shared: shared.clone(), sets });
-        let machine_parts = Arc::new(crate::machine::Machines { shared, machines, classes });
+        let set_parts = Arc::new(Sets {
+            shared: shared.clone(),
+            machines: machines.clone(),
+        });
+        let deployment_parts = Arc::new(Deployments {
+            shared: shared.clone(),
+            sets,
+        });
+        let machine_parts = Arc::new(crate::machine::Machines {
+            shared,
+            machines,
+            classes,
+        });
         tokio::join!(
             deployment_controller.run(stop.clone(), move |object| deployment_parts.clone().reconcile(object)),
             set_controller.run(stop.clone(), move |object| set_parts.clone().reconcile(object)),
@@ -157,7 +196,9 @@ fn of_provider<K: Resource>(
     let classes = classes.clone();
     move |object| {
         let key = class_key(object.meta().namespace.as_deref(), class(object).as_ref());
-        classes.get(&key).is_some_and(|class| class.provider.as_deref() == Some(driver.provider()))
+        classes
+            .get(&key)
+            .is_some_and(|class| class.provider.as_deref() == Some(driver.provider()))
     }
 }
 
@@ -170,7 +211,11 @@ where
     let objects = objects.clone();
     move |change| {
         let namespace = change.object.meta().namespace.as_deref().unwrap_or_default();
-        objects.list_in(namespace).iter().map(|object| ObjectKey::of(&**object)).collect()
+        objects
+            .list_in(namespace)
+            .iter()
+            .map(|object| ObjectKey::of(&**object))
+            .collect()
     }
 }
 

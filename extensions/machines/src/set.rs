@@ -27,7 +27,10 @@ pub(crate) struct Sets {
 
 fn owned(machines: impl IntoIterator<Item = Machine>, set: &MachineSet) -> Vec<Machine> {
     let is_ours = |machine: &Machine| {
-        machine.owner_references().iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == set.metadata.uid.as_ref())
+        machine
+            .owner_references()
+            .iter()
+            .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == set.metadata.uid.as_ref())
     };
     machines.into_iter().filter(is_ours).collect()
 }
@@ -38,9 +41,23 @@ impl Sets {
         let namespace = set.namespace().unwrap_or_default();
         let api: Api<MachineSet> = Api::namespaced(self.shared.client.clone(), &namespace);
         let deleting = set.metadata.deletion_timestamp.is_some();
-        let replicas = if deleting { 0 } else { usize::try_from(set.spec.replicas.unwrap_or_default()).unwrap_or(0) };
-        let known = owned(self.machines.list_in(&namespace).iter().map(|machine| (**machine).clone()), &set);
-        let set = if deleting { (*set).clone() } else { add_finalizer(&api, (*set).clone(), FINALIZER).await? };
+        let replicas = if deleting {
+            0
+        } else {
+            usize::try_from(set.spec.replicas.unwrap_or_default()).unwrap_or(0)
+        };
+        let known = owned(
+            self.machines
+                .list_in(&namespace)
+                .iter()
+                .map(|machine| (**machine).clone()),
+            &set,
+        );
+        let set = if deleting {
+            (*set).clone()
+        } else {
+            add_finalizer(&api, (*set).clone(), FINALIZER).await?
+        };
         let machines = if plan(replicas, &known) == Plan::default() {
             known
         } else {
@@ -53,7 +70,11 @@ impl Sets {
             return remove_finalizer(&api, set, FINALIZER).await.map(|_| Next::Change);
         }
         let mut after = set.clone();
-        after.status = Some(status(&machines, set.metadata.generation.unwrap_or_default(), set.status.as_ref()));
+        after.status = Some(status(
+            &machines,
+            set.metadata.generation.unwrap_or_default(),
+            set.status.as_ref(),
+        ));
         patch_status_if_changed(&api, &set, &after).await?;
         Ok(Next::Change)
     }
@@ -75,7 +96,11 @@ impl Sets {
         spec.class = spec.class.or_else(|| set.spec.machine_class.clone());
         Machine {
             metadata: ObjectMeta {
-                name: Some(format!("{}-{}", set.name_any(), self.shared.entropy.suffix(SUFFIX_LENGTH))),
+                name: Some(format!(
+                    "{}-{}",
+                    set.name_any(),
+                    self.shared.entropy.suffix(SUFFIX_LENGTH)
+                )),
                 namespace: set.metadata.namespace.clone(),
                 labels: template.metadata.labels,
                 annotations: template.metadata.annotations,

@@ -34,7 +34,9 @@ impl Target {
         if !self.nodes.is_ready() {
             return Seen::Unknown("the nodes have not been listed yet".to_owned());
         }
-        self.nodes.get(&ObjectKey::cluster(name)).map_or(Seen::Absent, Seen::Present)
+        self.nodes
+            .get(&ObjectKey::cluster(name))
+            .map_or(Seen::Absent, Seen::Present)
     }
 }
 
@@ -65,7 +67,13 @@ impl Targets {
     ) -> Self {
         let config = watcher::Config::default().fields(&format!("metadata.name={SHOOT_ACCESS_SECRET}"));
         let secrets = Cache::start(Api::all(client), config, stop.clone());
-        Self { connector, secrets, open: Mutex::default(), changes, stop }
+        Self {
+            connector,
+            secrets,
+            open: Mutex::default(),
+            changes,
+            stop,
+        }
     }
 
     /// The access Secrets, whose changes concern all machines of their namespace.
@@ -77,7 +85,9 @@ impl Targets {
     pub(crate) fn get(&self, namespace: &str) -> Result<Target, Fault> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let secret = self.secrets.get(&ObjectKey::namespaced(namespace, SHOOT_ACCESS_SECRET));
-        let version = secret.as_ref().and_then(|secret| secret.metadata.resource_version.clone());
+        let version = secret
+            .as_ref()
+            .and_then(|secret| secret.metadata.resource_version.clone());
         if let Some(target) = open.get(namespace)
             && target.version == version
             && secret.is_some()
@@ -88,21 +98,38 @@ impl Targets {
             stale.stop.cancel();
         }
         let secret = secret.ok_or_else(|| {
-            Fault::dependency(format!("the shoot cannot be reached: there is no Secret {namespace}/{SHOOT_ACCESS_SECRET}"))
-                .hint("gardenlet writes it once the shoot's API server runs: look at the Shoot's status")
+            Fault::dependency(format!(
+                "the shoot cannot be reached: there is no Secret {namespace}/{SHOOT_ACCESS_SECRET}"
+            ))
+            .hint("gardenlet writes it once the shoot's API server runs: look at the Shoot's status")
         })?;
         let client = self.connector.client(&kubeconfig_of(&secret, namespace)?)?;
         let stop = self.stop.child_token();
         let nodes = Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone());
-        tokio::spawn(pump(namespace.to_owned(), nodes.clone(), self.changes.clone(), stop.clone()));
-        let target = Target { client, nodes, version, stop };
+        tokio::spawn(pump(
+            namespace.to_owned(),
+            nodes.clone(),
+            self.changes.clone(),
+            stop.clone(),
+        ));
+        let target = Target {
+            client,
+            nodes,
+            version,
+            stop,
+        };
         open.insert(namespace.to_owned(), target.clone());
         Ok(target)
     }
 
     /// Closes the connection to the shoot of `namespace`, if there is one.
     pub(crate) fn close(&self, namespace: &str) {
-        if let Some(target) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace) {
+        if let Some(target) = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(namespace)
+        {
             target.stop.cancel();
         }
     }
@@ -110,10 +137,16 @@ impl Targets {
 
 fn kubeconfig_of(secret: &Secret, namespace: &str) -> Result<Kubeconfig, Fault> {
     let wrong = |what: &str| {
-        Fault::dependency(format!("the shoot cannot be reached: Secret {namespace}/{SHOOT_ACCESS_SECRET} {what}"))
-            .hint("gardenlet writes it: look at the Shoot's status")
+        Fault::dependency(format!(
+            "the shoot cannot be reached: Secret {namespace}/{SHOOT_ACCESS_SECRET} {what}"
+        ))
+        .hint("gardenlet writes it: look at the Shoot's status")
     };
-    let data = secret.data.as_ref().and_then(|data| data.get(KUBECONFIG_KEY)).ok_or_else(|| wrong("has no kubeconfig"))?;
+    let data = secret
+        .data
+        .as_ref()
+        .and_then(|data| data.get(KUBECONFIG_KEY))
+        .ok_or_else(|| wrong("has no kubeconfig"))?;
     let text = std::str::from_utf8(&data.0).map_err(|_| wrong("has a kubeconfig that is not text"))?;
     Kubeconfig::from_yaml(text).map_err(|_| wrong("has a kubeconfig that cannot be read"))
 }
@@ -128,11 +161,17 @@ async fn pump(
     let pumping = async {
         // The first list may lack nodes that machines wait for: those machines look again once it is there.
         nodes.ready().await;
-        let mut said = changes.send(NodeChanged { namespace: namespace.clone(), node: String::new() });
+        let mut said = changes.send(NodeChanged {
+            namespace: namespace.clone(),
+            node: String::new(),
+        });
         while said.is_ok() {
             let change = seen.next().await;
             let node = change.object.metadata.name.clone().unwrap_or_default();
-            said = changes.send(NodeChanged { namespace: namespace.clone(), node });
+            said = changes.send(NodeChanged {
+                namespace: namespace.clone(),
+                node,
+            });
         }
     };
     stop.run_until_cancelled(pumping).await;

@@ -40,7 +40,9 @@ impl Backups {
     }
 
     fn entry(&self, object: &BackupEntry) -> Result<PathBuf, Fault> {
-        Ok(self.bucket(&object.spec.bucket_name)?.join(checked(&object.name_any())?))
+        Ok(self
+            .bucket(&object.spec.bucket_name)?
+            .join(checked(&object.name_any())?))
     }
 }
 
@@ -54,10 +56,11 @@ async fn make(path: &Path) -> Result<(), Fault> {
 
 async fn remove(path: &Path) -> Result<(), Fault> {
     match fs::remove_dir_all(path).await {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Fault::dependency(format!("remove the folder {}: {error}", path.display()))
-                .code(ErrorCode::InfraDependencies))
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Fault::dependency(format!(
+            "remove the folder {}: {error}",
+            path.display()
+        ))
+        .code(ErrorCode::InfraDependencies)),
         _ => Ok(()),
     }
 }
@@ -70,7 +73,10 @@ impl Actuator<BackupBucket> for Backups {
         let status = RawJson::from(json!({
             "apiVersion": API_VERSION, "kind": "BackupBucketStatus", "folder": format!("{BUCKETS}/{name}"),
         }));
-        Ok(Outcome { provider_status: Some(status), ..Outcome::default() })
+        Ok(Outcome {
+            provider_status: Some(status),
+            ..Outcome::default()
+        })
     }
 
     async fn delete(&self, _: &Context, object: &BackupBucket) -> Result<(), Fault> {
@@ -83,9 +89,11 @@ impl Actuator<BackupEntry> for Backups {
     async fn reconcile(&self, _: &Context, object: &BackupEntry) -> Result<Outcome<BackupEntry>, Fault> {
         let bucket = self.bucket(&object.spec.bucket_name)?;
         if !fs::try_exists(&bucket).await.unwrap_or(false) {
-            return Err(Fault::dependency(format!("the bucket {} does not exist", object.spec.bucket_name))
-                .code(ErrorCode::RetryableInfraDependencies)
-                .hint("wait until its BackupBucket has succeeded"));
+            return Err(
+                Fault::dependency(format!("the bucket {} does not exist", object.spec.bucket_name))
+                    .code(ErrorCode::RetryableInfraDependencies)
+                    .hint("wait until its BackupBucket has succeeded"),
+            );
         }
         make(&self.entry(object)?).await?;
         Ok(Outcome::default())

@@ -31,7 +31,12 @@ impl Actuator<ControlPlane> for ControlPlanes {
         let namespace = object.namespace().unwrap_or_default();
         let raw = object.spec.infrastructure_provider_status.as_ref();
         let infrastructure = InfrastructureStatus::read(raw, "the ControlPlane")?;
-        let zones: Vec<&str> = infrastructure.network.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+        let zones: Vec<&str> = infrastructure
+            .network
+            .subnets
+            .iter()
+            .map(|subnet| subnet.zone.as_str())
+            .collect();
         let data = BTreeMap::from([
             ("region".to_owned(), object.spec.region.clone()),
             ("zones".to_owned(), zones.join(",")),
@@ -54,7 +59,9 @@ impl Actuator<ControlPlane> for ControlPlanes {
 
     async fn delete(&self, context: &Context, object: &ControlPlane) -> Result<(), Fault> {
         let namespace = object.namespace().unwrap_or_default();
-        context.unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED)).await?;
+        context
+            .unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED))
+            .await?;
         delete::<ConfigMap>(&Api::namespaced(context.client.clone(), &namespace), CONFIG).await
     }
 }

@@ -25,7 +25,11 @@ pub(crate) struct DnsRecords {
 
 impl DnsRecords {
     pub(crate) fn new(zones: Zones, objects: Cache<DNSRecord>, type_: &str) -> Self {
-        Self { zones, objects, type_: type_.to_owned() }
+        Self {
+            zones,
+            objects,
+            type_: type_.to_owned(),
+        }
     }
 
     /// Fills the names from objects that had been made before this process began.
@@ -33,7 +37,10 @@ impl DnsRecords {
         self.objects.ready().await;
         for object in self.objects.list() {
             let ours = object.spec.type_.eq_ignore_ascii_case(&self.type_);
-            let made = object.status.as_ref().is_some_and(|status| status.observed_generation.is_some());
+            let made = object
+                .status
+                .as_ref()
+                .is_some_and(|status| status.observed_generation.is_some());
             if ours
                 && made
                 && object.metadata.deletion_timestamp.is_none()
@@ -53,7 +60,9 @@ fn entry_of(object: &DNSRecord) -> Result<Entry, Fault> {
         DNSRecordType::CNAME => RecordType::Cname,
         DNSRecordType::TXT => RecordType::Txt,
         other => {
-            return Err(Fault::user(format!("spec.recordType {other} is not known")).code(ErrorCode::ConfigurationProblem));
+            return Err(
+                Fault::user(format!("spec.recordType {other} is not known")).code(ErrorCode::ConfigurationProblem)
+            );
         }
     };
     let ttl_seconds = spec.ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(TTL_SECONDS);
@@ -70,7 +79,9 @@ fn zone_of(name: &str) -> String {
 impl Actuator<DNSRecord> for DnsRecords {
     async fn reconcile(&self, _: &Context, object: &DNSRecord) -> Result<Outcome<DNSRecord>, Fault> {
         self.zones.put(entry_of(object)?)?;
-        Ok(Outcome::own(Some(object.spec.zone.clone().unwrap_or_else(|| zone_of(&object.spec.name)))))
+        Ok(Outcome::own(Some(
+            object.spec.zone.clone().unwrap_or_else(|| zone_of(&object.spec.name)),
+        )))
     }
 
     async fn delete(&self, _: &Context, object: &DNSRecord) -> Result<(), Fault> {

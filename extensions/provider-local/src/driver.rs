@@ -45,7 +45,12 @@ impl PodDriver {
     pub(crate) fn new(client: Client, provider: &str, image: &str, stop: CancellationToken) -> Self {
         let config = watcher::Config::default().labels(&format!("{MADE_FOR_LABEL}={MADE_FOR}"));
         let pods = Cache::start(Api::all(client.clone()), config, stop);
-        Self { client, provider: provider.to_owned(), image: image.to_owned(), pods }
+        Self {
+            client,
+            provider: provider.to_owned(),
+            image: image.to_owned(),
+            pods,
+        }
     }
 
     fn api(&self, namespace: &str) -> Api<Pod> {
@@ -59,12 +64,23 @@ fn pod_name(machine: &str) -> String {
 
 /// The pod that is the machine.
 fn pod_of(request: MachineRequest<'_>, image: &str) -> Pod {
-    let secret = request.class.secret_ref.as_ref().and_then(|reference| reference.name.clone());
+    let secret = request
+        .class
+        .secret_ref
+        .as_ref()
+        .and_then(|reference| reference.name.clone());
     let mut metadata = meta(request.namespace(), &pod_name(request.name()), MADE_FOR);
-    metadata.labels.get_or_insert_default().insert("app".to_owned(), MADE_FOR.to_owned());
+    metadata
+        .labels
+        .get_or_insert_default()
+        .insert("app".to_owned(), MADE_FOR.to_owned());
     let user_data = SecretVolumeSource {
         secret_name: secret,
-        items: Some(vec![KeyToPath { key: USER_DATA_KEY.to_owned(), path: "userdata".to_owned(), mode: None }]),
+        items: Some(vec![KeyToPath {
+            key: USER_DATA_KEY.to_owned(),
+            path: "userdata".to_owned(),
+            mode: None,
+        }]),
         ..Default::default()
     };
     Pod {
@@ -109,12 +125,18 @@ fn state_of(pod: &Pod) -> DriverState {
         }
         _ => {}
     }
-    let containers: &[ContainerStatus] =
-        status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
+    let containers: &[ContainerStatus] = status
+        .and_then(|status| status.container_statuses.as_deref())
+        .unwrap_or_default();
     let scheduled = || {
         let conditions = status?.conditions.as_deref()?;
-        let condition = conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-        Some(format!("its pod is not scheduled: {}", condition.message.as_deref().unwrap_or_default()))
+        let condition = conditions
+            .iter()
+            .find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+        Some(format!(
+            "its pod is not scheduled: {}",
+            condition.message.as_deref().unwrap_or_default()
+        ))
     };
     DriverState::Exists(containers.iter().find_map(trouble_of).or_else(scheduled))
 }
@@ -143,7 +165,12 @@ impl Driver for PodDriver {
         let pod = pod_of(request, &self.image);
         create_or_get(&self.api(request.namespace()), &pod).await?;
         Ok(Created {
-            provider_id: format!("{}://{}/{}", self.provider, request.namespace(), pod_name(request.name())),
+            provider_id: format!(
+                "{}://{}/{}",
+                self.provider,
+                request.namespace(),
+                pod_name(request.name())
+            ),
             node_name: request.name().to_owned(),
         })
     }
@@ -160,7 +187,9 @@ impl Driver for PodDriver {
 
     async fn delete(&self, request: MachineRequest<'_>) -> Result<(), Fault> {
         let name = pod_name(request.name());
-        delete_and_wait(&self.api(request.namespace()), &name, DELETE_TIMEOUT).await.map_err(Fault::from)
+        delete_and_wait(&self.api(request.namespace()), &name, DELETE_TIMEOUT)
+            .await
+            .map_err(Fault::from)
     }
 
     async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
@@ -181,13 +210,18 @@ impl Driver for PodDriver {
                 if before.as_ref() != Some(&now)
                     && let Some(machine) = key.name.strip_prefix(POD_PREFIX)
                 {
-                    return Some((ObjectKey { name: machine.to_owned(), ..key }, changes));
+                    return Some((
+                        ObjectKey {
+                            name: machine.to_owned(),
+                            ..key
+                        },
+                        changes,
+                    ));
                 }
             }
         }))
     }
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -196,16 +230,29 @@ mod tests {
     use super::*;
 
     fn pod(phase: &str, state: ContainerState, last: Option<ContainerState>) -> Pod {
-        let container = ContainerStatus { state: Some(state), last_state: last, ..Default::default() };
-        let status =
-            PodStatus { phase: Some(phase.into()), container_statuses: Some(vec![container]), ..Default::default() };
-        Pod { status: Some(status), ..Default::default() }
+        let container = ContainerStatus {
+            state: Some(state),
+            last_state: last,
+            ..Default::default()
+        };
+        let status = PodStatus {
+            phase: Some(phase.into()),
+            container_statuses: Some(vec![container]),
+            ..Default::default()
+        };
+        Pod {
+            status: Some(status),
+            ..Default::default()
+        }
     }
 
     #[test]
     fn an_ended_pod_is_no_machine_and_a_failing_one_says_why() {
         let waiting = ContainerState {
-            waiting: Some(ContainerStateWaiting { reason: Some("CrashLoopBackOff".into()), message: None }),
+            waiting: Some(ContainerStateWaiting {
+                reason: Some("CrashLoopBackOff".into()),
+                message: None,
+            }),
             ..Default::default()
         };
         let ended = ContainerState {

@@ -49,30 +49,52 @@ impl Infrastructures {
     }
 
     /// The network it has, the one it is told to have, or a free one.
-    fn network_of(&self, object: &Infrastructure, cluster: &ClusterView, known: Option<&NetworkStatus>) -> Result<Ipv4Net, Fault> {
+    fn network_of(
+        &self,
+        object: &Infrastructure,
+        cluster: &ClusterView,
+        known: Option<&NetworkStatus>,
+    ) -> Result<Ipv4Net, Fault> {
         let networking = cluster.shoot.spec.networking.as_ref();
         let told = networking.and_then(|networking| networking.nodes.clone());
         let configured = config_of(object)?.networks.nodes;
-        if let Some(cidr) = told.or(configured).or_else(|| known.map(|network| network.cidr.clone())) {
+        if let Some(cidr) = told
+            .or(configured)
+            .or_else(|| known.map(|network| network.cidr.clone()))
+        {
             return parse(&cidr);
         }
         let mut taken: Vec<IpNet> = Vec::new();
-        let shoot = networking.into_iter().flat_map(|n| [n.pods.clone(), n.services.clone()]).flatten();
+        let shoot = networking
+            .into_iter()
+            .flat_map(|n| [n.pods.clone(), n.services.clone()])
+            .flatten();
         let seed = cluster.seed()?.map(|seed| seed.spec.networks);
-        let seed = seed.into_iter().flat_map(|n| [n.nodes, Some(n.pods), Some(n.services)]).flatten();
+        let seed = seed
+            .into_iter()
+            .flat_map(|n| [n.nodes, Some(n.pods), Some(n.services)])
+            .flatten();
         let others = self.others.list();
         let others = others
             .iter()
             .filter(|other| other.metadata.uid != object.metadata.uid)
             .filter_map(|other| other.status.as_ref().and_then(|status| status.nodes_cidr.clone()));
-        taken.extend(shoot.chain(seed).chain(others).filter_map(|cidr| cidr.parse::<IpNet>().ok()));
-        allocate(&object.namespace().unwrap_or_default(), &taken)
-            .ok_or_else(|| Fault::quota("no /16 of 10.0.0.0/8 is left for the nodes").code(ErrorCode::InfraResourcesDepleted))
+        taken.extend(
+            shoot
+                .chain(seed)
+                .chain(others)
+                .filter_map(|cidr| cidr.parse::<IpNet>().ok()),
+        );
+        allocate(&object.namespace().unwrap_or_default(), &taken).ok_or_else(|| {
+            Fault::quota("no /16 of 10.0.0.0/8 is left for the nodes").code(ErrorCode::InfraResourcesDepleted)
+        })
     }
 }
 
 fn config_of(object: &Infrastructure) -> Result<InfrastructureConfig, Fault> {
-    let Some(raw) = &object.spec.provider_config else { return Ok(InfrastructureConfig::default()) };
+    let Some(raw) = &object.spec.provider_config else {
+        return Ok(InfrastructureConfig::default());
+    };
     raw.decode().map_err(|error| {
         Fault::user(format!("infrastructureConfig cannot be read: {error}"))
             .code(ErrorCode::ConfigurationProblem)
@@ -98,24 +120,38 @@ fn parse(cidr: &str) -> Result<Ipv4Net, Fault> {
 /// time rarely look at the same one.
 fn allocate(name: &str, taken: &[IpNet]) -> Option<Ipv4Net> {
     let begin = u32::from(Sha256::digest(name)[0]);
-    (0..CANDIDATES).map(|step| ((begin + step) % CANDIDATES) as u8).find_map(|second| {
-        let candidate = Ipv4Net::new([10, second, 0, 0].into(), 16).ok()?;
-        let meets = |net: &IpNet| net.contains(&IpNet::V4(candidate)) || IpNet::V4(candidate).contains(net);
-        (!taken.iter().any(meets)).then_some(candidate)
-    })
+    (0..CANDIDATES)
+        .map(|step| ((begin + step) % CANDIDATES) as u8)
+        .find_map(|second| {
+            let candidate = Ipv4Net::new([10, second, 0, 0].into(), 16).ok()?;
+            let meets = |net: &IpNet| net.contains(&IpNet::V4(candidate)) || IpNet::V4(candidate).contains(net);
+            (!taken.iter().any(meets)).then_some(candidate)
+        })
 }
 
 /// A /20 per zone, in the zones' order; one without name where there are no zones.
 fn subnets(network: Ipv4Net, zones: BTreeSet<String>) -> Result<Vec<Subnet>, Fault> {
-    let zones = if zones.is_empty() { BTreeSet::from([String::new()]) } else { zones };
+    let zones = if zones.is_empty() {
+        BTreeSet::from([String::new()])
+    } else {
+        zones
+    };
     let parts = network.subnets(SUBNET_PREFIX).map_err(Fault::bug)?;
     let wanted = zones.len();
-    let subnets: Vec<Subnet> =
-        zones.into_iter().zip(parts).map(|(zone, part)| Subnet { zone, cidr: part.to_string() }).collect();
+    let subnets: Vec<Subnet> = zones
+        .into_iter()
+        .zip(parts)
+        .map(|(zone, part)| Subnet {
+            zone,
+            cidr: part.to_string(),
+        })
+        .collect();
     if subnets.len() < wanted {
-        return Err(Fault::user(format!("the nodes' network {network} is too small for {wanted} zones"))
-            .code(ErrorCode::ConfigurationProblem)
-            .hint("choose a larger spec.networking.nodes, or fewer zones"));
+        return Err(
+            Fault::user(format!("the nodes' network {network} is too small for {wanted} zones"))
+                .code(ErrorCode::ConfigurationProblem)
+                .hint("choose a larger spec.networking.nodes, or fewer zones"),
+        );
     }
     Ok(subnets)
 }
@@ -130,11 +166,24 @@ impl Actuator<Infrastructure> for Infrastructures {
     async fn reconcile(&self, context: &Context, object: &Infrastructure) -> Result<Outcome<Infrastructure>, Fault> {
         let cluster = context.cluster()?;
         let namespace = object.namespace().unwrap_or_default();
-        let reported = object.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        let reported = object
+            .status
+            .as_ref()
+            .and_then(|status| status.provider_status.as_ref());
         let known = reported.and_then(|raw| InfrastructureStatus::read(Some(raw), "the Infrastructure").ok());
         let network = self.network_of(object, cluster, known.as_ref().map(|known| &known.network))?;
-        let zones = cluster.shoot.spec.provider.workers.iter().flat_map(|worker| worker.zones.clone()).collect();
-        let id = known.as_ref().map_or_else(|| context.entropy.next_u64().cast_signed() & i64::MAX, |known| known.network.id);
+        let zones = cluster
+            .shoot
+            .spec
+            .provider
+            .workers
+            .iter()
+            .flat_map(|worker| worker.zones.clone())
+            .collect();
+        let id = known.as_ref().map_or_else(
+            || context.entropy.next_u64().cast_signed() & i64::MAX,
+            |known| known.network.id,
+        );
         let status = InfrastructureStatus::new(
             &namespace,
             NetworkStatus {
@@ -156,11 +205,21 @@ impl Actuator<Infrastructure> for Infrastructures {
             egress_cidrs: status.network.egress_cidrs.clone(),
             networking: Some(InfrastructureStatusNetworking {
                 nodes: vec![status.network.cidr.clone()],
-                pods: networking.and_then(|networking| networking.pods.clone()).into_iter().collect(),
-                services: networking.and_then(|networking| networking.services.clone()).into_iter().collect(),
+                pods: networking
+                    .and_then(|networking| networking.pods.clone())
+                    .into_iter()
+                    .collect(),
+                services: networking
+                    .and_then(|networking| networking.services.clone())
+                    .into_iter()
+                    .collect(),
             }),
         };
-        Ok(Outcome { provider_status: Some(raw.clone()), state: Some(raw), ..Outcome::own(own) })
+        Ok(Outcome {
+            provider_status: Some(raw.clone()),
+            state: Some(raw),
+            ..Outcome::own(own)
+        })
     }
 
     async fn delete(&self, context: &Context, object: &Infrastructure) -> Result<(), Fault> {

@@ -31,5 +31,8 @@ where
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
     let objects = list(&api, MADE_FOR_LABEL).await?;
-    Ok(objects.iter().map(|object| format!("{}/{}", K::kind(&()), object.name_any())).collect())
+    Ok(objects
+        .iter()
+        .map(|object| format!("{}/{}", K::kind(&()), object.name_any()))
+        .collect())
 }

@@ -33,12 +33,19 @@ impl Actuator<Extension> for LocalExtensions {
             ("providerConfig".to_owned(), config.to_owned()),
         ]);
         apply_config_map(&context.client, meta(&namespace, &config_name(object), MADE_FOR), data).await?;
-        Ok(Outcome { state: object.spec.provider_config.clone(), ..Outcome::default() })
+        Ok(Outcome {
+            state: object.spec.provider_config.clone(),
+            ..Outcome::default()
+        })
     }
 
     async fn delete(&self, context: &Context, object: &Extension) -> Result<(), Fault> {
         let namespace = object.namespace().unwrap_or_default();
-        delete::<ConfigMap>(&Api::namespaced(context.client.clone(), &namespace), &config_name(object)).await
+        delete::<ConfigMap>(
+            &Api::namespaced(context.client.clone(), &namespace),
+            &config_name(object),
+        )
+        .await
     }
 
     async fn force_delete(&self, context: &Context, object: &Extension) -> Result<(), Fault> {

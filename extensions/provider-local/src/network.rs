@@ -27,7 +27,10 @@ fn check(pods: &str, services: &str, families: &[IPFamily]) -> Result<(IpNet, Ip
     let parse = |field: &str, cidr: &str| -> Result<IpNet, String> {
         let network: IpNet = cidr.parse().map_err(|_| format!("{field} {cidr:?} is not a network"))?;
         if network != network.trunc() {
-            return Err(format!("{field} {cidr} has bits beyond its prefix; {} is meant", network.trunc()));
+            return Err(format!(
+                "{field} {cidr} has bits beyond its prefix; {} is meant",
+                network.trunc()
+            ));
         }
         Ok(network)
     };
@@ -35,9 +38,15 @@ fn check(pods: &str, services: &str, families: &[IPFamily]) -> Result<(IpNet, Ip
     if pods.contains(&services) || services.contains(&pods) {
         return Err(format!("spec.podCIDR {pods} and spec.serviceCIDR {services} overlap"));
     }
-    let first = if pods.addr().is_ipv4() { IPFamily::IPv4 } else { IPFamily::IPv6 };
+    let first = if pods.addr().is_ipv4() {
+        IPFamily::IPv4
+    } else {
+        IPFamily::IPv6
+    };
     if pods.addr().is_ipv4() != services.addr().is_ipv4() {
-        return Err(format!("spec.podCIDR {pods} and spec.serviceCIDR {services} are of different IP families"));
+        return Err(format!(
+            "spec.podCIDR {pods} and spec.serviceCIDR {services} are of different IP families"
+        ));
     }
     match families.first() {
         Some(family) if *family != first => Err(format!("spec.podCIDR {pods} is not of the first IP family, {family}")),
@@ -50,7 +59,9 @@ impl Actuator<Network> for Networks {
     async fn reconcile(&self, context: &Context, object: &Network) -> Result<Outcome<Network>, Fault> {
         let spec = &object.spec;
         let (pods, services) = check(&spec.pod_cidr, &spec.service_cidr, &spec.ip_families).map_err(|text| {
-            Fault::user(text).code(ErrorCode::ConfigurationProblem).hint("correct spec.networking of the Shoot")
+            Fault::user(text)
+                .code(ErrorCode::ConfigurationProblem)
+                .hint("correct spec.networking of the Shoot")
         })?;
         let config = ConfigMap {
             metadata: ObjectMeta {
@@ -66,13 +77,19 @@ impl Actuator<Network> for Networks {
         };
         let namespace = object.namespace().unwrap_or_default();
         apply_in_shoot(&context.client, meta(&namespace, MANAGED, MADE_FOR), &config).await?;
-        let families = if spec.ip_families.is_empty() { vec![IPFamily::IPv4] } else { spec.ip_families.clone() };
+        let families = if spec.ip_families.is_empty() {
+            vec![IPFamily::IPv4]
+        } else {
+            spec.ip_families.clone()
+        };
         Ok(Outcome::own(families))
     }
 
     async fn delete(&self, context: &Context, object: &Network) -> Result<(), Fault> {
         let namespace = object.namespace().unwrap_or_default();
-        context.unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED)).await
+        context
+            .unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED))
+            .await
     }
 }
 
@@ -90,7 +107,12 @@ mod tests {
     fn networks_that_cannot_work_are_refused_with_the_field_named() {
         assert!(check("100.96.0.0/11", "100.64.0.0/13", &[IPFamily::IPv4]).is_ok());
         assert!(check("fd00:1::/64", "fd00:2::/108", &[]).is_ok());
-        refused("100.96.0.0/33", "100.64.0.0/13", &[], "spec.podCIDR \"100.96.0.0/33\" is not a network");
+        refused(
+            "100.96.0.0/33",
+            "100.64.0.0/13",
+            &[],
+            "spec.podCIDR \"100.96.0.0/33\" is not a network",
+        );
         refused("100.96.0.0/11", "pod", &[], "spec.serviceCIDR");
         refused("100.96.0.1/11", "100.64.0.0/13", &[], "100.96.0.0/11 is meant");
         refused("100.64.0.0/10", "100.64.0.0/13", &[], "overlap");

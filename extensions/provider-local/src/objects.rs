@@ -36,8 +36,14 @@ pub(crate) async fn apply_config_map(
     data: BTreeMap<String, String>,
 ) -> Result<(), Fault> {
     let namespace = metadata.namespace.clone().unwrap_or_default();
-    let map = ConfigMap { metadata, data: Some(data), ..Default::default() };
-    apply(&Api::namespaced(client.clone(), &namespace), &map, EXTENSION_NAME).await.map(drop)
+    let map = ConfigMap {
+        metadata,
+        data: Some(data),
+        ..Default::default()
+    };
+    apply(&Api::namespaced(client.clone(), &namespace), &map, EXTENSION_NAME)
+        .await
+        .map(drop)
 }
 
 /// Applies a Secret.
@@ -48,8 +54,15 @@ pub(crate) async fn apply_secret(
 ) -> Result<(), Fault> {
     let namespace = metadata.namespace.clone().unwrap_or_default();
     let data = data.into_iter().map(|(key, bytes)| (key, ByteString(bytes))).collect();
-    let secret = Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Default::default() };
-    apply(&Api::namespaced(client.clone(), &namespace), &secret, EXTENSION_NAME).await.map(drop)
+    let secret = Secret {
+        metadata,
+        data: Some(data),
+        type_: Some("Opaque".to_owned()),
+        ..Default::default()
+    };
+    apply(&Api::namespaced(client.clone(), &namespace), &secret, EXTENSION_NAME)
+        .await
+        .map(drop)
 }
 
 /// Applies a ManagedResource that puts `object` into the shoot.
@@ -62,13 +75,23 @@ pub(crate) async fn apply_in_shoot<T: Serialize>(
     let manifest = serde_json::to_vec(object).map_err(Fault::bug)?;
     let namespace = metadata.namespace.clone().unwrap_or_default();
     let name = metadata.name.clone().unwrap_or_default();
-    apply_secret(client, metadata.clone(), BTreeMap::from([("manifest.yaml".to_owned(), manifest)])).await?;
+    apply_secret(
+        client,
+        metadata.clone(),
+        BTreeMap::from([("manifest.yaml".to_owned(), manifest)]),
+    )
+    .await?;
     let managed = ManagedResource {
         metadata,
-        spec: ManagedResourceSpec { secret_refs: vec![LocalObjectReference { name }], ..Default::default() },
+        spec: ManagedResourceSpec {
+            secret_refs: vec![LocalObjectReference { name }],
+            ..Default::default()
+        },
         status: None,
     };
-    apply(&Api::namespaced(client.clone(), &namespace), &managed, EXTENSION_NAME).await.map(drop)
+    apply(&Api::namespaced(client.clone(), &namespace), &managed, EXTENSION_NAME)
+        .await
+        .map(drop)
 }
 
 /// Removes what [`apply_in_shoot`] made, from the shoot too, and waits until it is gone.

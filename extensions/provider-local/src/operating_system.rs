@@ -85,17 +85,30 @@ fn inline_text(path: &str, inline: &FileContentInline) -> Result<String, Fault> 
 /// The content of a file, read from its Secret where it is there.
 async fn content_of(context: &Context, namespace: &str, file: &File) -> Result<String, Fault> {
     match &file.content {
-        FileContent { inline: Some(inline), .. } => inline_text(&file.path, inline),
-        FileContent { secret_ref: Some(reference), .. } => {
+        FileContent {
+            inline: Some(inline), ..
+        } => inline_text(&file.path, inline),
+        FileContent {
+            secret_ref: Some(reference),
+            ..
+        } => {
             let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
             let secret = get(&secrets, &reference.name).await?;
-            let bytes = secret.and_then(|secret| secret.data).and_then(|mut data| data.remove(&reference.data_key));
+            let bytes = secret
+                .and_then(|secret| secret.data)
+                .and_then(|mut data| data.remove(&reference.data_key));
             let missing = || {
-                Fault::dependency(format!("file {}: Secret {} has no key {}", file.path, reference.name, reference.data_key))
+                Fault::dependency(format!(
+                    "file {}: Secret {} has no key {}",
+                    file.path, reference.name, reference.data_key
+                ))
             };
             String::from_utf8(bytes.ok_or_else(missing)?.0).map_err(|_| wrong(&file.path, "its Secret holds no text"))
         }
-        _ => Err(wrong(&file.path, "user data can only hold inline content and content of Secrets")),
+        _ => Err(wrong(
+            &file.path,
+            "user data can only hold inline content and content of Secrets",
+        )),
     }
 }
 
@@ -105,7 +118,11 @@ impl OperatingSystemConfigs {
         let mut files = Vec::new();
         for file in &object.spec.files {
             let content = content_of(context, &namespace, file).await?;
-            files.push(UserFile { path: &file.path, permissions: file.permissions, content });
+            files.push(UserFile {
+                path: &file.path,
+                permissions: file.permissions,
+                content,
+            });
         }
         let units = object.spec.units.iter().map(user_unit).collect();
         // JSON is YAML, and quotes without rules of its own.
@@ -113,8 +130,14 @@ impl OperatingSystemConfigs {
         let name = format!("{RESULT_PREFIX}{}", object.name_any());
         let data = BTreeMap::from([(names::CLOUD_CONFIG_DATA_KEY.to_owned(), text.into_bytes())]);
         apply_secret(&context.client, meta(&namespace, &name, MADE_FOR), data).await?;
-        let secret_ref = SecretReference { name: Some(name), namespace: Some(namespace) };
-        Ok(OperatingSystemConfigOwn { cloud_config: Some(CloudConfig { secret_ref }), ..Default::default() })
+        let secret_ref = SecretReference {
+            name: Some(name),
+            namespace: Some(namespace),
+        };
+        Ok(OperatingSystemConfigOwn {
+            cloud_config: Some(CloudConfig { secret_ref }),
+            ..Default::default()
+        })
     }
 }
 
@@ -124,21 +147,33 @@ fn additions(object: &OperatingSystemConfig) -> OperatingSystemConfigOwn {
         path: RELEASE_FILE.to_owned(),
         permissions: Some(0o644),
         content: FileContent {
-            inline: Some(FileContentInline { encoding: String::new(), data: format!("ID={}\n", object.spec.type_) }),
+            inline: Some(FileContentInline {
+                encoding: String::new(),
+                data: format!("ID={}\n", object.spec.type_),
+            }),
             ..Default::default()
         },
         host_name: None,
     };
-    OperatingSystemConfigOwn { extension_files: vec![release], ..Default::default() }
+    OperatingSystemConfigOwn {
+        extension_files: vec![release],
+        ..Default::default()
+    }
 }
 
 #[async_trait]
 impl Actuator<OperatingSystemConfig> for OperatingSystemConfigs {
-    async fn reconcile(&self, context: &Context, object: &OperatingSystemConfig) -> Result<Outcome<OperatingSystemConfig>, Fault> {
+    async fn reconcile(
+        &self,
+        context: &Context,
+        object: &OperatingSystemConfig,
+    ) -> Result<Outcome<OperatingSystemConfig>, Fault> {
         match &object.spec.purpose {
             OperatingSystemConfigPurpose::Provision => Self::provision(context, object).await.map(Outcome::own),
             OperatingSystemConfigPurpose::Reconcile => Ok(Outcome::own(additions(object))),
-            other => Err(Fault::user(format!("spec.purpose {other} is not known")).code(ErrorCode::ConfigurationProblem)),
+            other => {
+                Err(Fault::user(format!("spec.purpose {other} is not known")).code(ErrorCode::ConfigurationProblem))
+            }
         }
     }
 
@@ -160,7 +195,13 @@ mod tests {
     #[test]
     fn content_is_plain_or_base64_of_text_and_nothing_else() {
         let text = |encoding: &str, data: &str| {
-            inline_text("/x", &FileContentInline { encoding: encoding.into(), data: data.into() })
+            inline_text(
+                "/x",
+                &FileContentInline {
+                    encoding: encoding.into(),
+                    data: data.into(),
+                },
+            )
         };
         assert_eq!(text("", "a: \"b\"\n").unwrap(), "a: \"b\"\n");
         assert_eq!(text("b64", "aGk=").unwrap(), "hi");

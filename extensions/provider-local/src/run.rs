@@ -109,8 +109,12 @@ pub async fn run(
         Some(address) => Some(serve(address, zones.clone(), options.dns_bound, stop.clone()).await?),
         None => None,
     };
-    let driver =
-        PodDriver::new(client.clone(), &options.provider_type, &options.machine_image, stop.clone());
+    let driver = PodDriver::new(
+        client.clone(),
+        &options.provider_type,
+        &options.machine_image,
+        stop.clone(),
+    );
     let machines = Machines::new(
         MachineOptions {
             client: client.clone(),
@@ -129,7 +133,11 @@ pub async fn run(
     let mut extension =
         Extension::builder(EXTENSION_NAME, client, clock, entropy, stop.clone()).metrics(&options.metrics);
     let infrastructures = Infrastructures::new(extension.cache::<ext::Infrastructure>());
-    let dns = Arc::new(DnsRecords::new(zones, extension.cache::<ext::DNSRecord>(), &options.dns_type));
+    let dns = Arc::new(DnsRecords::new(
+        zones,
+        extension.cache::<ext::DNSRecord>(),
+        &options.dns_type,
+    ));
     let mut extension = extension
         .actuator::<ext::Infrastructure>(provider(), Arc::new(infrastructures))
         .actuator::<ext::ControlPlane>(provider(), Arc::new(ControlPlanes))

@@ -42,7 +42,11 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn new(provider: &str, machines: &Machines) -> Self {
-        Self { provider: provider.to_owned(), deployments: machines.deployments(), machines: machines.machines() }
+        Self {
+            provider: provider.to_owned(),
+            deployments: machines.deployments(),
+            machines: machines.machines(),
+        }
     }
 
     /// Writes classes, their Secrets and deployments, and returns the generation of each deployment.
@@ -55,8 +59,11 @@ impl Workers {
             let (secret, key) = &plan.user_data;
             let data = get(&secrets, secret).await?.and_then(|secret| secret.data);
             let user_data = data.and_then(|mut data| data.remove(key)).ok_or_else(|| {
-                Fault::dependency(format!("pool {}: Secret {secret} has no user data in key {key}", plan.pool))
-                    .hint("wait until the pool's OperatingSystemConfig has succeeded")
+                Fault::dependency(format!(
+                    "pool {}: Secret {secret} has no user data in key {key}",
+                    plan.pool
+                ))
+                .hint("wait until the pool's OperatingSystemConfig has succeeded")
             })?;
             let name = plan.class.name_any();
             let data = BTreeMap::from([(USER_DATA_KEY.to_owned(), user_data.0)]);
@@ -69,7 +76,13 @@ impl Workers {
     }
 
     /// Waits until all machines have joined, and shows in the status what it waits for.
-    async fn wait(&self, context: &Context, object: &Worker, planned: &[Planned], generations: &[i64]) -> Result<(), Fault> {
+    async fn wait(
+        &self,
+        context: &Context,
+        object: &Worker,
+        planned: &[Planned],
+        generations: &[i64],
+    ) -> Result<(), Fault> {
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let wanted: Vec<Wanted<'_>> = planned
             .iter()
@@ -92,18 +105,21 @@ impl Workers {
             Some(reason) => Judgement::NotYet(reason),
         };
         let joined = async {
-            self.deployments.wait_for("machines to join", JOIN_TIMEOUT, judge).await.map_err(|waited| {
-                // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
-                let reason = look().unwrap_or_else(|| waited.to_string());
-                let minutes = JOIN_TIMEOUT.as_secs() / 60;
-                match Fault::from(waited) {
-                    fault if fault.class == FaultClass::Dependency => Fault::dependency(format!(
-                        "machines have not joined within {minutes} minutes: {reason}"
-                    ))
-                    .hint("look at the machine named, at its pod's log and at its OperatingSystemConfig"),
-                    fault => fault,
-                }
-            })
+            self.deployments
+                .wait_for("machines to join", JOIN_TIMEOUT, judge)
+                .await
+                .map_err(|waited| {
+                    // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
+                    let reason = look().unwrap_or_else(|| waited.to_string());
+                    let minutes = JOIN_TIMEOUT.as_secs() / 60;
+                    match Fault::from(waited) {
+                        fault if fault.class == FaultClass::Dependency => {
+                            Fault::dependency(format!("machines have not joined within {minutes} minutes: {reason}"))
+                                .hint("look at the machine named, at its pod's log and at its OperatingSystemConfig")
+                        }
+                        fault => fault,
+                    }
+                })
         };
         let saying = async {
             let mut changes = self.machines.subscribe();
@@ -112,7 +128,9 @@ impl Workers {
                 tokio::time::sleep(SAY_AFTER).await;
                 let reason = look();
                 if reason.is_some() && reason != said {
-                    let told = context.say(object, &format!("Waiting: {}", reason.as_deref().unwrap_or_default())).await;
+                    let told = context
+                        .say(object, &format!("Waiting: {}", reason.as_deref().unwrap_or_default()))
+                        .await;
                     if let Err(fault) = told {
                         tracing::debug!("{fault}");
                     }
@@ -162,17 +180,30 @@ impl Workers {
 
     /// Waits until these deployments and their machines are gone.
     async fn wait_gone(&self, context: &Context, namespace: &str, stale: &BTreeSet<String>) -> Result<(), Fault> {
-        let is_stale = |machine: &Machine| machine.labels().get(NAME_LABEL).is_some_and(|name| stale.contains(name));
-        let gone = self.deployments.wait_for("machines to go", REMOVAL_TIMEOUT, |deployments| {
-            let left = deployments.list_in(namespace).iter().any(|deployment| stale.contains(&deployment.name_any()));
-            if !left {
-                return Judgement::Done(());
-            }
-            let machines = self.machines.list_in(namespace);
-            let names: Vec<String> =
-                machines.iter().filter(|machine| is_stale(machine)).map(|machine| machine.name_any()).collect();
-            Judgement::NotYet(format!("still there: {}", names.join(", ")))
-        });
+        let is_stale = |machine: &Machine| {
+            machine
+                .labels()
+                .get(NAME_LABEL)
+                .is_some_and(|name| stale.contains(name))
+        };
+        let gone = self
+            .deployments
+            .wait_for("machines to go", REMOVAL_TIMEOUT, |deployments| {
+                let left = deployments
+                    .list_in(namespace)
+                    .iter()
+                    .any(|deployment| stale.contains(&deployment.name_any()));
+                if !left {
+                    return Judgement::Done(());
+                }
+                let machines = self.machines.list_in(namespace);
+                let names: Vec<String> = machines
+                    .iter()
+                    .filter(|machine| is_stale(machine))
+                    .map(|machine| machine.name_any())
+                    .collect();
+                Judgement::NotYet(format!("still there: {}", names.join(", ")))
+            });
         context.unless_obsolete(async { gone.await.map_err(Fault::from) }).await
     }
 
@@ -182,10 +213,14 @@ impl Workers {
         let ours = format!("{MADE_FOR_LABEL}={MADE_FOR}");
         for machine in list(&machines, &ours).await? {
             let mut after = machine.clone();
-            after.labels_mut().insert(FORCE_DELETION_LABEL.to_owned(), "True".to_owned());
+            after
+                .labels_mut()
+                .insert(FORCE_DELETION_LABEL.to_owned(), "True".to_owned());
             match patch_changed(&machines, &machine, &after).await {
                 // Its controller writes it at the same time, or has finished with it.
-                Err(fault) if !matches!(fault.class, FaultClass::Transient | FaultClass::Dependency) => return Err(fault),
+                Err(fault) if !matches!(fault.class, FaultClass::Transient | FaultClass::Dependency) => {
+                    return Err(fault);
+                }
                 _ => {}
             }
         }
@@ -204,7 +239,10 @@ fn own_status(context: &Context, planned: &[Planned]) -> WorkerOwn {
             ..Default::default()
         })
         .collect();
-    WorkerOwn { machine_deployments, last_update_time: Some(Time(context.clock.now())) }
+    WorkerOwn {
+        machine_deployments,
+        last_update_time: Some(Time(context.clock.now())),
+    }
 }
 
 #[async_trait]
@@ -220,7 +258,12 @@ impl Actuator<Worker> for Workers {
             .iter()
             .map(|deployment| (deployment.name_any(), deployment.spec.replicas.unwrap_or_default()))
             .collect();
-        let facts = Facts { provider: &self.provider, infrastructure: &infrastructure, hibernated, present: &present };
+        let facts = Facts {
+            provider: &self.provider,
+            infrastructure: &infrastructure,
+            hibernated,
+            present: &present,
+        };
         let planned = plan(object, facts)?;
         let generations = self.deploy(context, &namespace, &planned).await?;
         let own = own_status(context, &planned);

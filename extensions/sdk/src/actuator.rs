@@ -125,15 +125,19 @@ impl Context {
     /// Shows in the status what the operation waits for ("machine x has not joined: ..."), while it goes on.
     pub async fn say<K: ActuatedKind>(&self, object: &K, text: &str) -> Result<(), Fault> {
         let now = self.clock.now();
-        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| say(fresh, text, now))
-            .await
-            .map(drop)
+        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| {
+            say(fresh, text, now)
+        })
+        .await
+        .map(drop)
     }
 
     /// Writes the kind's own status before the operation ends: for what others wait for meanwhile.
     pub async fn publish<K: ActuatedKind>(&self, object: &K, own: K::Own) -> Result<(), Fault> {
-        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| fresh.set_own(own.clone()))
-            .await
-            .map(drop)
+        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| {
+            fresh.set_own(own.clone())
+        })
+        .await
+        .map(drop)
     }
 }

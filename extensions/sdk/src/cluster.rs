@@ -23,7 +23,11 @@ impl ClusterView {
     pub fn new(cluster: Arc<Cluster>) -> Result<Self, Fault> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         let shoot = decode(&cluster.spec.shoot, "shoot", &name)?;
-        Ok(Self { name, shoot, object: cluster })
+        Ok(Self {
+            name,
+            shoot,
+            object: cluster,
+        })
     }
 
     /// The cloud profile as it is in the garden.
@@ -33,7 +37,12 @@ impl ClusterView {
 
     /// The seed as it is in the garden; none for shoots that host themselves.
     pub fn seed(&self) -> Result<Option<Seed>, Fault> {
-        self.object.spec.seed.as_ref().map(|seed| decode(seed, "seed", &self.name)).transpose()
+        self.object
+            .spec
+            .seed
+            .as_ref()
+            .map(|seed| decode(seed, "seed", &self.name))
+            .transpose()
     }
 
     /// The Cluster object itself.
@@ -43,19 +52,29 @@ impl ClusterView {
 
     /// The gardener gave up on the shoot until somebody changes it: extensions leave its objects alone.
     pub fn is_failed(&self) -> bool {
-        let last = self.shoot.status.as_ref().and_then(|status| status.last_operation.as_ref());
+        let last = self
+            .shoot
+            .status
+            .as_ref()
+            .and_then(|status| status.last_operation.as_ref());
         last.is_some_and(|last| last.state == LastOperationState::Failed)
     }
 
     /// Somebody wants the shoot gone even if things stay behind in the cloud.
     pub fn is_force_deleted(&self) -> bool {
         let annotation = self.shoot.metadata.annotations.as_ref();
-        annotation.and_then(|all| all.get(annotations::CONFIRMATION_FORCE_DELETION)).is_some_and(|value| value == "true")
+        annotation
+            .and_then(|all| all.get(annotations::CONFIRMATION_FORCE_DELETION))
+            .is_some_and(|value| value == "true")
     }
 
     /// The shoot is asleep or asked to sleep.
     pub fn is_hibernated(&self) -> bool {
-        self.shoot.spec.hibernation.as_ref().is_some_and(|hibernation| hibernation.enabled == Some(true))
+        self.shoot
+            .spec
+            .hibernation
+            .as_ref()
+            .is_some_and(|hibernation| hibernation.enabled == Some(true))
     }
 }
 

@@ -19,7 +19,10 @@ impl CodeTable {
     /// A table of regular expressions, matched anywhere in the text.
     pub fn new<'a>(rows: impl IntoIterator<Item = (&'a str, ErrorCode)>) -> Result<Self, InvalidTable> {
         let (patterns, codes): (Vec<&str>, Vec<ErrorCode>) = rows.into_iter().unzip();
-        Ok(Self { patterns: RegexSet::new(patterns)?, codes })
+        Ok(Self {
+            patterns: RegexSet::new(patterns)?,
+            codes,
+        })
     }
 
     /// The codes whose patterns are found in `text`, in the table's order, each once.

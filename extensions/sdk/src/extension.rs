@@ -100,8 +100,21 @@ impl Extension {
         let name = name.into();
         let recorder = Recorder::new(client.clone(), name.as_str(), clock.clone());
         let clusters = Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone());
-        let shared = Shared { client, clock, entropy, recorder, clusters, stop };
-        Self { name, shared, metrics: None, caches: BTreeMap::new(), runs: Vec::new() }
+        let shared = Shared {
+            client,
+            clock,
+            entropy,
+            recorder,
+            clusters,
+            stop,
+        };
+        Self {
+            name,
+            shared,
+            metrics: None,
+            caches: BTreeMap::new(),
+            runs: Vec::new(),
+        }
     }
 
     /// Counts reconciles in `metrics`. Call it before adding actuators.
@@ -133,10 +146,17 @@ impl Extension {
         let cache = self.cache::<K>();
         let suffix = registration.finalizer_suffix.as_deref().unwrap_or(K::FINALIZER_SUFFIX);
         let finalizer = format!("{}{suffix}", api_meta::finalizers::EXTENSION_PREFIX);
-        let primary = Arc::new(Primary { shared: self.shared.clone(), cache: cache.clone(), actuator, finalizer });
+        let primary = Arc::new(Primary {
+            shared: self.shared.clone(),
+            cache: cache.clone(),
+            actuator,
+            finalizer,
+        });
         let controller = self.controller(K::NOUN, &registration, &cache).when(concerns_primary);
         let stop = self.shared.stop.clone();
-        self.runs.push(Box::pin(controller.run(stop, move |object| primary.clone().reconcile(object))));
+        self.runs.push(Box::pin(
+            controller.run(stop, move |object| primary.clone().reconcile(object)),
+        ));
         self
     }
 
@@ -144,12 +164,17 @@ impl Extension {
     #[must_use]
     pub fn secondary<K: ActuatedKind>(mut self, registration: Registration, observer: Arc<dyn Observer<K>>) -> Self {
         let cache = self.cache::<K>();
-        let secondary = Arc::new(Secondary { shared: self.shared.clone(), observer });
-        let controller = self.controller(&format!("{} observer", K::NOUN), &registration, &cache).when(|old, new| {
-            old.is_none_or(|old: &K| old.meta().resource_version != new.meta().resource_version)
+        let secondary = Arc::new(Secondary {
+            shared: self.shared.clone(),
+            observer,
         });
+        let controller = self
+            .controller(&format!("{} observer", K::NOUN), &registration, &cache)
+            .when(|old, new| old.is_none_or(|old: &K| old.meta().resource_version != new.meta().resource_version));
         let stop = self.shared.stop.clone();
-        self.runs.push(Box::pin(controller.run(stop, move |object| secondary.clone().observe(object))));
+        self.runs.push(Box::pin(
+            controller.run(stop, move |object| secondary.clone().observe(object)),
+        ));
         self
     }
 
@@ -161,7 +186,11 @@ impl Extension {
             .watches(&self.shared.clusters, move |change| match change.new() {
                 Some(cluster) if lets_go_on(change.old.as_deref(), cluster) => {
                     let namespace = cluster.metadata.name.as_deref().unwrap_or_default();
-                    objects.list_in(namespace).iter().map(|object| ObjectKey::of(&**object)).collect()
+                    objects
+                        .list_in(namespace)
+                        .iter()
+                        .map(|object| ObjectKey::of(&**object))
+                        .collect()
                 }
                 _ => Vec::new(),
             });
@@ -192,7 +221,13 @@ impl Extension {
     /// Runs until stopped.
     pub async fn run(self) {
         // Without the Clusters every object would seem to belong to no shoot.
-        if self.shared.stop.run_until_cancelled(self.shared.clusters.ready()).await.is_none() {
+        if self
+            .shared
+            .stop
+            .run_until_cancelled(self.shared.clusters.ready())
+            .await
+            .is_none()
+        {
             return;
         }
         let mut tasks: JoinSet<()> = self.runs.into_iter().collect();

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use api_core::v1beta1::IPFamily;
 use api_extensions as ext;
-use api_meta::{Condition, Kind, LastError, LastOperation, SecretReference, NamedResourceReference, RawJson};
+use api_meta::{Condition, Kind, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, Resource};
@@ -33,16 +33,7 @@ pub struct CommonStatus<'a> {
 
 /// A kind of `extensions.gardener.cloud` that actuators can be written for.
 pub trait ActuatedKind:
-    Resource<DynamicType = ()>
-    + Kind
-    + Clone
-    + Debug
-    + Default
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
+    Resource<DynamicType = ()> + Kind + Clone + Debug + Default + Serialize + DeserializeOwned + Send + Sync + 'static
 {
     /// The part of the status that only this kind has.
     type Own: Clone + Debug + Default + Send + Sync + 'static;
@@ -149,49 +140,142 @@ macro_rules! actuated {
     }};
 }
 
-actuated!(Infrastructure, InfrastructureStatus, Namespaced, "infrastructure", "infrastructure", InfrastructureOwn, |status, own| {
-    let InfrastructureOwn { nodes_cidr, egress_cidrs, networking } = own;
-    status.nodes_cidr = nodes_cidr;
-    status.egress_cidrs = egress_cidrs;
-    status.networking = networking;
-});
-actuated!(ControlPlane, ControlPlaneStatus, Namespaced, "controlplane", "controlplane", (), |_status, ()| {});
-actuated!(Worker, WorkerStatus, Namespaced, "worker", "worker", WorkerOwn, |status, own| {
-    let WorkerOwn { machine_deployments, last_update_time } = own;
-    status.machine_deployments = machine_deployments;
-    status.machine_deployments_last_update_time = last_update_time;
-});
-actuated!(Network, NetworkStatus, Namespaced, "network", "network", Vec<IPFamily>, |status, families| {
-    status.ip_families = families;
-});
+actuated!(
+    Infrastructure,
+    InfrastructureStatus,
+    Namespaced,
+    "infrastructure",
+    "infrastructure",
+    InfrastructureOwn,
+    |status, own| {
+        let InfrastructureOwn {
+            nodes_cidr,
+            egress_cidrs,
+            networking,
+        } = own;
+        status.nodes_cidr = nodes_cidr;
+        status.egress_cidrs = egress_cidrs;
+        status.networking = networking;
+    }
+);
+actuated!(
+    ControlPlane,
+    ControlPlaneStatus,
+    Namespaced,
+    "controlplane",
+    "controlplane",
+    (),
+    |_status, ()| {}
+);
+actuated!(
+    Worker,
+    WorkerStatus,
+    Namespaced,
+    "worker",
+    "worker",
+    WorkerOwn,
+    |status, own| {
+        let WorkerOwn {
+            machine_deployments,
+            last_update_time,
+        } = own;
+        status.machine_deployments = machine_deployments;
+        status.machine_deployments_last_update_time = last_update_time;
+    }
+);
+actuated!(
+    Network,
+    NetworkStatus,
+    Namespaced,
+    "network",
+    "network",
+    Vec<IPFamily>,
+    |status, families| {
+        status.ip_families = families;
+    }
+);
 actuated!(
     OperatingSystemConfig,
-    OperatingSystemConfigStatus, Namespaced,
+    OperatingSystemConfigStatus,
+    Namespaced,
     "operatingsystemconfigs",
     "operating system config",
     OperatingSystemConfigOwn,
     |status, own| {
-        let OperatingSystemConfigOwn { extension_units, extension_files, cloud_config } = own;
+        let OperatingSystemConfigOwn {
+            extension_units,
+            extension_files,
+            cloud_config,
+        } = own;
         status.extension_units = extension_units;
         status.extension_files = extension_files;
         status.cloud_config = cloud_config;
     }
 );
-actuated!(Extension, ExtensionStatus, Namespaced, "extension", "extension", (), |_status, ()| {});
-actuated!(ContainerRuntime, ContainerRuntimeStatus, Namespaced, "containerruntime", "container runtime", (), |_status, ()| {});
-actuated!(DNSRecord, DNSRecordStatus, Namespaced, "dnsrecord", "dnsrecord", Option<String>, |status, zone| {
-    status.zone = zone;
-});
-actuated!(BackupBucket, BackupBucketStatus, Cluster, "backupbucket", "backupbucket", Option<SecretReference>, |status, secret| {
-    status.generated_secret_ref = secret;
-});
-actuated!(BackupEntry, BackupEntryStatus, Cluster, "backupentry", "backupentry", (), |_status, ()| {});
-actuated!(Bastion, BastionStatus, Namespaced, "bastion", "bastion", Option<LoadBalancerIngress>, |status, ingress| {
-    status.ingress = ingress;
-});
+actuated!(
+    Extension,
+    ExtensionStatus,
+    Namespaced,
+    "extension",
+    "extension",
+    (),
+    |_status, ()| {}
+);
+actuated!(
+    ContainerRuntime,
+    ContainerRuntimeStatus,
+    Namespaced,
+    "containerruntime",
+    "container runtime",
+    (),
+    |_status, ()| {}
+);
+actuated!(
+    DNSRecord,
+    DNSRecordStatus,
+    Namespaced,
+    "dnsrecord",
+    "dnsrecord",
+    Option<String>,
+    |status, zone| {
+        status.zone = zone;
+    }
+);
+actuated!(
+    BackupBucket,
+    BackupBucketStatus,
+    Cluster,
+    "backupbucket",
+    "backupbucket",
+    Option<SecretReference>,
+    |status, secret| {
+        status.generated_secret_ref = secret;
+    }
+);
+actuated!(
+    BackupEntry,
+    BackupEntryStatus,
+    Cluster,
+    "backupentry",
+    "backupentry",
+    (),
+    |_status, ()| {}
+);
+actuated!(
+    Bastion,
+    BastionStatus,
+    Namespaced,
+    "bastion",
+    "bastion",
+    Option<LoadBalancerIngress>,
+    |status, ingress| {
+        status.ingress = ingress;
+    }
+);
 actuated!(
     SelfHostedShootExposure,
-    SelfHostedShootExposureStatus, Namespaced,
+    SelfHostedShootExposureStatus,
+    Namespaced,
     "selfhostedshootexposure",
     "self-hosted shoot exposure",
     Vec<LoadBalancerIngress>,

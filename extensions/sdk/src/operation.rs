@@ -98,13 +98,21 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
     if facts.annotation == Some(operation::WAIT_FOR_STATE) {
         return Err(Leave::WaitsForState);
     }
-    let asked = matches!(facts.annotation, Some(operation::RECONCILE | operation::MIGRATE | operation::RESTORE));
-    let succeeded = facts.last_operation.is_some_and(|last| last.state == LastOperationState::Succeeded);
+    let asked = matches!(
+        facts.annotation,
+        Some(operation::RECONCILE | operation::MIGRATE | operation::RESTORE)
+    );
+    let succeeded = facts
+        .last_operation
+        .is_some_and(|last| last.state == LastOperationState::Succeeded);
     if !asked && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
         return Err(Leave::Settled);
     }
     let operation = operation_of(facts);
-    let migrated = succeeded && facts.last_operation.is_some_and(|last| last.type_ == LastOperationType::Migrate);
+    let migrated = succeeded
+        && facts
+            .last_operation
+            .is_some_and(|last| last.type_ == LastOperationType::Migrate);
     match operation {
         Operation::Migrate | Operation::Restore => Ok(operation),
         _ if migrated => Err(Leave::Migrated),
@@ -123,7 +131,9 @@ fn operation_of(facts: &Facts<'_>) -> Operation {
     if facts.annotation == Some(operation::RESTORE) {
         return Operation::Restore;
     }
-    let Some(last) = facts.last_operation else { return Operation::Create };
+    let Some(last) = facts.last_operation else {
+        return Operation::Create;
+    };
     if last.state == LastOperationState::Succeeded {
         return Operation::Reconcile;
     }
@@ -137,7 +147,12 @@ fn operation_of(facts: &Facts<'_>) -> Operation {
 
 /// The value of the operation annotation.
 pub(crate) fn annotation_of<K: kube::Resource>(object: &K) -> Option<&str> {
-    object.meta().annotations.as_ref()?.get(annotations::OPERATION).map(String::as_str)
+    object
+        .meta()
+        .annotations
+        .as_ref()?
+        .get(annotations::OPERATION)
+        .map(String::as_str)
 }
 
 #[cfg(test)]
@@ -145,7 +160,11 @@ mod tests {
     use super::*;
 
     fn last(type_: LastOperationType, state: LastOperationState) -> LastOperation {
-        LastOperation { type_, state, ..Default::default() }
+        LastOperation {
+            type_,
+            state,
+            ..Default::default()
+        }
     }
 
     fn check(annotation: &str, deleting: bool, last: Option<LastOperation>, expected: Result<Operation, Leave>) {
@@ -167,11 +186,31 @@ mod tests {
     fn the_operation_follows_annotation_deletion_and_last_operation_in_that_order() {
         check("", false, None, Ok(Operation::Create));
         check("", false, Some(last(Type::Create, Error)), Ok(Operation::Create));
-        check("", false, Some(last(Type::Reconcile, Processing)), Ok(Operation::Reconcile));
+        check(
+            "",
+            false,
+            Some(last(Type::Reconcile, Processing)),
+            Ok(Operation::Reconcile),
+        );
         check("", false, Some(last(Type::Restore, Error)), Ok(Operation::Restore));
-        check("reconcile", false, Some(last(Type::Create, Succeeded)), Ok(Operation::Reconcile));
-        check("reconcile", true, Some(last(Type::Create, Succeeded)), Ok(Operation::Delete));
-        check("migrate", true, Some(last(Type::Create, Succeeded)), Ok(Operation::Migrate));
+        check(
+            "reconcile",
+            false,
+            Some(last(Type::Create, Succeeded)),
+            Ok(Operation::Reconcile),
+        );
+        check(
+            "reconcile",
+            true,
+            Some(last(Type::Create, Succeeded)),
+            Ok(Operation::Delete),
+        );
+        check(
+            "migrate",
+            true,
+            Some(last(Type::Create, Succeeded)),
+            Ok(Operation::Migrate),
+        );
         check("restore", false, None, Ok(Operation::Restore));
         check("restore", true, None, Ok(Operation::Delete));
     }
@@ -179,14 +218,37 @@ mod tests {
     #[test]
     fn settled_waiting_migrated_and_foreign_objects_are_left_alone() {
         check("", false, Some(last(Type::Reconcile, Succeeded)), Err(Leave::Settled));
-        check("unheard-of", false, Some(last(Type::Reconcile, Succeeded)), Err(Leave::Settled));
+        check(
+            "unheard-of",
+            false,
+            Some(last(Type::Reconcile, Succeeded)),
+            Err(Leave::Settled),
+        );
         check("wait-for-state", false, None, Err(Leave::WaitsForState));
-        check("reconcile", false, Some(last(Type::Migrate, Succeeded)), Err(Leave::Migrated));
-        check("restore", false, Some(last(Type::Migrate, Succeeded)), Ok(Operation::Restore));
-        let foreign = Facts { deleting: true, ..Facts::default() };
+        check(
+            "reconcile",
+            false,
+            Some(last(Type::Migrate, Succeeded)),
+            Err(Leave::Migrated),
+        );
+        check(
+            "restore",
+            false,
+            Some(last(Type::Migrate, Succeeded)),
+            Ok(Operation::Restore),
+        );
+        let foreign = Facts {
+            deleting: true,
+            ..Facts::default()
+        };
         assert_eq!(judge(&foreign), Err(Leave::NotHeld));
         let done = last(Type::Reconcile, Succeeded);
-        let changed = Facts { generation: 3, observed_generation: 2, last_operation: Some(&done), ..Facts::default() };
+        let changed = Facts {
+            generation: 3,
+            observed_generation: 2,
+            last_operation: Some(&done),
+            ..Facts::default()
+        };
         assert_eq!(judge(&changed), Ok(Operation::Reconcile));
     }
 }

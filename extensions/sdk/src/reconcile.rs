@@ -14,7 +14,7 @@ use base_controller::{Cache, EventType, Next, ObjectKey, Recorder, changed_by_ot
 use kube::Api;
 use tokio_util::sync::CancellationToken;
 
-use crate::actuator::{Actuator, Context, Obsolete, Observer, Outcome};
+use crate::actuator::{Actuator, Context, Observer, Obsolete, Outcome};
 use crate::cluster::ClusterView;
 use crate::kinds::ActuatedKind;
 use crate::operation::{Facts, Operation, annotation_of, judge};
@@ -43,7 +43,9 @@ impl Shared {
     /// The shoot of `object`: none for kinds and classes that belong to no shoot, a fault while it must exist and
     /// does not.
     fn cluster<K: ActuatedKind>(&self, object: &K, required: bool) -> Result<Option<ClusterView>, Fault> {
-        let Some(namespace) = object.meta().namespace.as_deref() else { return Ok(None) };
+        let Some(namespace) = object.meta().namespace.as_deref() else {
+            return Ok(None);
+        };
         match self.clusters.get(&ObjectKey::cluster(namespace)) {
             Some(cluster) => ClusterView::new(cluster).map(Some),
             None if required && namespace != names::GARDEN_NAMESPACE && object.class() == ExtensionClass::Shoot => {
@@ -95,7 +97,9 @@ impl<K: ActuatedKind> Primary<K> {
         let api = api_of(&self.shared.client, &*known);
         let name = known.meta().name.clone().unwrap_or_default();
         // What we know may be older than our own last write, and then seem to ask for more.
-        let Some(object) = get(&api, &name).await? else { return Ok(Next::Change) };
+        let Some(object) = get(&api, &name).await? else {
+            return Ok(Next::Change);
+        };
         let operation = match judge(&self.facts(&object)) {
             Ok(operation) => operation,
             Err(reason) => {
@@ -110,10 +114,15 @@ impl<K: ActuatedKind> Primary<K> {
             return Ok(Next::Change);
         }
         let object = without_operation(&api, object, &[operation::RECONCILE]).await?;
-        let object = if leaving { object } else { add_finalizer(&api, object, &self.finalizer).await? };
+        let object = if leaving {
+            object
+        } else {
+            add_finalizer(&api, object, &self.finalizer).await?
+        };
         let clock = &self.shared.clock;
         let object = edit_status(&api, &object, |object| begin(object, operation, clock.now())).await?;
-        match self.act(operation, &object, cluster).await {
+        // Boxed because an actuator's future may be large, and every turn would carry it.
+        match Box::pin(self.act(operation, &object, cluster)).await {
             Ok(done) => self.finish(&api, object, operation, done).await.map(|()| Next::Change),
             // The change that made it obsolete has called for another turn already.
             Err(fault) if fault.source.is::<Obsolete>() => Ok(Next::After(Duration::ZERO)),
@@ -130,12 +139,16 @@ impl<K: ActuatedKind> Primary<K> {
         let context = self.shared.context(cluster, obsolete.clone());
         let acting = async {
             match operation {
-                Operation::Create | Operation::Reconcile => {
-                    self.actuator.reconcile(&context, object).await.map(|outcome| Done::Stays(Box::new(outcome)))
-                }
-                Operation::Restore => {
-                    self.actuator.restore(&context, object).await.map(|outcome| Done::Stays(Box::new(outcome)))
-                }
+                Operation::Create | Operation::Reconcile => self
+                    .actuator
+                    .reconcile(&context, object)
+                    .await
+                    .map(|outcome| Done::Stays(Box::new(outcome))),
+                Operation::Restore => self
+                    .actuator
+                    .restore(&context, object)
+                    .await
+                    .map(|outcome| Done::Stays(Box::new(outcome))),
                 Operation::Delete if forced => self.actuator.force_delete(&context, object).await.map(|()| Done::Goes),
                 Operation::Delete => self.actuator.delete(&context, object).await.map(|()| Done::Goes),
                 Operation::Migrate => self.actuator.migrate(&context, object).await.map(Done::Leaves),
@@ -181,7 +194,10 @@ impl<K: ActuatedKind> Primary<K> {
         if let Err(failed) = edit_status(api, object, edit).await {
             tracing::warn!(kind = K::KIND, class = %failed.class, hint = %failed.hint, "status not written: {failed}");
         }
-        self.shared.recorder.record(object, EventType::Warning, "ReconcileError", &fault.to_string()).await;
+        self.shared
+            .recorder
+            .record(object, EventType::Warning, "ReconcileError", &fault.to_string())
+            .await;
     }
 }
 
@@ -254,8 +270,6 @@ pub(crate) fn concerns_primary<K: ActuatedKind>(old: Option<&K>, new: &K) -> boo
 
 /// Whether a change of a Cluster lets its objects go on: it has come, or its shoot is Failed no more.
 pub(crate) fn lets_go_on(old: Option<&Cluster>, new: &Cluster) -> bool {
-    let failed = |cluster: &Cluster| {
-        ClusterView::new(Arc::new(cluster.clone())).is_ok_and(|view| view.is_failed())
-    };
+    let failed = |cluster: &Cluster| ClusterView::new(Arc::new(cluster.clone())).is_ok_and(|view| view.is_failed());
     old.is_none_or(failed) && !failed(new)
 }

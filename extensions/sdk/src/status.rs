@@ -36,20 +36,43 @@ pub(crate) async fn edit_status<K: ActuatedKind>(
         let name = object.meta().name.as_deref().unwrap_or_default();
         before = match base_client::get(api, name).await? {
             Some(fresh) if fresh.meta().uid == object.meta().uid => fresh,
-            _ => return Err(Fault::transient(format!("{} {name} was deleted meanwhile", K::kind(&())))),
+            _ => {
+                return Err(Fault::transient(format!(
+                    "{} {name} was deleted meanwhile",
+                    K::kind(&())
+                )));
+            }
         };
     }
 }
 
-fn last_operation(operation: Operation, state: LastOperationState, progress: i32, text: String, now: Timestamp) -> LastOperation {
-    LastOperation { description: text, last_update_time: Time(now), progress, state, type_: operation.type_() }
+fn last_operation(
+    operation: Operation,
+    state: LastOperationState,
+    progress: i32,
+    text: String,
+    now: Timestamp,
+) -> LastOperation {
+    LastOperation {
+        description: text,
+        last_update_time: Time(now),
+        progress,
+        state,
+        type_: operation.type_(),
+    }
 }
 
 /// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
 pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: Timestamp) {
     let text = format!("{} the {}", operation.under_way(), K::NOUN);
     let status = object.common_status();
-    *status.last_operation = Some(last_operation(operation, LastOperationState::Processing, PROGRESS_BEGUN, text, now));
+    *status.last_operation = Some(last_operation(
+        operation,
+        LastOperationState::Processing,
+        PROGRESS_BEGUN,
+        text,
+        now,
+    ));
 }
 
 /// Work goes on and waits for something.
@@ -64,8 +87,19 @@ pub(crate) fn say<K: ActuatedKind>(object: &mut K, text: &str, now: Timestamp) {
 }
 
 /// Work has failed with `fault`.
-pub(crate) fn fail<K: ActuatedKind>(object: &mut K, operation: Operation, generation: i64, fault: &Fault, now: Timestamp) {
-    let text = format!("Error {} {}: {}", operation.under_way().to_lowercase(), K::NOUN, fault.chain());
+pub(crate) fn fail<K: ActuatedKind>(
+    object: &mut K,
+    operation: Operation,
+    generation: i64,
+    fault: &Fault,
+    now: Timestamp,
+) {
+    let text = format!(
+        "Error {} {}: {}",
+        operation.under_way().to_lowercase(),
+        K::NOUN,
+        fault.chain()
+    );
     let status = object.common_status();
     *status.last_error = Some(LastError {
         description: text.clone(),
@@ -73,7 +107,13 @@ pub(crate) fn fail<K: ActuatedKind>(object: &mut K, operation: Operation, genera
         codes: fault.codes.clone(),
         last_update_time: Some(Time(now)),
     });
-    *status.last_operation = Some(last_operation(operation, LastOperationState::Error, PROGRESS_FAILED, text, now));
+    *status.last_operation = Some(last_operation(
+        operation,
+        LastOperationState::Error,
+        PROGRESS_FAILED,
+        text,
+        now,
+    ));
     *status.observed_generation = Some(generation);
 }
 
@@ -88,7 +128,13 @@ pub(crate) fn succeed<K: ActuatedKind>(object: &mut K, operation: Operation, gen
 
 /// Writes what an actuator has to say.
 pub(crate) fn put_outcome<K: ActuatedKind>(object: &mut K, outcome: &Outcome<K>) {
-    let Outcome { provider_status, state, resources, conditions, own } = outcome.clone();
+    let Outcome {
+        provider_status,
+        state,
+        resources,
+        conditions,
+        own,
+    } = outcome.clone();
     let status = object.common_status();
     *status.provider_status = provider_status;
     *status.state = state;
@@ -125,14 +171,20 @@ mod tests {
         fail(&mut object, Operation::Create, 3, &fault, at(1));
         begin(&mut object, Operation::Create, at(2));
         let status = object.common_status();
-        assert_eq!(status.last_error.as_ref().unwrap().codes, [ErrorCode::InfraQuotaExceeded]);
+        assert_eq!(
+            status.last_error.as_ref().unwrap().codes,
+            [ErrorCode::InfraQuotaExceeded]
+        );
         assert_eq!(*status.observed_generation, Some(3));
         assert_eq!(status.last_operation.as_ref().unwrap().progress, 1);
 
         let raw = r#"{"z": 9007199254740993, "a":"\u00e9"}"#;
         let outcome = Outcome::<Infrastructure> {
             provider_status: Some(RawJson::parse(raw).unwrap()),
-            own: InfrastructureOwn { nodes_cidr: Some("10.0.0.0/16".into()), ..Default::default() },
+            own: InfrastructureOwn {
+                nodes_cidr: Some("10.0.0.0/16".into()),
+                ..Default::default()
+            },
             ..Default::default()
         };
         put_outcome(&mut object, &outcome);
@@ -140,7 +192,10 @@ mod tests {
         let status = object.common_status();
         assert_eq!(*status.last_error, None);
         assert_eq!(*status.observed_generation, Some(4));
-        assert_eq!(status.last_operation.as_ref().unwrap().description, "Successfully created infrastructure");
+        assert_eq!(
+            status.last_operation.as_ref().unwrap().description,
+            "Successfully created infrastructure"
+        );
         let printed = serde_json::to_string(&object).unwrap();
         assert!(printed.contains(raw), "{printed}");
     }

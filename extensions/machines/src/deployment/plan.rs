@@ -35,7 +35,11 @@ pub(crate) fn bounds(strategy: Option<&MachineDeploymentStrategy>, replicas: i32
     let surge = value(rolling.and_then(|rolling| rolling.max_surge.as_ref()), 1, true);
     let unavailable = value(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), 0, false);
     let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-    Bounds { surge, unavailable, recreate }
+    Bounds {
+        surge,
+        unavailable,
+        recreate,
+    }
 }
 
 /// A number, or a percentage of `total`; what is neither is zero.
@@ -58,10 +62,21 @@ pub(crate) fn plan(replicas: i32, bounds: Bounds, new: &SetView, old: &[SetView]
         return (replicas, old.iter().map(|_| 0).collect());
     }
     if bounds.recreate {
-        return (if old_present == 0 { replicas } else { new.wanted.min(replicas) }, old.iter().map(|_| 0).collect());
+        return (
+            if old_present == 0 {
+                replicas
+            } else {
+                new.wanted.min(replicas)
+            },
+            old.iter().map(|_| 0).collect(),
+        );
     }
     let room = (replicas + bounds.surge - (new.wanted + old_wanted)).max(0);
-    let wanted = if new.wanted > replicas { replicas } else { (new.wanted + room).min(replicas) };
+    let wanted = if new.wanted > replicas {
+        replicas
+    } else {
+        (new.wanted + room).min(replicas)
+    };
     let new_missing = (new.wanted - new.available).max(0);
     let available_min = replicas - bounds.unavailable;
     // What may go without falling below the minimum, if everything new that is not yet available counts as lost.
@@ -72,7 +87,12 @@ pub(crate) fn plan(replicas: i32, bounds: Bounds, new: &SetView, old: &[SetView]
         *left -= unhealthy;
         may_go -= unhealthy;
     }
-    let available: i32 = new.available + old.iter().zip(&left).map(|(set, left)| set.available.min(*left)).sum::<i32>();
+    let available: i32 = new.available
+        + old
+            .iter()
+            .zip(&left)
+            .map(|(set, left)| set.available.min(*left))
+            .sum::<i32>();
     let mut may_go = (available - available_min).max(0);
     for left in &mut left {
         let going = (*left).min(may_go);
@@ -89,11 +109,20 @@ mod tests {
     use super::*;
 
     fn set(wanted: i32, available: i32) -> SetView {
-        SetView { name: "s".into(), wanted, present: wanted, available }
+        SetView {
+            name: "s".into(),
+            wanted,
+            present: wanted,
+            available,
+        }
     }
 
     fn rolling(surge: i32, unavailable: i32) -> Bounds {
-        Bounds { surge, unavailable, recreate: false }
+        Bounds {
+            surge,
+            unavailable,
+            recreate: false,
+        }
     }
 
     /// Plays an update to its end, every new machine becoming available between turns, and returns the states.
@@ -112,7 +141,10 @@ mod tests {
                 states.push(now);
             }
             assert!(new + left[0] <= replicas + bounds.surge, "{states:?}");
-            assert!(new_set.available + left[0] >= replicas - bounds.unavailable, "{states:?}");
+            assert!(
+                new_set.available + left[0] >= replicas - bounds.unavailable,
+                "{states:?}"
+            );
             new_set.available = new;
         }
         panic!("it never settles: {states:?}");
@@ -142,7 +174,10 @@ mod tests {
     fn a_deployment_of_one_set_is_just_scaled() {
         assert_eq!(plan(5, rolling(1, 0), &set(2, 2), &[]), (5, vec![]));
         assert_eq!(plan(0, rolling(1, 0), &set(2, 2), &[set(0, 0)]), (0, vec![0]));
-        let recreate = Bounds { recreate: true, ..rolling(1, 0) };
+        let recreate = Bounds {
+            recreate: true,
+            ..rolling(1, 0)
+        };
         assert_eq!(plan(2, recreate, &set(0, 0), &[set(2, 2)]), (0, vec![0]));
     }
 

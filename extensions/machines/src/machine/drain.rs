@@ -30,15 +30,27 @@ pub(crate) async fn drain(client: &Client, node: &Node, timeout: Duration) -> Re
     let pods: Cache<Pod> = Cache::start(Api::all(client.clone()), config, stop);
     let what = format!("the pods of node {} to end", node.name_any());
     let empty = pods.wait_for(&what, timeout, |pods| {
-        let left: Vec<String> =
-            pods.list().iter().filter(|pod| must_go(pod)).map(|pod| pod.name_any()).collect();
-        if left.is_empty() { Judgement::Done(()) } else { Judgement::NotYet(format!("still there: {}", left.join(", "))) }
+        let left: Vec<String> = pods
+            .list()
+            .iter()
+            .filter(|pod| must_go(pod))
+            .map(|pod| pod.name_any())
+            .collect();
+        if left.is_empty() {
+            Judgement::Done(())
+        } else {
+            Judgement::NotYet(format!("still there: {}", left.join(", ")))
+        }
     });
     let evicting = async {
         pods.ready().await;
         loop {
             let mut refused = None;
-            for pod in pods.list().iter().filter(|pod| must_go(pod) && pod.metadata.deletion_timestamp.is_none()) {
+            for pod in pods
+                .list()
+                .iter()
+                .filter(|pod| must_go(pod) && pod.metadata.deletion_timestamp.is_none())
+            {
                 refused = evict(client, pod).await.err().or(refused);
             }
             if let Some(fault) = &refused {
@@ -57,7 +69,10 @@ pub(crate) async fn drain(client: &Client, node: &Node, timeout: Duration) -> Re
 /// Whether a pod would be lost with the node and can run elsewhere, or end.
 fn must_go(pod: &Pod) -> bool {
     let owned_by_node = |kind: &str| matches!(kind, "DaemonSet" | "Node");
-    let stays = pod.owner_references().iter().any(|owner| owner.controller == Some(true) && owned_by_node(&owner.kind));
+    let stays = pod
+        .owner_references()
+        .iter()
+        .any(|owner| owner.controller == Some(true) && owned_by_node(&owner.kind));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     !stays && !matches!(phase, Some("Succeeded" | "Failed"))
 }
@@ -68,7 +83,9 @@ async fn evict(client: &Client, pod: &Pod) -> Result<(), Fault> {
     match api.evict(&name, &EvictParams::default()).await {
         Ok(_) => Ok(()),
         // The pod is gone, or this cluster knows no evictions.
-        Err(error) if is_missing(&error) || matches!(&error, kube::Error::Api(status) if matches!(status.code, 405 | 501)) => {
+        Err(error)
+            if is_missing(&error) || matches!(&error, kube::Error::Api(status) if matches!(status.code, 405 | 501)) =>
+        {
             delete(&api, &name).await
         }
         Err(error) => Err(fault_of(error, &format!("evict pod {namespace}/{name}"))),
@@ -87,11 +104,18 @@ mod tests {
         let pod = |owner: Option<&str>, phase: &str| Pod {
             metadata: ObjectMeta {
                 owner_references: owner.map(|kind| {
-                    vec![OwnerReference { kind: kind.into(), controller: Some(true), ..Default::default() }]
+                    vec![OwnerReference {
+                        kind: kind.into(),
+                        controller: Some(true),
+                        ..Default::default()
+                    }]
                 }),
                 ..Default::default()
             },
-            status: Some(PodStatus { phase: Some(phase.into()), ..Default::default() }),
+            status: Some(PodStatus {
+                phase: Some(phase.into()),
+                ..Default::default()
+            }),
             ..Default::default()
         };
         assert!(must_go(&pod(None, "Running")));

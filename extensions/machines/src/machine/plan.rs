@@ -38,14 +38,22 @@ pub(crate) struct Verdict {
 
 /// The phase the machine was last seen in, and since when.
 pub(crate) fn phase_of(machine: &Machine) -> (Option<&MachinePhase>, Option<Timestamp>) {
-    let current = machine.status.as_ref().and_then(|status| status.current_status.as_ref());
-    let since = current.and_then(|current| current.last_update_time.as_ref()).map(|time| time.0);
+    let current = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.current_status.as_ref());
+    let since = current
+        .and_then(|current| current.last_update_time.as_ref())
+        .map(|time| time.0);
     (current.and_then(|current| current.phase.as_ref()), since)
 }
 
 /// Whether its node has been ready once.
 fn has_joined(phase: Option<&MachinePhase>) -> bool {
-    matches!(phase, Some(MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed))
+    matches!(
+        phase,
+        Some(MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed)
+    )
 }
 
 /// Judges a machine. `None`: too little can be seen to say anything new.
@@ -64,22 +72,49 @@ pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
     match (health, gone, has_joined(phase)) {
         (None, false, true) => None,
         (None, false, false) => Some(unseen(view, name)),
-        (None, true, _) => Some(failed(format!("Machine {name} does not exist any more at the provider"))),
-        (Some(Ok(())), true, _) => Some(waning(view, phase, since, GONE_TIMEOUT, format!("Machine {name} does not exist any more at the provider"))),
-        (Some(Err(why)), true, _) => Some(failed(format!("Machine {name} does not exist any more at the provider; {why}"))),
+        (None, true, _) => Some(failed(format!(
+            "Machine {name} does not exist any more at the provider"
+        ))),
+        (Some(Ok(())), true, _) => Some(waning(
+            view,
+            phase,
+            since,
+            GONE_TIMEOUT,
+            format!("Machine {name} does not exist any more at the provider"),
+        )),
+        (Some(Err(why)), true, _) => Some(failed(format!(
+            "Machine {name} does not exist any more at the provider; {why}"
+        ))),
         (Some(Ok(())), false, _) => Some(Verdict {
             phase: MachinePhase::Running,
-            operation: if has_joined(phase) { MachineOperationType::HealthCheck } else { MachineOperationType::Create },
+            operation: if has_joined(phase) {
+                MachineOperationType::HealthCheck
+            } else {
+                MachineOperationType::Create
+            },
             state: MachineState::Successful,
             description: format!("Machine {name} has joined the cluster"),
             look_again: None,
         }),
         (Some(Err(why)), false, true) => {
-            let timeout = view.machine.spec.health_timeout.map_or(HEALTH_TIMEOUT, |timeout| timeout.to_std());
+            let timeout = view
+                .machine
+                .spec
+                .health_timeout
+                .map_or(HEALTH_TIMEOUT, |timeout| timeout.to_std());
             if view.machine.spec.disable_health_timeout == Some(true) {
-                return Some(Verdict { look_again: None, ..unknown(format!("Machine {name} is unhealthy: {why}")) });
+                return Some(Verdict {
+                    look_again: None,
+                    ..unknown(format!("Machine {name} is unhealthy: {why}"))
+                });
             }
-            Some(waning(view, phase, since, timeout, format!("Machine {name} is unhealthy: {why}")))
+            Some(waning(
+                view,
+                phase,
+                since,
+                timeout,
+                format!("Machine {name} is unhealthy: {why}"),
+            ))
         }
         (Some(Err(why)), false, false) => Some(joining(view, name, &why)),
     }
@@ -87,8 +122,17 @@ pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
 
 /// A machine that has not joined: it may until its time is up, counted from its creation.
 fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
-    let timeout = view.machine.spec.creation_timeout.map_or(CREATION_TIMEOUT, |timeout| timeout.to_std());
-    let began = view.machine.metadata.creation_timestamp.as_ref().map_or(view.now, |time| time.0);
+    let timeout = view
+        .machine
+        .spec
+        .creation_timeout
+        .map_or(CREATION_TIMEOUT, |timeout| timeout.to_std());
+    let began = view
+        .machine
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map_or(view.now, |time| time.0);
     let left = timeout.saturating_sub(elapsed(began, view.now));
     let told = match view.driver {
         Seen::Present(DriverState::Exists(Some(told))) => format!(" ({told})"),
@@ -96,7 +140,9 @@ fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
         _ => String::new(),
     };
     if left.is_zero() {
-        return failed(format!("Machine {name} has not joined the cluster within {timeout:?}: {why}{told}"));
+        return failed(format!(
+            "Machine {name} has not joined the cluster within {timeout:?}: {why}{told}"
+        ));
     }
     Verdict {
         phase: MachinePhase::Pending,
@@ -130,7 +176,11 @@ fn unknown(description: String) -> Verdict {
 }
 
 fn failed(description: String) -> Verdict {
-    Verdict { phase: MachinePhase::Failed, state: MachineState::Failed, ..unknown(description) }
+    Verdict {
+        phase: MachinePhase::Failed,
+        state: MachineState::Failed,
+        ..unknown(description)
+    }
 }
 
 /// Unknown for `timeout`, counted from when it became so, then Failed.
@@ -141,12 +191,19 @@ fn waning(
     timeout: Duration,
     why: String,
 ) -> Verdict {
-    let since = if phase == Some(&MachinePhase::Unknown) { since.unwrap_or(view.now) } else { view.now };
+    let since = if phase == Some(&MachinePhase::Unknown) {
+        since.unwrap_or(view.now)
+    } else {
+        view.now
+    };
     let left = timeout.saturating_sub(elapsed(since, view.now));
     if left.is_zero() {
         failed(format!("{why}, for {timeout:?}"))
     } else {
-        Verdict { look_again: Some(left), ..unknown(why) }
+        Verdict {
+            look_again: Some(left),
+            ..unknown(why)
+        }
     }
 }
 
@@ -156,13 +213,21 @@ fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
 
 /// Whether a node is healthy: ready, and no condition set that the kubelet sets for want of something.
 pub(crate) fn health_of(node: &Node) -> Result<(), String> {
-    let conditions: &[NodeCondition] =
-        node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let conditions: &[NodeCondition] = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
     match conditions.iter().find(|condition| condition.type_ == "Ready") {
         Some(ready) if ready.status == "True" => Ok(()),
         Some(ready) => Err(format!(
             "its node is not ready ({})",
-            ready.message.as_deref().filter(|text| !text.is_empty()).or(ready.reason.as_deref()).unwrap_or("no reason given")
+            ready
+                .message
+                .as_deref()
+                .filter(|text| !text.is_empty())
+                .or(ready.reason.as_deref())
+                .unwrap_or("no reason given")
         )),
         None => Err("its node has not said whether it is ready".to_owned()),
     }
@@ -190,7 +255,10 @@ mod tests {
                 creation_timestamp: Some(Time(at(0))),
                 ..Default::default()
             },
-            spec: MachineSpec { health_timeout: Some(GoDuration::from_secs(60)), ..Default::default() },
+            spec: MachineSpec {
+                health_timeout: Some(GoDuration::from_secs(60)),
+                ..Default::default()
+            },
             status: phase.map(|phase| MachineStatus {
                 current_status: Some(CurrentStatus {
                     phase: Some(phase),
@@ -209,8 +277,14 @@ mod tests {
             message: Some("kubelet stopped posting node status".into()),
             ..Default::default()
         };
-        let status = NodeStatus { conditions: Some(vec![condition]), ..Default::default() };
-        Seen::Present(Arc::new(Node { status: Some(status), ..Default::default() }))
+        let status = NodeStatus {
+            conditions: Some(vec![condition]),
+            ..Default::default()
+        };
+        Seen::Present(Arc::new(Node {
+            status: Some(status),
+            ..Default::default()
+        }))
     }
 
     const EXISTS: Seen<DriverState> = Seen::Present(DriverState::Exists(None));
@@ -224,8 +298,15 @@ mod tests {
         now: i64,
         expected: Option<(MachinePhase, Option<u64>)>,
     ) {
-        let verdict = judge(&View { machine, driver: &driver, node: &node, now: at(now) });
-        let said = verdict.clone().map(|verdict| (verdict.phase, verdict.look_again.map(|again| again.as_secs())));
+        let verdict = judge(&View {
+            machine,
+            driver: &driver,
+            node: &node,
+            now: at(now),
+        });
+        let said = verdict
+            .clone()
+            .map(|verdict| (verdict.phase, verdict.look_again.map(|again| again.as_secs())));
         assert_eq!(said, expected, "{verdict:?}");
     }
 
@@ -243,25 +324,79 @@ mod tests {
 
     #[test]
     fn an_unhealthy_node_has_its_time_to_recover_counted_from_when_it_became_so() {
-        check(&machine(Some(Running), 5), EXISTS, node("Unknown"), 100, Some((Unknown, Some(60))));
-        check(&machine(Some(Unknown), 100), EXISTS, node("Unknown"), 130, Some((Unknown, Some(30))));
-        check(&machine(Some(Unknown), 100), EXISTS, node("True"), 130, Some((Running, None)));
-        check(&machine(Some(Unknown), 100), EXISTS, node("False"), 160, Some((Failed, None)));
-        check(&machine(Some(Running), 5), EXISTS, Seen::Absent, 100, Some((Unknown, Some(60))));
+        check(
+            &machine(Some(Running), 5),
+            EXISTS,
+            node("Unknown"),
+            100,
+            Some((Unknown, Some(60))),
+        );
+        check(
+            &machine(Some(Unknown), 100),
+            EXISTS,
+            node("Unknown"),
+            130,
+            Some((Unknown, Some(30))),
+        );
+        check(
+            &machine(Some(Unknown), 100),
+            EXISTS,
+            node("True"),
+            130,
+            Some((Running, None)),
+        );
+        check(
+            &machine(Some(Unknown), 100),
+            EXISTS,
+            node("False"),
+            160,
+            Some((Failed, None)),
+        );
+        check(
+            &machine(Some(Running), 5),
+            EXISTS,
+            Seen::Absent,
+            100,
+            Some((Unknown, Some(60))),
+        );
     }
 
     #[test]
     fn a_machine_gone_at_the_provider_fails_once_its_node_is_seen_to_be_dead() {
-        check(&machine(Some(Running), 5), GONE, node("True"), 100, Some((Unknown, Some(120))));
-        check(&machine(Some(Unknown), 100), GONE, node("Unknown"), 140, Some((Failed, None)));
-        check(&machine(Some(Running), 5), GONE, Seen::Unknown("no answer".into()), 100, Some((Failed, None)));
+        check(
+            &machine(Some(Running), 5),
+            GONE,
+            node("True"),
+            100,
+            Some((Unknown, Some(120))),
+        );
+        check(
+            &machine(Some(Unknown), 100),
+            GONE,
+            node("Unknown"),
+            140,
+            Some((Failed, None)),
+        );
+        check(
+            &machine(Some(Running), 5),
+            GONE,
+            Seen::Unknown("no answer".into()),
+            100,
+            Some((Failed, None)),
+        );
     }
 
     #[test]
     fn what_cannot_be_seen_changes_nothing_and_failed_stays_failed() {
         let blind = || Seen::Unknown("connection refused".to_owned());
         check(&machine(Some(Running), 5), EXISTS, blind(), 10_000, None);
-        check(&machine(None, 0), Seen::Unknown("x".into()), blind(), 10_000, Some((Pending, None)));
+        check(
+            &machine(None, 0),
+            Seen::Unknown("x".into()),
+            blind(),
+            10_000,
+            Some((Pending, None)),
+        );
         check(&machine(Some(Failed), 5), EXISTS, node("True"), 10, None);
     }
 }

@@ -37,14 +37,20 @@ pub(crate) fn plan(replicas: usize, machines: &[Machine]) -> Plan {
     counting.sort_by_key(|machine| worth(machine));
     delete.extend(counting.iter().take(surplus).map(|machine| machine.name_any()));
     delete.truncate(BURST_MAX);
-    Plan { create: replicas.saturating_sub(counting.len()).min(BURST_MAX), delete }
+    Plan {
+        create: replicas.saturating_sub(counting.len()).min(BURST_MAX),
+        delete,
+    }
 }
 
 type Worth = (i32, bool, Reverse<Option<jiff::Timestamp>>, String);
 
 /// The lower, the sooner it goes: by priority, then those that do not run, then the newest.
 fn worth(machine: &Machine) -> Worth {
-    let priority = machine.annotations().get(PRIORITY_ANNOTATION).and_then(|text| text.parse().ok());
+    let priority = machine
+        .annotations()
+        .get(PRIORITY_ANNOTATION)
+        .and_then(|text| text.parse().ok());
     (
         priority.unwrap_or(PRIORITY_DEFAULT),
         machine_phase(machine) == Some(&MachinePhase::Running),
@@ -56,9 +62,14 @@ fn worth(machine: &Machine) -> Worth {
 /// What the set's status says of its machines. `minReadySeconds` is not waited for: a machine whose node is ready
 /// is available, as in machine-controller-manager, which counts phases and not seconds.
 pub(crate) fn status(machines: &[Machine], generation: i64, before: Option<&MachineSetStatus>) -> MachineSetStatus {
-    let staying: Vec<&Machine> =
-        machines.iter().filter(|machine| machine.metadata.deletion_timestamp.is_none()).collect();
-    let running = staying.iter().filter(|machine| machine_phase(machine) == Some(&MachinePhase::Running)).count();
+    let staying: Vec<&Machine> = machines
+        .iter()
+        .filter(|machine| machine.metadata.deletion_timestamp.is_none())
+        .collect();
+    let running = staying
+        .iter()
+        .filter(|machine| machine_phase(machine) == Some(&MachinePhase::Running))
+        .count();
     let count = |number: usize| Some(i32::try_from(number).unwrap_or(i32::MAX));
     MachineSetStatus {
         replicas: count(staying.len()),
@@ -73,7 +84,10 @@ pub(crate) fn status(machines: &[Machine], generation: i64, before: Option<&Mach
 
 /// The summary of a machine that failed or cannot be made.
 fn failure_of(machine: &Machine) -> Option<MachineSummary> {
-    if !matches!(machine_phase(machine), Some(MachinePhase::Failed | MachinePhase::CrashLoopBackOff)) {
+    if !matches!(
+        machine_phase(machine),
+        Some(MachinePhase::Failed | MachinePhase::CrashLoopBackOff)
+    ) {
         return None;
     }
     Some(MachineSummary {
@@ -99,7 +113,10 @@ mod tests {
                 ..Default::default()
             },
             status: Some(MachineStatus {
-                current_status: Some(CurrentStatus { phase: Some(phase), ..Default::default() }),
+                current_status: Some(CurrentStatus {
+                    phase: Some(phase),
+                    ..Default::default()
+                }),
                 ..Default::default()
             }),
             ..Default::default()
@@ -115,7 +132,10 @@ mod tests {
 
     #[track_caller]
     fn check(replicas: usize, machines: &[Machine], create: usize, delete: &[&str]) {
-        let expected = Plan { create, delete: delete.iter().map(|name| (*name).to_owned()).collect() };
+        let expected = Plan {
+            create,
+            delete: delete.iter().map(|name| (*name).to_owned()).collect(),
+        };
         assert_eq!(plan(replicas, machines), expected);
     }
 
@@ -132,7 +152,12 @@ mod tests {
     fn the_least_useful_go_first() {
         let mut cheap = machine("cheap", Running, 1);
         cheap.annotations_mut().insert(PRIORITY_ANNOTATION.into(), "1".into());
-        let machines = [machine("old", Running, 1), machine("new", Running, 9), machine("young", Pending, 5), cheap];
+        let machines = [
+            machine("old", Running, 1),
+            machine("new", Running, 9),
+            machine("young", Pending, 5),
+            cheap,
+        ];
         check(3, &machines, 0, &["cheap"]);
         check(2, &machines, 0, &["cheap", "young"]);
         check(1, &machines, 0, &["cheap", "young", "new"]);
@@ -141,7 +166,11 @@ mod tests {
 
     #[test]
     fn planning_twice_leaves_nothing() {
-        let mut machines = vec![machine("a", Running, 1), machine("b", Failed, 1), machine("c", Running, 1)];
+        let mut machines = vec![
+            machine("a", Running, 1),
+            machine("b", Failed, 1),
+            machine("c", Running, 1),
+        ];
         let first = plan(1, &machines);
         machines.retain(|machine| !first.delete.contains(&machine.name_any()));
         assert_eq!(plan(1, &machines), Plan::default());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use hickory_server::Server;
 use hickory_server::net::runtime::Time;
-use hickory_server::proto::op::{Metadata, OpCode, ResponseCode};
+use hickory_server::proto::op::{Header, HeaderCounts, Metadata, OpCode, ResponseCode};
 use hickory_server::proto::rr::rdata::{A, AAAA, CNAME, TXT};
 use hickory_server::proto::rr::{Name, RData, Record, RecordType as WireType};
 use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
@@ -81,14 +81,16 @@ impl RequestHandler for Handler {
         let mut metadata = Metadata::response_from_request(&request.metadata);
         metadata.response_code = code;
         metadata.authoritative = matches!(code, ResponseCode::NoError | ResponseCode::NXDomain);
-        let response =
-            MessageResponseBuilder::from_message_request(request).build(metadata.clone(), &records, [], [], []);
+        let response = MessageResponseBuilder::from_message_request(request).build(metadata, &records, [], [], []);
         match handle.send_response(response).await {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!("DNS answer not sent: {error}");
-                let counts = hickory_server::proto::op::HeaderCounts::default();
-                hickory_server::proto::op::Header { metadata, counts }.into()
+                Header {
+                    metadata,
+                    counts: HeaderCounts::default(),
+                }
+                .into()
             }
         }
     }
@@ -105,7 +107,16 @@ impl Handler {
             WireType::CNAME => RecordType::Cname,
             WireType::TXT => RecordType::Txt,
             // No such records here; whether the name exists is still answered.
-            _ => return (if self.exists(name) { ResponseCode::NoError } else { ResponseCode::NXDomain }, Vec::new()),
+            _ => {
+                return (
+                    if self.exists(name) {
+                        ResponseCode::NoError
+                    } else {
+                        ResponseCode::NXDomain
+                    },
+                    Vec::new(),
+                );
+            }
         };
         match self.zones.answer(name, type_) {
             Answer::Records(records) => (ResponseCode::NoError, records.iter().filter_map(wire_of).collect()),
@@ -180,9 +191,13 @@ mod tests {
         let (zones, stop) = (Zones::default(), CancellationToken::new());
         let owner = ObjectKey::namespaced("ns", "o");
         let values = ["10.0.0.1".to_owned()];
-        zones.put(Entry::new(owner, "api.x.example", RecordType::A, &values, 60).unwrap()).unwrap();
+        zones
+            .put(Entry::new(owner, "api.x.example", RecordType::A, &values, 60).unwrap())
+            .unwrap();
         let (told, bound) = oneshot::channel();
-        let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(told), stop.clone()).await.unwrap();
+        let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(told), stop.clone())
+            .await
+            .unwrap();
         let server = tokio::spawn(server);
         let address = bound.await.unwrap();
         for answer in [

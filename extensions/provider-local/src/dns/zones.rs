@@ -62,7 +62,9 @@ pub(crate) enum Answer {
 }
 
 fn refused(text: String) -> Fault {
-    Fault::user(text).code(ErrorCode::ConfigurationProblem).hint("correct the DNSRecord's name and values")
+    Fault::user(text)
+        .code(ErrorCode::ConfigurationProblem)
+        .hint("correct the DNSRecord's name and values")
 }
 
 /// Lower case and without the dot at its end.
@@ -90,11 +92,20 @@ impl Entry {
         ttl_seconds: u32,
     ) -> Result<Self, Fault> {
         let name = check_name(name)?;
-        let values: Vec<Value> = values.iter().map(|value| check_value(type_, value)).collect::<Result<_, _>>()?;
+        let values: Vec<Value> = values
+            .iter()
+            .map(|value| check_value(type_, value))
+            .collect::<Result<_, _>>()?;
         if values.is_empty() || (type_ == RecordType::Cname && values.len() > 1) {
             return Err(refused(format!("{name} has {} values", values.len())));
         }
-        Ok(Self { owner, name, type_, values, ttl_seconds })
+        Ok(Self {
+            owner,
+            name,
+            type_,
+            values,
+            ttl_seconds,
+        })
     }
 }
 
@@ -123,9 +134,11 @@ impl Zones {
             other.owner != entry.owner && other.name == entry.name && (other.type_ == entry.type_ || cname)
         });
         if let Some(other) = clash {
-            return Err(Fault::dependency(format!("{} is taken by DNSRecord {}", entry.name, other.owner))
-                .code(ErrorCode::RetryableConfigurationProblem)
-                .hint("delete one of the two DNSRecords"));
+            return Err(
+                Fault::dependency(format!("{} is taken by DNSRecord {}", entry.name, other.owner))
+                    .code(ErrorCode::RetryableConfigurationProblem)
+                    .hint("delete one of the two DNSRecords"),
+            );
         }
         entries.insert(entry.owner.clone(), entry);
         Ok(())
@@ -170,13 +183,22 @@ impl Zones {
     pub(crate) fn is_authority_for(&self, name: &str) -> bool {
         let domain = |name: &str| name.rsplitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
         let asked = domain(&normal(name));
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values().any(|entry| domain(&entry.name) == asked)
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .any(|entry| domain(&entry.name) == asked)
     }
 }
 
 /// The entries of a name: its own, else those of the closest `*` above it that no name in between hides.
 fn at<'a>(entries: &'a BTreeMap<ObjectKey, Entry>, name: &str) -> Vec<&'a Entry> {
-    let named = |wanted: &str| entries.values().filter(|entry| entry.name == wanted).collect::<Vec<_>>();
+    let named = |wanted: &str| {
+        entries
+            .values()
+            .filter(|entry| entry.name == wanted)
+            .collect::<Vec<_>>()
+    };
     let own = named(name);
     if !own.is_empty() || has_below(entries, name) {
         return own;
@@ -198,7 +220,9 @@ fn at<'a>(entries: &'a BTreeMap<ObjectKey, Entry>, name: &str) -> Vec<&'a Entry>
 
 /// Whether there are names that end with `.name`.
 fn has_below(entries: &BTreeMap<ObjectKey, Entry>, name: &str) -> bool {
-    entries.values().any(|entry| entry.name.strip_suffix(name).is_some_and(|front| front.ends_with('.')))
+    entries
+        .values()
+        .any(|entry| entry.name.strip_suffix(name).is_some_and(|front| front.ends_with('.')))
 }
 
 #[cfg(test)]
@@ -233,7 +257,10 @@ mod tests {
     #[test]
     fn names_are_found_whatever_their_case_and_missing_ones_are_told_from_empty_ones() {
         let zones = zones(&[("api.x.example", A, &["10.0.0.1", "10.0.0.2"])]);
-        assert_eq!(said(&zones, "API.x.Example.", A), "api.x.example A(10.0.0.1); api.x.example A(10.0.0.2)");
+        assert_eq!(
+            said(&zones, "API.x.Example.", A),
+            "api.x.example A(10.0.0.1); api.x.example A(10.0.0.2)"
+        );
         assert_eq!(said(&zones, "api.x.example", Aaaa), "NoData");
         assert_eq!(said(&zones, "x.example", A), "NoData");
         assert_eq!(said(&zones, "b.x.example", A), "NoName");
@@ -250,7 +277,10 @@ mod tests {
             ("l2.example", Cname, &["l1.example"]),
             ("out.example", Cname, &["elsewhere.org"]),
         ]);
-        assert_eq!(said(&names, "a.example", A), "a.example Cname(\"b.example\"); b.example A(10.0.0.1)");
+        assert_eq!(
+            said(&names, "a.example", A),
+            "a.example Cname(\"b.example\"); b.example A(10.0.0.1)"
+        );
         assert_eq!(said(&names, "a.example", Cname), "a.example Cname(\"b.example\")");
         assert_eq!(said(&names, "out.example", A), "out.example Cname(\"elsewhere.org\")");
         assert!(said(&names, "l1.example", A).starts_with("l1.example"));
@@ -273,7 +303,11 @@ mod tests {
         zones.put(entry("one", "a.example", A, &["10.0.0.2"]).unwrap()).unwrap();
         assert_eq!(said(&zones, "a.example", A), "a.example A(10.0.0.2)");
         assert!(zones.put(entry("two", "a.example", A, &["10.0.0.3"]).unwrap()).is_err());
-        assert!(zones.put(entry("two", "a.example", Cname, &["b.example"]).unwrap()).is_err());
+        assert!(
+            zones
+                .put(entry("two", "a.example", Cname, &["b.example"]).unwrap())
+                .is_err()
+        );
         zones.put(entry("two", "a.example", Txt, &["t"]).unwrap()).unwrap();
         zones.remove(&ObjectKey::namespaced("ns", "one"));
         assert_eq!(said(&zones, "a.example", A), "NoData");

@@ -84,7 +84,11 @@ pub(crate) fn plan(worker: &Worker, facts: Facts<'_>) -> Result<Vec<Planned>, Fa
     let mut planned = Vec::new();
     for pool in &worker.spec.pools {
         let hash = pool_hash(pool)?;
-        let zones = if pool.zones.is_empty() { vec![String::new()] } else { pool.zones.clone() };
+        let zones = if pool.zones.is_empty() {
+            vec![String::new()]
+        } else {
+            pool.zones.clone()
+        };
         let count = i32::try_from(zones.len()).unwrap_or(i32::MAX);
         for (index, zone) in (0..).zip(&zones) {
             planned.push(deployment_of(worker, pool, &hash, (index, zone, count), facts)?);
@@ -104,9 +108,12 @@ fn deployment_of(
     let name = format!("{namespace}-{}-z{}", pool.name, index + 1);
     let subnets = &facts.infrastructure.network.subnets;
     let subnet = subnets.iter().find(|subnet| subnet.zone == zone).ok_or_else(|| {
-        Fault::dependency(format!("pool {}: the infrastructure has no subnet in zone {zone:?}", pool.name))
-            .code(ErrorCode::RetryableConfigurationProblem)
-            .hint("reconcile the Infrastructure: it was made before the zone was added")
+        Fault::dependency(format!(
+            "pool {}: the infrastructure has no subnet in zone {zone:?}",
+            pool.name
+        ))
+        .code(ErrorCode::RetryableConfigurationProblem)
+        .hint("reconcile the Infrastructure: it was made before the zone was added")
     })?;
     let user_data = &pool.user_data_secret_ref;
     let (minimum, maximum) = (share(pool.minimum, index, zones), share(pool.maximum, index, zones));
@@ -114,7 +121,11 @@ fn deployment_of(
     let class = MachineClass {
         metadata: meta(&namespace, &class_name, MADE_FOR),
         node_template: Some(NodeTemplate {
-            capacity: pool.node_template.as_ref().map(|template| template.capacity.clone()).unwrap_or_default(),
+            capacity: pool
+                .node_template
+                .as_ref()
+                .map(|template| template.capacity.clone())
+                .unwrap_or_default(),
             virtual_capacity: BTreeMap::new(),
             instance_type: pool.machine_type.clone(),
             region: worker.spec.region.clone(),
@@ -126,7 +137,10 @@ fn deployment_of(
             "apiVersion": API_VERSION, "kind": "ProviderSpec",
             "machineType": pool.machine_type, "networkID": facts.infrastructure.network.id, "subnet": subnet.cidr,
         })),
-        secret_ref: Some(SecretReference { name: Some(class_name.clone()), namespace: Some(namespace) }),
+        secret_ref: Some(SecretReference {
+            name: Some(class_name.clone()),
+            namespace: Some(namespace),
+        }),
         credentials_secret_ref: None,
     };
     let replicas = replicas(minimum, maximum, facts.present.get(&name).copied(), facts.hibernated);
@@ -172,7 +186,10 @@ fn deployment(
             replicas: Some(replicas),
             min_ready_seconds: Some(MIN_READY_SECONDS),
             revision_history_limit: Some(0),
-            selector: Some(LabelSelector { match_labels: Some(labels), ..Default::default() }),
+            selector: Some(LabelSelector {
+                match_labels: Some(labels),
+                ..Default::default()
+            }),
             strategy: Some(MachineDeploymentStrategy {
                 type_: Some(MachineDeploymentStrategyType::RollingUpdate),
                 rolling_update: Some(RollingUpdateMachineDeployment {
@@ -195,7 +212,10 @@ fn deployment(
                             annotations: (!pool.annotations.is_empty()).then(|| pool.annotations.clone()),
                             ..Default::default()
                         },
-                        spec: taints.map(|taints| NodeSpec { taints: Some(taints), ..Default::default() }),
+                        spec: taints.map(|taints| NodeSpec {
+                            taints: Some(taints),
+                            ..Default::default()
+                        }),
                     }),
                     drain_timeout: settings.and_then(|settings| settings.machine_drain_timeout),
                     health_timeout: settings.and_then(|settings| settings.machine_health_timeout),
@@ -230,8 +250,19 @@ mod tests {
     }
 
     fn infrastructure(zones: &[&str]) -> InfrastructureStatus {
-        let subnets = zones.iter().map(|zone| Subnet { zone: (*zone).into(), cidr: "10.0.0.0/20".into() }).collect();
-        let network = NetworkStatus { id: 1, cidr: "10.0.0.0/16".into(), subnets, egress_cidrs: vec![] };
+        let subnets = zones
+            .iter()
+            .map(|zone| Subnet {
+                zone: (*zone).into(),
+                cidr: "10.0.0.0/20".into(),
+            })
+            .collect();
+        let network = NetworkStatus {
+            id: 1,
+            cidr: "10.0.0.0/16".into(),
+            subnets,
+            egress_cidrs: vec![],
+        };
         InfrastructureStatus::new("ns", network)
     }
 
@@ -240,21 +271,44 @@ mod tests {
         worker.metadata.namespace = Some("shoot--a--b".into());
         worker.spec.pools = vec![pool];
         let (infrastructure, present) = (infrastructure(zones), BTreeMap::new());
-        plan(&worker, Facts { provider: "x", infrastructure: &infrastructure, hibernated: false, present: &present })
+        plan(
+            &worker,
+            Facts {
+                provider: "x",
+                infrastructure: &infrastructure,
+                hibernated: false,
+                present: &present,
+            },
+        )
     }
 
     #[test]
     fn each_zone_has_a_deployment_and_the_first_ones_the_remainder() {
         let plans = planned(pool(&["b", "a", "c"], 4, 5), &["a", "b", "c"]).unwrap();
-        let said: Vec<(String, i32, i32)> =
-            plans.iter().map(|plan| (plan.deployment.name_any(), plan.minimum, plan.maximum)).collect();
+        let said: Vec<(String, i32, i32)> = plans
+            .iter()
+            .map(|plan| (plan.deployment.name_any(), plan.minimum, plan.maximum))
+            .collect();
         assert_eq!(
             said,
-            [("shoot--a--b-p-z1".into(), 2, 2), ("shoot--a--b-p-z2".into(), 1, 2), ("shoot--a--b-p-z3".into(), 1, 1)]
+            [
+                ("shoot--a--b-p-z1".into(), 2, 2),
+                ("shoot--a--b-p-z2".into(), 1, 2),
+                ("shoot--a--b-p-z3".into(), 1, 1)
+            ]
         );
         assert_eq!(plans[0].class.node_template.as_ref().unwrap().zone, "b");
         let surge = |plan: &Planned| {
-            plan.deployment.spec.strategy.as_ref().unwrap().rolling_update.as_ref().unwrap().max_surge.clone()
+            plan.deployment
+                .spec
+                .strategy
+                .as_ref()
+                .unwrap()
+                .rolling_update
+                .as_ref()
+                .unwrap()
+                .max_surge
+                .clone()
         };
         assert_eq!(surge(&plans[0]), Some(IntOrString::Int(1)));
         assert_eq!(surge(&plans[1]), Some(IntOrString::Int(0)));
@@ -265,9 +319,18 @@ mod tests {
         let one = pool(&[], 1, 1);
         let inner = hex("gardener-node-agent-p-0123456789abcdef");
         assert_eq!(pool_hash(&one).unwrap(), hex(inner)[..5]);
-        let other = WorkerPool { node_agent_secret_name: Some("other".into()), ..one.clone() };
+        let other = WorkerPool {
+            node_agent_secret_name: Some("other".into()),
+            ..one.clone()
+        };
         assert_ne!(pool_hash(&one).unwrap(), pool_hash(&other).unwrap());
-        assert!(pool_hash(&WorkerPool { node_agent_secret_name: None, ..one }).is_err());
+        assert!(
+            pool_hash(&WorkerPool {
+                node_agent_secret_name: None,
+                ..one
+            })
+            .is_err()
+        );
     }
 
     #[test]

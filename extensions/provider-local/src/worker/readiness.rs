@@ -49,8 +49,12 @@ pub(crate) fn missing(wanted: &[Wanted<'_>], seen: &[&MachineDeployment], machin
 /// Why a machine does not count.
 fn trouble_of(machine: &Machine, class: &str) -> Option<String> {
     let status = machine.status.as_ref();
-    let phase = status.and_then(|status| status.current_status.as_ref()).and_then(|current| current.phase.as_ref());
-    let told = status.and_then(|status| status.last_operation.as_ref()).and_then(|last| last.description.clone());
+    let phase = status
+        .and_then(|status| status.current_status.as_ref())
+        .and_then(|current| current.phase.as_ref());
+    let told = status
+        .and_then(|status| status.last_operation.as_ref())
+        .and_then(|last| last.description.clone());
     let name = machine.name_any();
     if machine.metadata.deletion_timestamp.is_some() {
         return Some(format!("machine {name} is being removed"));
@@ -70,7 +74,11 @@ mod tests {
 
     fn deployment(counts: [i32; 3], observed: i64) -> MachineDeployment {
         MachineDeployment {
-            metadata: ObjectMeta { name: Some("d".into()), generation: Some(observed), ..Default::default() },
+            metadata: ObjectMeta {
+                name: Some("d".into()),
+                generation: Some(observed),
+                ..Default::default()
+            },
             status: Some(MachineDeploymentStatus {
                 observed_generation: Some(observed),
                 replicas: Some(counts[0]),
@@ -82,7 +90,12 @@ mod tests {
         }
     }
 
-    const WANTED: [Wanted<'static>; 1] = [Wanted { name: "d", class: "c", replicas: 1, generation: 2 }];
+    const WANTED: [Wanted<'static>; 1] = [Wanted {
+        name: "d",
+        class: "c",
+        replicas: 1,
+        generation: 2,
+    }];
 
     #[test]
     fn a_machine_that_has_not_joined_is_quoted() {
@@ -93,7 +106,10 @@ mod tests {
                 ..Default::default()
             },
             spec: MachineSpec {
-                class: Some(ClassSpec { name: Some("c".into()), ..Default::default() }),
+                class: Some(ClassSpec {
+                    name: Some("c".into()),
+                    ..Default::default()
+                }),
                 ..Default::default()
             },
             status: Some(MachineStatus {
@@ -105,18 +121,27 @@ mod tests {
             }),
         };
         let said = missing(&WANTED, &[&deployment([1, 1, 0], 2)], &[&machine]);
-        assert_eq!(said.as_deref(), Some("Machine m has not joined: its node does not exist"));
+        assert_eq!(
+            said.as_deref(),
+            Some("Machine m has not joined: its node does not exist")
+        );
         assert_eq!(missing(&WANTED, &[&deployment([1, 1, 1], 2)], &[&machine]), None);
     }
 
     #[test]
     fn old_counts_and_old_machines_do_not_count() {
         let reason = |deployment: &MachineDeployment| missing(&WANTED, &[deployment], &[]).unwrap();
-        assert_eq!(reason(&deployment([1, 1, 1], 1)), "machine deployment d has not been looked at yet");
+        assert_eq!(
+            reason(&deployment([1, 1, 1], 1)),
+            "machine deployment d has not been looked at yet"
+        );
         assert_eq!(
             reason(&deployment([2, 1, 2], 2)),
             "machine deployment d: 2 machines, 1 up to date, 2 joined, 1 wanted"
         );
-        assert_eq!(missing(&WANTED, &[], &[]).unwrap(), "machine deployment d is not there yet");
+        assert_eq!(
+            missing(&WANTED, &[], &[]).unwrap(),
+            "machine deployment d is not there yet"
+        );
     }
 }

@@ -1,0 +1,122 @@
+//! From creation to deletion.
+
+use std::time::Duration;
+
+use api_meta::{ErrorCode, Fault, LastOperationState::Succeeded};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use tests_kit::{until, until_gone};
+
+use crate::landscape::{PROVIDER_STATUS, Seed, Told, state_of};
+
+const OPERATION: &str = "gardener.cloud/operation";
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_created_reconciled_and_deleted() {
+    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+    seed.cluster(Succeeded, json!({})).await;
+    seed.start(&told);
+    seed.create("told", json!({OPERATION: "reconcile"})).await;
+    let api = seed.infrastructures();
+    let object = until(&api, "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    let status = object.status.clone().unwrap();
+    assert_eq!(status.provider_status.unwrap().get(), PROVIDER_STATUS);
+    assert_eq!(status.nodes_cidr.as_deref(), Some("10.0.0.0/16"));
+    assert_eq!(status.observed_generation, Some(1));
+    assert_eq!(
+        object.metadata.finalizers.unwrap(),
+        ["extensions.gardener.cloud/infrastructure"]
+    );
+    assert!(!object.metadata.annotations.unwrap_or_default().contains_key(OPERATION));
+
+    seed.annotate(OPERATION, Some("reconcile")).await;
+    until(&api, "b", "reconciled", |object| {
+        state_of(object) == "Reconcile Succeeded 100"
+    })
+    .await;
+    assert_eq!(told.asked(), ["reconcile 1", "reconcile 1"]);
+
+    api.delete("b", &DeleteParams::default()).await.unwrap();
+    until_gone(&api, "b").await;
+    assert_eq!(told.asked().last().unwrap(), "delete 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
+    let mut failures = 2;
+    let told = Told::new(move |_| {
+        failures -= 1;
+        if failures < 0 {
+            Ok(())
+        } else {
+            Err(Fault::quota("no cores left").code(ErrorCode::InfraQuotaExceeded))
+        }
+    });
+    let seed = Seed::new().await;
+    seed.cluster(Succeeded, json!({})).await;
+    seed.start(&told);
+    seed.create("told", json!({})).await;
+    let api = seed.infrastructures();
+    let object = until(&api, "b", "failed", |object| state_of(object) == "Create Error 50").await;
+    let error = object.status.unwrap().last_error.unwrap();
+    assert_eq!(error.codes, [ErrorCode::InfraQuotaExceeded]);
+    assert_eq!(error.description, "Error creating infrastructure: no cores left");
+    let object = until(&api, "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    assert_eq!(object.status.unwrap().last_error, None);
+    assert_eq!(told.asked().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_ends_a_wait_that_it_makes_pointless() {
+    let seed = Seed::new().await;
+    let told = Told::new(|_| Ok(())).patient();
+    seed.cluster(Succeeded, json!({})).await;
+    seed.start(&told);
+    seed.create("told", json!({})).await;
+    let api = seed.infrastructures();
+    until(&api, "b", "begun", |object| state_of(object) == "Create Processing 1").await;
+    let patch = json!({"spec": {"providerConfig": {"a": 1}}});
+    api.patch("b", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    let object = until(&api, "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    assert_eq!(object.status.unwrap().observed_generation, Some(2));
+    assert_eq!(told.asked(), ["reconcile 1", "reconcile 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_deletion_and_an_operation_there_is_not_yet_are_told_apart() {
+    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+    seed.cluster(Succeeded, json!({})).await;
+    seed.start(&told);
+    seed.create("told", json!({})).await;
+    let api = seed.infrastructures();
+    until(&api, "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    seed.annotate(OPERATION, Some("migrate")).await;
+    let object = until(&api, "b", "refused", |object| state_of(object) == "Migrate Error 50").await;
+    let description = object.status.unwrap().last_error.unwrap().description;
+    assert!(
+        description.contains("cannot migrate a Infrastructure yet"),
+        "{description}"
+    );
+    seed.annotate(OPERATION, None).await;
+
+    seed.cluster(Succeeded, json!({"confirmation.gardener.cloud/force-deletion": "true"}))
+        .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    api.delete("b", &DeleteParams::default()).await.unwrap();
+    until_gone(&api, "b").await;
+    assert_eq!(told.asked().last().unwrap(), "force-delete 2");
+}
