@@ -3,20 +3,20 @@
 //! walked on an ordinary stack, and is not run on a value so large that its loops would exceed the cost limit: that is
 //! an error of the object, never a pass.
 
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+mod guard;
+mod value;
 
-use chrono::{DateTime, FixedOffset, TimeDelta};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
-use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
 
-use crate::tree::{Kind, Schema};
+use crate::tree::{Kind, Scalar, Schema};
 use crate::validate::correlate;
-use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format};
+use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
+use guard::{Survey, nesting, single_signs};
+use value::to_cel;
 
 /// Longest rule in bytes: the longest published ones have about 5 000.
 const RULE_BYTES_MAX: usize = 16 * 1024;
@@ -121,189 +121,6 @@ fn parse(source: &str) -> Result<Program, String> {
             error.to_string().trim().lines().next().unwrap_or_default()
         )),
         Err(_) => Err("compilation failed: the parser gave up".to_owned()),
-    }
-}
-
-/// The parser of cel 0.13 reads an even run of `!` or unary `-` as a single one, after visiting the operand twice (so
-/// that nested runs cost exponential time). Pairs of `!` are therefore dropped here, runs of minus signs refused.
-fn single_signs(source: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(source.len());
-    let (mut quote, mut minus_run, mut last) = (None, 0, '(');
-    let mut chars = source.chars().peekable();
-    while let Some(c) = chars.next() {
-        if let Some(open) = quote {
-            out.push(c);
-            if c == '\\' {
-                out.extend(chars.next());
-            } else if c == open {
-                quote = None;
-            }
-            continue;
-        }
-        match c {
-            '"' | '\'' => quote = Some(c),
-            '!' if chars.peek() != Some(&'=') => {
-                let kept = out.trim_end();
-                if kept.ends_with('!') {
-                    out.truncate(kept.len() - 1);
-                    continue;
-                }
-            }
-            _ => {}
-        }
-        if !c.is_whitespace() {
-            minus_run = if c == '-' { minus_run + 1 } else { 0 };
-            let after_operand = last.is_alphanumeric() || matches!(last, '_' | ')' | ']' | '}' | '"' | '\'');
-            if minus_run > 1 + usize::from(after_operand) {
-                return Err("write at most one minus sign before a value".to_owned());
-            }
-            if c != '-' {
-                last = c;
-            }
-        }
-        out.push(c);
-    }
-    Ok(out)
-}
-
-/// An upper bound of how deep the parser will recurse: brackets that are open, plus chains of operators at each level.
-fn nesting(source: &str) -> usize {
-    let (mut levels, mut deepest) = (vec![0_usize], 0);
-    let mut quote: Option<char> = None;
-    let mut chars = source.chars().peekable();
-    while let Some(c) = chars.next() {
-        if let Some(open) = quote {
-            match c {
-                '\\' => {
-                    chars.next();
-                }
-                _ if c == open => quote = None,
-                _ => {}
-            }
-            continue;
-        }
-        match c {
-            '"' | '\'' => quote = Some(c),
-            '(' | '[' | '{' => levels.push(0),
-            ')' | ']' | '}' => {
-                levels.pop();
-                if levels.is_empty() {
-                    levels.push(0);
-                }
-            }
-            ',' => levels.iter_mut().last().into_iter().for_each(|level| *level = 0),
-            '&' | '|' if chars.peek() == Some(&c) => {
-                chars.next();
-                levels.iter_mut().last().into_iter().for_each(|level| *level = 0);
-            }
-            '.' | '+' | '-' | '*' | '/' | '%' | '?' | '!' | '=' | '<' | '>' => {
-                levels.iter_mut().last().into_iter().for_each(|level| *level += 1);
-            }
-            _ => {}
-        }
-        deepest = deepest.max(levels.len() + levels.iter().sum::<usize>());
-    }
-    deepest
-}
-
-/// Names that every rule may use: the variables, and types, which the parser takes for variables.
-const KNOWN_NAMES: [&str; 17] = [
-    "self",
-    "oldSelf",
-    "apiVersion",
-    "apiGroup",
-    "kind",
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "optional",
-    "math",
-];
-
-/// What a walk over a rule's expression finds.
-#[derive(Default)]
-struct Survey<'e> {
-    nodes: u64,
-    loops: u32,
-    scope: Vec<&'e str>,
-    unknown: Option<&'e str>,
-}
-
-impl<'e> Survey<'e> {
-    fn visit(&mut self, expression: &'e IdedExpr, depth: u32) {
-        self.nodes += 1;
-        self.loops = self.loops.max(depth);
-        match &expression.expr {
-            Expr::Call(call) => {
-                // `ip.isCanonical(x)`: a function's namespace is no variable.
-                if let Some(target) = call
-                    .target
-                    .as_ref()
-                    .filter(|target| !matches!(target.expr, Expr::Ident(_)) || self.knows(target))
-                {
-                    self.visit(target, depth);
-                }
-                call.args.iter().for_each(|argument| self.visit(argument, depth));
-            }
-            Expr::Comprehension(comprehension) => {
-                self.visit(&comprehension.iter_range, depth);
-                let outer = self.scope.len();
-                self.scope
-                    .extend([comprehension.iter_var.as_str(), comprehension.accu_var.as_str()]);
-                self.scope.extend(comprehension.iter_var2.as_deref());
-                for part in [
-                    &comprehension.accu_init,
-                    &comprehension.loop_cond,
-                    &comprehension.loop_step,
-                    &comprehension.result,
-                ] {
-                    self.visit(part, depth + 1);
-                }
-                self.scope.truncate(outer);
-            }
-            Expr::List(list) => list.elements.iter().for_each(|element| self.visit(element, depth)),
-            Expr::Map(map) => map
-                .entries
-                .iter()
-                .for_each(|entry| self.visit_entry(&entry.expr, depth)),
-            Expr::Struct(object) => object
-                .entries
-                .iter()
-                .for_each(|entry| self.visit_entry(&entry.expr, depth)),
-            Expr::Select(select) => self.visit(&select.operand, depth),
-            Expr::Ident(name) => {
-                if !self.knows(expression) {
-                    self.unknown.get_or_insert(name);
-                }
-            }
-            Expr::Unspecified | Expr::Literal(_) => {}
-        }
-    }
-
-    fn visit_entry(&mut self, entry: &'e EntryExpr, depth: u32) {
-        match entry {
-            EntryExpr::StructField(field) => self.visit(&field.value, depth),
-            EntryExpr::MapEntry(entry) => {
-                self.visit(&entry.key, depth);
-                self.visit(&entry.value, depth);
-            }
-        }
-    }
-
-    fn knows(&self, expression: &IdedExpr) -> bool {
-        match &expression.expr {
-            Expr::Ident(name) => {
-                KNOWN_NAMES.contains(&name.as_str()) || self.scope.contains(&name.as_str()) || name.starts_with('@')
-            }
-            _ => false,
-        }
     }
 }
 
@@ -443,7 +260,6 @@ fn message(rule: &Rule, context: &Context<'_>) -> String {
 }
 
 fn type_name(schema: &Schema) -> &'static str {
-    use crate::tree::Scalar;
     match schema.kind() {
         Kind::Object(_) => "object",
         Kind::List(_) => "array",
@@ -461,136 +277,5 @@ fn largest(value: &Value) -> u64 {
         Value::Array(items) => (items.len() as u64).max(items.iter().map(largest).max().unwrap_or(0)),
         Value::Object(map) => (map.len() as u64).max(map.values().map(largest).max().unwrap_or(0)),
         _ => 0,
-    }
-}
-
-fn to_cel(schema: &Schema, value: &Value) -> CelValue {
-    let node = schema.node();
-    match value {
-        Value::Null => CelValue::Null,
-        Value::Bool(truth) => CelValue::Bool(*truth),
-        Value::Number(number) => {
-            let as_double = matches!(node.kind, Kind::Scalar(crate::tree::Scalar::Number));
-            match number.as_i64().filter(|_| !as_double) {
-                Some(whole) => CelValue::Int(whole),
-                None => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
-            }
-        }
-        Value::String(text) => {
-            let format = node.bounds.as_ref().and_then(|bounds| bounds.format.as_deref());
-            text_to_cel(
-                format.filter(|_| matches!(node.kind, Kind::Scalar(crate::tree::Scalar::String))),
-                text,
-            )
-        }
-        Value::Array(items) => {
-            let any = Schema::any();
-            let item_schema = schema.items().unwrap_or(&any);
-            CelValue::List(Arc::new(items.iter().map(|item| to_cel(item_schema, item)).collect()))
-        }
-        Value::Object(map) => {
-            let any = Schema::any();
-            let is_map = matches!(&node.kind, Kind::Object(object) if object.additional.is_some());
-            let entries: HashMap<Key, CelValue> = map
-                .iter()
-                .map(|(name, value)| {
-                    let name = if is_map { name.clone() } else { escape(name) };
-                    (name, value)
-                })
-                .zip(map.keys())
-                .map(|((name, value), key)| {
-                    (
-                        Key::String(Arc::new(name)),
-                        to_cel(schema.field(key).unwrap_or(&any), value),
-                    )
-                })
-                .collect();
-            CelValue::Map(Map { map: Arc::new(entries) })
-        }
-    }
-}
-
-fn text_to_cel(format: Option<&str>, text: &str) -> CelValue {
-    let typed = match format {
-        Some("date-time") => DateTime::parse_from_rfc3339(text).ok().map(CelValue::Timestamp),
-        Some("date") => DateTime::<FixedOffset>::parse_from_rfc3339(&format!("{text}T00:00:00Z"))
-            .ok()
-            .map(CelValue::Timestamp),
-        Some("duration") => format::go_duration_ns(text).map(|ns| CelValue::Duration(TimeDelta::nanoseconds(ns))),
-        Some("byte") => {
-            use base64::Engine as _;
-            base64::engine::general_purpose::STANDARD
-                .decode(text)
-                .ok()
-                .map(|bytes| CelValue::Bytes(Arc::new(bytes)))
-        }
-        _ => None,
-    };
-    typed.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
-}
-
-/// A field name as an identifier of CEL (apiserver v0.35 `pkg/cel/escaping.go`).
-fn escape(name: &str) -> String {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
-    }
-    if !name.contains("__") && !name.contains(['.', '-', '/', '$']) {
-        return name.to_owned();
-    }
-    name.replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn doubled_signs_do_not_reach_the_parser() {
-        let table = [
-            ("!!a", Some("a")),
-            ("!!!a", Some("!a")),
-            ("! ! a", Some(" a")),
-            ("a != !!b", Some("a != b")),
-            ("'!!' == \"!!\"", Some("'!!' == \"!!\"")),
-            ("a - -b", Some("a - -b")),
-            ("a--b", Some("a--b")),
-            ("--b", None),
-            ("a---b", None),
-            ("f(--b)", None),
-            ("-1 - 2", Some("-1 - 2")),
-        ];
-        for (source, expected) in table {
-            assert_eq!(
-                single_signs(source).ok().as_deref().map(str::trim),
-                expected.map(str::trim),
-                "{source}"
-            );
-        }
     }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::bounds::{list_type, read_bounds};
 use crate::limits::{DEPTH_MAX, NODES_MAX, SCHEMA_BYTES_MAX};
 use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldPath, Pattern, cel};
+use crate::{ERRORS_MAX, FieldError, FieldPath, cel};
 
 /// A schema that cannot be served, with everything that is wrong with it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -49,6 +50,21 @@ impl Schema {
         Self::from_crd_at(document, "openAPIV3Schema")
     }
 }
+
+/// What must not stand below anyOf, allOf, oneOf, not.
+const FORBIDDEN: [(&str, &str); 11] = [
+    ("type", "must be empty to be structural"),
+    ("additionalProperties", "must be undefined to be structural"),
+    ("default", "must be undefined to be structural"),
+    ("title", "must be empty to be structural"),
+    ("description", "must be empty to be structural"),
+    ("nullable", "must be false to be structural"),
+    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+    ("x-kubernetes-embedded-resource", "must be false to be structural"),
+    ("x-kubernetes-int-or-string", "must be false to be structural"),
+    ("x-kubernetes-list-type", "must be undefined to be structural"),
+    ("x-kubernetes-map-type", "must be undefined to be structural"),
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -345,19 +361,6 @@ impl Reader {
         let Some(json) = self.enter(value, path, depth) else {
             return Schema::any();
         };
-        const FORBIDDEN: [(&str, &str); 11] = [
-            ("type", "must be empty to be structural"),
-            ("additionalProperties", "must be undefined to be structural"),
-            ("default", "must be undefined to be structural"),
-            ("title", "must be empty to be structural"),
-            ("description", "must be empty to be structural"),
-            ("nullable", "must be false to be structural"),
-            ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
-            ("x-kubernetes-embedded-resource", "must be false to be structural"),
-            ("x-kubernetes-int-or-string", "must be false to be structural"),
-            ("x-kubernetes-list-type", "must be undefined to be structural"),
-            ("x-kubernetes-map-type", "must be undefined to be structural"),
-        ];
         for (name, words) in FORBIDDEN {
             if json
                 .get(name)
@@ -444,90 +447,6 @@ fn has_rules(node: &Node) -> bool {
         .as_ref()
         .is_some_and(|bounds| bounds.all_of.iter().any(|part| part.0.has_rules));
     !node.rules.is_empty() || below || beside
-}
-
-/// The list type, with its keys checked against the items.
-pub(crate) fn list_type(
-    json: &Map<String, Value>,
-    items: &Schema,
-    path: &FieldPath<'_>,
-    errors: &mut Vec<FieldError>,
-) -> ListType {
-    let at = path.field("x-kubernetes-list-type");
-    match json.get("x-kubernetes-list-type").and_then(Value::as_str) {
-        None | Some("atomic") => ListType::Atomic,
-        Some("set") => ListType::Set,
-        Some("map") => {
-            let names = json.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-            let keys: Vec<Box<str>> = names
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(Into::into)
-                .collect();
-            let at = path.field("x-kubernetes-list-map-keys");
-            if keys.is_empty() {
-                errors.push(FieldError::required(
-                    at,
-                    "must not be empty if x-kubernetes-list-type is map",
-                ));
-            }
-            for (index, key) in keys.iter().enumerate() {
-                if items.field(key).is_none() {
-                    errors.push(FieldError::invalid(
-                        at.index(index),
-                        &**key,
-                        "entries must all be names of item properties",
-                    ));
-                }
-            }
-            ListType::Map { keys }
-        }
-        Some(other) => {
-            errors.push(FieldError::not_supported(at, other, &["atomic", "map", "set"]));
-            ListType::Atomic
-        }
-    }
-}
-
-/// Bounds that stand in the node itself.
-pub(crate) fn read_bounds(json: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> Bounds {
-    let whole = |name: &str| json.get(name).and_then(Value::as_u64);
-    let number = |name: &str| json.get(name).and_then(Value::as_f64);
-    let flag = |name: &str| json.get(name).and_then(Value::as_bool) == Some(true);
-    let mut bounds = Bounds {
-        format: json.get("format").and_then(Value::as_str).map(Into::into),
-        one_of_values: json.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
-        minimum: number("minimum"),
-        exclusive_minimum: flag("exclusiveMinimum"),
-        maximum: number("maximum"),
-        exclusive_maximum: flag("exclusiveMaximum"),
-        multiple_of: number("multipleOf"),
-        length_min: whole("minLength"),
-        length_max: whole("maxLength"),
-        items_min: whole("minItems"),
-        items_max: whole("maxItems"),
-        items_unique: flag("uniqueItems"),
-        properties_min: whole("minProperties"),
-        properties_max: whole("maxProperties"),
-        ..Bounds::default()
-    };
-    if let Some(source) = json.get("pattern").and_then(Value::as_str) {
-        match Pattern::new(source) {
-            Ok(pattern) => bounds.pattern = Some(pattern),
-            Err(why) => {
-                let words = format!("must be a valid regular expression, but isn't: {why}");
-                errors.push(FieldError::invalid(path.field("pattern"), source, words));
-            }
-        }
-    }
-    if flag("uniqueItems") {
-        errors.push(FieldError::forbidden(
-            path.field("uniqueItems"),
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-        ));
-    }
-    bounds
 }
 
 /// Default values must fit their own schema.

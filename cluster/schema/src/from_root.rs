@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::from_crd::{SchemaError, list_type, read_bounds};
+use crate::bounds::{list_type, read_bounds};
+use crate::from_crd::SchemaError;
 use crate::limits::{DEPTH_MAX, NODES_MAX};
 use crate::tree::{Bounds, Kind, List, MapType, Node, Object, Patch, Scalar, Schema};
 use crate::{FieldError, FieldPath};
@@ -216,17 +217,8 @@ impl<'d> Inliner<'d> {
             Some(Value::Bool(true)) if fields.is_empty() => Some(Schema::any()),
             _ => None,
         };
-        // kube-apiserver reads missing fields of built-in kinds as empty ones; its rules are code (`builtin`).
-        let names = json
-            .get("required")
-            .and_then(Value::as_array)
-            .filter(|_| self.dialect == Dialect::Rust);
-        let required = names
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(Into::into)
-            .collect();
+        // Typed kinds read missing fields as empty ones; which must not be empty is for their rules to say.
+        let required = Vec::new();
         let map_type = match json.get("x-kubernetes-map-type").and_then(Value::as_str) {
             Some("atomic") => MapType::Atomic,
             _ => MapType::Granular,

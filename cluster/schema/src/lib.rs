@@ -2,6 +2,7 @@
 //! validation, the keys by which lists and maps are merged. Trees come from CustomResourceDefinitions, from Rust types
 //! and from Kubernetes' published OpenAPI documents. This crate does no I/O and never panics on hostile input.
 
+mod bounds;
 pub mod builtin;
 mod cel;
 mod default;

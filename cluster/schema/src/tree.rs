@@ -354,43 +354,45 @@ pub fn object_meta() -> Schema {
     META.get_or_init(build_object_meta).clone()
 }
 
-fn build_object_meta() -> Schema {
-    let text = || Schema::scalar(Scalar::String);
-    let time = || {
-        let bounds = Bounds {
-            format: Some("date-time".into()),
-            ..Bounds::default()
-        };
-        let kind = Kind::Scalar(Scalar::String);
-        Schema::new(Node {
-            kind,
-            nullable: true,
-            bounds: Some(Box::new(bounds)),
-            ..Node::default()
-        })
+fn text() -> Schema {
+    Schema::scalar(Scalar::String)
+}
+
+fn time() -> Schema {
+    let bounds = Bounds {
+        format: Some("date-time".into()),
+        ..Bounds::default()
     };
-    let whole = || Schema::scalar(Scalar::Integer);
-    let yes_no = || Schema::scalar(Scalar::Boolean);
-    let owner = Schema::new(Node {
-        kind: Kind::Object(Object {
-            fields: [
-                ("apiVersion", text()),
-                ("kind", text()),
-                ("name", text()),
-                ("uid", text()),
-                ("controller", yes_no()),
-                ("blockOwnerDeletion", yes_no()),
-            ]
-            .into_iter()
-            .map(|(name, schema)| (name.into(), schema))
-            .collect(),
-            required: ["apiVersion", "kind", "name", "uid"].map(Into::into).to_vec(),
-            additional: None,
-            map_type: MapType::Atomic,
-        }),
+    let kind = Kind::Scalar(Scalar::String);
+    Schema::new(Node {
+        kind,
+        nullable: true,
+        bounds: Some(Box::new(bounds)),
         ..Node::default()
-    });
-    let managed = Schema::object([
+    })
+}
+
+/// One entry of `ownerReferences`.
+fn owner_reference() -> Schema {
+    let yes_no = || Schema::scalar(Scalar::Boolean);
+    let names = ["apiVersion", "kind", "name", "uid"];
+    let texts = names.map(|name| (name.into(), text()));
+    let flags = ["controller", "blockOwnerDeletion"].map(|name| (name.into(), yes_no()));
+    let object = Object {
+        fields: texts.into_iter().chain(flags).collect(),
+        required: names.map(Into::into).to_vec(),
+        additional: None,
+        map_type: MapType::Atomic,
+    };
+    Schema::new(Node {
+        kind: Kind::Object(object),
+        ..Node::default()
+    })
+}
+
+/// One entry of `managedFields`.
+fn managed_fields_entry() -> Schema {
+    Schema::object([
         ("manager", text()),
         ("operation", text()),
         ("apiVersion", text()),
@@ -398,7 +400,11 @@ fn build_object_meta() -> Schema {
         ("fieldsType", text()),
         ("fieldsV1", Schema::any()),
         ("subresource", text()),
-    ]);
+    ])
+}
+
+fn build_object_meta() -> Schema {
+    let whole = || Schema::scalar(Scalar::Integer);
     let merged = |items: Schema, list_type: ListType, key: Option<&str>| {
         let patch = Patch {
             merge: true,
@@ -427,7 +433,7 @@ fn build_object_meta() -> Schema {
         (
             "ownerReferences",
             merged(
-                owner,
+                owner_reference(),
                 ListType::Map {
                     keys: vec!["uid".into()],
                 },
@@ -435,7 +441,7 @@ fn build_object_meta() -> Schema {
             ),
         ),
         ("finalizers", merged(text(), ListType::Set, None)),
-        ("managedFields", Schema::list(managed, ListType::Atomic)),
+        ("managedFields", Schema::list(managed_fields_entry(), ListType::Atomic)),
     ])
 }
 

@@ -3,8 +3,8 @@
 
 use api_core::{v1, v1beta1};
 use cluster_apiserver::kind::{Call, Column};
+use cluster_apiserver::schema::{FieldError, Schema};
 use cluster_apiserver::{Kind, ResourceInfo, Status};
-use cluster_schema::{FieldError, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -66,7 +66,7 @@ fn seed() -> Arc<dyn Kind> {
             validate_update: api_rules::validate_seed_update,
             ..Rules::default()
         };
-        kind.strategy.refuse_name = cluster_schema::names::dns_label;
+        kind.strategy.refuse_name = cluster_apiserver::schema::names::dns_label;
         kind.print = columns::seeds();
         kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(ExtensionTypes), Arc::new(SeedInUse)]);
     }))
@@ -81,7 +81,7 @@ fn project() -> Arc<dyn Kind> {
             ..Rules::default()
         };
         kind.strategy = Strategy {
-            refuse_name: cluster_schema::names::dns_label,
+            refuse_name: cluster_apiserver::schema::names::dns_label,
             finalizers: &[finalizers::GARDENER],
             ..Strategy::default()
         };

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use cluster_apiserver::kind::{Call, Column, Operation, Review, SelectableField};
+use cluster_apiserver::schema::{FieldError, Schema};
 use cluster_apiserver::{Kind, ResourceInfo, Status};
-use cluster_schema::{FieldError, Schema};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,7 +51,7 @@ impl Default for Strategy {
     fn default() -> Self {
         Self {
             changes_generation: |_, object, old| cluster_apiserver::kind::spec_differs(object, old),
-            refuse_name: cluster_schema::names::dns_subdomain,
+            refuse_name: cluster_apiserver::schema::names::dns_subdomain,
             finalizers: &[],
         }
     }

@@ -75,7 +75,10 @@ fn with_claims(spec: &Value) -> Value {
         .filter_map(|claim| claim.pointer("/metadata/name").and_then(Value::as_str))
         .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
         .collect();
-    if let (false, Some(pod)) = (claims.is_empty(), template.get_mut("spec").and_then(Value::as_object_mut)) {
+    if let (false, Some(pod)) = (
+        claims.is_empty(),
+        template.get_mut("spec").and_then(Value::as_object_mut),
+    ) {
         let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
         if let Some(volumes) = volumes.as_array_mut() {
             volumes.extend(claims);

@@ -5,7 +5,7 @@
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerRegistration, Seed, Shoot};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Objects, Review};
-use cluster_schema::FieldError;
+use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, registrations, writes_object};

@@ -9,7 +9,7 @@ use api_rules::ShootDefaults;
 use base_clock::Entropy;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Operation, Review};
-use cluster_schema::{FieldError, FieldErrorKind};
+use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::strategy;

@@ -10,7 +10,7 @@ use base_clock::Entropy;
 use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, kubeconfig, to_yaml};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Action, ActionCall};
-use cluster_schema::FieldError;
+use cluster_apiserver::schema::FieldError;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;

@@ -1,0 +1,112 @@
+//! JSON values as CEL sees them under a schema: times, durations and bytes typed, field names as identifiers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use chrono::{DateTime, FixedOffset, TimeDelta};
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::{Key, Map};
+use serde_json::Value;
+
+use crate::format;
+use crate::tree::{Kind, Scalar, Schema};
+
+pub(super) fn to_cel(schema: &Schema, value: &Value) -> CelValue {
+    let node = schema.node();
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(truth) => CelValue::Bool(*truth),
+        Value::Number(number) => {
+            let as_double = matches!(node.kind, Kind::Scalar(Scalar::Number));
+            match number.as_i64().filter(|_| !as_double) {
+                Some(whole) => CelValue::Int(whole),
+                None => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+            }
+        }
+        Value::String(text) => {
+            let format = node.bounds.as_ref().and_then(|bounds| bounds.format.as_deref());
+            text_to_cel(
+                format.filter(|_| matches!(node.kind, Kind::Scalar(Scalar::String))),
+                text,
+            )
+        }
+        Value::Array(items) => {
+            let any = Schema::any();
+            let item_schema = schema.items().unwrap_or(&any);
+            CelValue::List(Arc::new(items.iter().map(|item| to_cel(item_schema, item)).collect()))
+        }
+        Value::Object(map) => {
+            let any = Schema::any();
+            let is_map = matches!(&node.kind, Kind::Object(object) if object.additional.is_some());
+            let entries: HashMap<Key, CelValue> = map
+                .iter()
+                .map(|(name, value)| {
+                    let name = if is_map { name.clone() } else { escape(name) };
+                    (name, value)
+                })
+                .zip(map.keys())
+                .map(|((name, value), key)| {
+                    (
+                        Key::String(Arc::new(name)),
+                        to_cel(schema.field(key).unwrap_or(&any), value),
+                    )
+                })
+                .collect();
+            CelValue::Map(Map { map: Arc::new(entries) })
+        }
+    }
+}
+
+fn text_to_cel(format: Option<&str>, text: &str) -> CelValue {
+    let typed = match format {
+        Some("date-time") => DateTime::parse_from_rfc3339(text).ok().map(CelValue::Timestamp),
+        Some("date") => DateTime::<FixedOffset>::parse_from_rfc3339(&format!("{text}T00:00:00Z"))
+            .ok()
+            .map(CelValue::Timestamp),
+        Some("duration") => format::go_duration_ns(text).map(|ns| CelValue::Duration(TimeDelta::nanoseconds(ns))),
+        Some("byte") => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .ok()
+            .map(|bytes| CelValue::Bytes(Arc::new(bytes))),
+        _ => None,
+    };
+    typed.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
+}
+
+/// A field name as an identifier of CEL (apiserver v0.35 `pkg/cel/escaping.go`).
+fn escape(name: &str) -> String {
+    const RESERVED: [&str; 21] = [
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ];
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    if !name.contains("__") && !name.contains(['.', '-', '/', '$']) {
+        return name.to_owned();
+    }
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
+}

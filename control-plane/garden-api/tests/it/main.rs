@@ -1,0 +1,277 @@
+//! The garden's kinds behind a real API server, through a client with a certificate. Each test has a server of its own.
+
+mod garden;
+
+use garden::{Garden, profile, registration, shoot};
+use http::Method;
+use serde_json::{Value, json};
+
+const SHOOTS: &str = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-p/shoots";
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_is_taken_completed_and_shown() {
+    let garden = Garden::with_landscape().await;
+    let made = garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    assert_eq!(text(&made, "/spec/kubernetes/version"), "1.35.0", "{made}");
+    assert_eq!(text(&made, "/spec/cloudProfileName"), "cloud");
+    assert_eq!(made["spec"]["provider"]["workers"][0]["maxSurge"], 1);
+    assert_eq!(made["metadata"]["generation"], 1);
+    assert_eq!(
+        made["metadata"]["labels"]["provider.extensions.gardener.cloud/prov"],
+        "true"
+    );
+    assert!(text(&made, "/metadata/annotations/shoot.gardener.cloud~1tasks").contains("deployInfrastructure"));
+    let table = garden.table(SHOOTS).await;
+    let headings: Vec<&str> = table["columnDefinitions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|column| column["priority"] == 0)
+        .filter_map(|column| column["name"].as_str())
+        .collect();
+    assert_eq!(
+        headings,
+        [
+            "Name",
+            "CloudProfile",
+            "Provider",
+            "Region",
+            "K8S Version",
+            "Hibernation",
+            "Last Operation",
+            "Status",
+            "Age"
+        ]
+    );
+    let cells = &table["rows"][0]["cells"];
+    assert_eq!(
+        (&cells[1], &cells[5], &cells[6]),
+        (&json!("cloud"), &json!("Awake"), &json!("<pending>"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unregistered_extension_type_is_refused_naming_field_kind_and_type() {
+    let garden = Garden::with_landscape().await;
+    let mut asks = shoot("s");
+    asks["spec"]["extensions"] = json!([{"type": "nobody"}]);
+    let (code, status) = garden.call(Method::POST, SHOOTS, &asks).await;
+    assert_eq!(code, 422, "{status}");
+    assert_eq!(status["details"]["causes"][0]["field"], "spec.extensions[0].type");
+    let message = text(&status, "/message");
+    assert!(
+        message.contains("Extension/nobody") && message.contains("create a ControllerRegistration"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_goes_away_later_blocks_no_other_change() {
+    let garden = Garden::with_landscape().await;
+    garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    let registration = "/apis/core.gardener.cloud/v1beta1/controllerregistrations/prov";
+    garden.ok(Method::DELETE, registration, &Value::Null).await;
+    let path = format!("{SHOOTS}/s");
+    let patched = garden
+        .ok(Method::PATCH, &path, &json!({"spec": {"purpose": "development"}}))
+        .await;
+    assert_eq!(text(&patched, "/spec/purpose"), "development");
+    assert_eq!(garden.call(Method::POST, SHOOTS, &shoot("t")).await.0, 422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_spellings_are_taken_under_strict_validation() {
+    let garden = Garden::with_landscape().await;
+    let mut old = registration("old", &[("Extension", "auto")]);
+    old["spec"]["resources"][0]["globallyEnabled"] = json!(true);
+    let path = "/apis/core.gardener.cloud/v1beta1/controllerregistrations?fieldValidation=Strict";
+    let made = garden.ok(Method::POST, path, &old).await;
+    assert_eq!(made["spec"]["resources"][0]["autoEnable"], json!(["shoot"]));
+    assert!(made["spec"]["resources"][0].get("globallyEnabled").is_none());
+    let mut unknown = registration("unknown", &[("Extension", "other")]);
+    unknown["spec"]["resources"][0]["bogus"] = json!(1);
+    let (code, status) = garden.call(Method::POST, path, &unknown).await;
+    assert_eq!(code, 400);
+    assert!(
+        text(&status, "/message").contains("unknown field \"spec.resources[0].bogus\""),
+        "{status}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_raise_the_generation_and_status_is_written_apart() {
+    let garden = Garden::with_landscape().await;
+    let path = format!("{SHOOTS}/s");
+    garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    let after = garden.ok(Method::PATCH, &path, &asked).await;
+    assert_eq!(after["metadata"]["generation"], 2);
+    assert!(
+        after["metadata"]["annotations"]
+            .get("gardener.cloud/operation")
+            .is_none(),
+        "{after}"
+    );
+    let status = json!({"spec": {"purpose": "production"}, "status": {"technicalID": "shoot--p--s"}});
+    let after = garden.ok(Method::PATCH, &format!("{path}/status"), &status).await;
+    assert_eq!(text(&after, "/status/technicalID"), "shoot--p--s");
+    assert_eq!(text(&after, "/spec/purpose"), "evaluation");
+    assert_eq!(after["metadata"]["generation"], 2);
+    let after = garden
+        .ok(Method::PATCH, &path, &json!({"status": {"technicalID": "other"}}))
+        .await;
+    assert_eq!(text(&after, "/status/technicalID"), "shoot--p--s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_seed_is_set_by_binding_alone() {
+    let garden = Garden::with_landscape().await;
+    let path = format!("{SHOOTS}/s");
+    let mut bound = garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    let named = json!({"spec": {"seedName": "seed"}});
+    assert_eq!(garden.call(Method::PATCH, &path, &named).await.0, 422);
+    bound["spec"]["seedName"] = json!("seed");
+    bound["spec"]["purpose"] = json!("production");
+    let after = garden.ok(Method::PUT, &format!("{path}/binding"), &bound).await;
+    assert_eq!(text(&after, "/spec/seedName"), "seed");
+    assert_eq!(text(&after, "/spec/purpose"), "evaluation");
+    assert!(!text(&after, "/spec/networking/pods").is_empty(), "{after}");
+    bound["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
+    bound["spec"]["seedName"] = json!("nowhere");
+    assert_eq!(
+        garden.call(Method::PUT, &format!("{path}/binding"), &bound).await.0,
+        422
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_goes_only_when_its_deletion_is_confirmed() {
+    let garden = Garden::with_landscape().await;
+    let path = format!("{SHOOTS}/s");
+    garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    let (code, status) = garden.call(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(code, 403);
+    assert!(
+        text(&status, "/message").contains("kubectl annotate -n garden-p shoots s"),
+        "{status}"
+    );
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    garden.ok(Method::PATCH, &path, &confirmed).await;
+    garden.ok(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(garden.call(Method::GET, &path, &Value::Null).await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_admin_kubeconfig_carries_a_certificate_and_the_way() {
+    let garden = Garden::with_landscape().await;
+    let path = format!("{SHOOTS}/s");
+    garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    let request = json!({"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest",
+        "spec": {"expirationSeconds": 900}});
+    let post = format!("{path}/adminkubeconfig");
+    let (code, status) = garden.call(Method::POST, &post, &request).await;
+    assert!(
+        code == 422 && text(&status, "/message").contains("advertises no address"),
+        "{code} {status}"
+    );
+    let addresses =
+        json!({"status": {"advertisedAddresses": [{"name": "external", "url": "https://api.s.p.example"}]}});
+    garden.ok(Method::PATCH, &format!("{path}/status"), &addresses).await;
+    assert_eq!(garden.call(Method::POST, &post, &request).await.0, 409);
+    garden.leave_authorities("s").await;
+    let answer = garden.ok(Method::POST, &post, &request).await;
+    assert_eq!(answer["kind"], "AdminKubeconfigRequest");
+    assert_eq!(text(&answer, "/status/expirationTimestamp"), "2026-01-01T00:15:00Z");
+    let kubeconfig = garden.read_kubeconfig(text(&answer, "/status/kubeconfig"));
+    assert_eq!(kubeconfig.server, "https://127.0.0.1:6443");
+    assert_eq!(kubeconfig.server_name.as_deref(), Some("api.s.p.example"));
+    assert_eq!(kubeconfig.user, "garden-user");
+    assert_eq!(kubeconfig.groups, ["gardener.cloud:system:admins"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_is_the_same_in_both_versions() {
+    let garden = Garden::with_landscape().await;
+    let beta = "/apis/core.gardener.cloud/v1beta1/controllerdeployments";
+    let made = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
+        "type": "builtin", "providerConfig": {"image": "x", "big": 9_007_199_254_740_993_i64}});
+    garden.ok(Method::POST, beta, &made).await;
+    let v1 = garden
+        .ok(
+            Method::GET,
+            "/apis/core.gardener.cloud/v1/controllerdeployments/d",
+            &Value::Null,
+        )
+        .await;
+    assert_eq!(v1["apiVersion"], "core.gardener.cloud/v1");
+    let back = garden.ok(Method::GET, &format!("{beta}/d"), &Value::Null).await;
+    assert_eq!(
+        (&back["type"], &back["providerConfig"]),
+        (&made["type"], &made["providerConfig"])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_primaries_for_one_type_are_refused() {
+    let garden = Garden::with_landscape().await;
+    let path = "/apis/core.gardener.cloud/v1beta1/controllerregistrations";
+    let (code, status) = garden
+        .call(Method::POST, path, &registration("second", &[("Worker", "PROV")]))
+        .await;
+    assert_eq!(code, 403);
+    assert!(
+        text(&status, "/message").contains("controls resource Worker/PROV primarily: prov"),
+        "{status}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_side_apply_owns_what_was_applied_and_no_default() {
+    let garden = Garden::with_landscape().await;
+    let path = format!("{SHOOTS}/s?fieldManager=me");
+    let applied = garden.apply(&path, &shoot("s")).await;
+    let fields = applied["metadata"]["managedFields"][0]["fieldsV1"].to_string();
+    assert!(
+        fields.contains("f:region") && !fields.contains("f:schedulerName"),
+        "{fields}"
+    );
+    assert_eq!(text(&applied, "/spec/schedulerName"), "default-scheduler");
+    let again = garden.apply(&path, &shoot("s")).await;
+    assert_eq!(
+        again["metadata"]["resourceVersion"],
+        applied["metadata"]["resourceVersion"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_has_a_schema_and_is_served() {
+    let garden = Garden::with_landscape().await;
+    for group in [
+        "core.gardener.cloud/v1beta1",
+        "security.gardener.cloud/v1alpha1",
+        "operations.gardener.cloud/v1alpha1",
+    ] {
+        let document = garden
+            .ok(Method::GET, &format!("/openapi/v3/apis/{group}"), &Value::Null)
+            .await;
+        let schemas = document["components"]["schemas"].as_object().expect("schemas");
+        for (name, schema) in schemas {
+            assert!(
+                schema["properties"].as_object().is_some_and(|fields| fields.len() > 2),
+                "{name}: {schema}"
+            );
+        }
+    }
+    let twice = garden
+        .call(
+            Method::POST,
+            "/apis/core.gardener.cloud/v1beta1/cloudprofiles",
+            &profile(),
+        )
+        .await;
+    assert_eq!(twice.0, 409);
+}
