@@ -221,54 +221,61 @@ fn with_conditions(namespace: &Namespace, content: &Content, failures: &[String]
     });
     let mut after = namespace.clone();
     let conditions = after.status.get_or_insert_default().conditions.get_or_insert_default();
-    let mut set = |type_: &str, problem: Option<String>, bad: &str, good: &str, fine: &str| {
+    let deleted = "All content successfully deleted, may be waiting on finalization";
+    let removed = "All content successfully removed";
+    let finished = "All content-preserving finalizers finished";
+    for (type_, problem, reasons, fine) in [
+        (
+            "NamespaceDeletionContentFailure",
+            failed,
+            ("ContentDeletionFailed", "ContentDeleted"),
+            deleted,
+        ),
+        (
+            "NamespaceContentRemaining",
+            remaining,
+            ("SomeResourcesRemain", "ContentRemoved"),
+            removed,
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            waiting,
+            ("SomeFinalizersRemain", "ContentHasNoFinalizers"),
+            finished,
+        ),
+    ] {
         let (status, reason) = if problem.is_some() {
-            ("True", bad)
+            ("True", reasons.0)
         } else {
-            ("False", good)
+            ("False", reasons.1)
         };
         let message = problem.unwrap_or_else(|| fine.to_owned());
-        let old = conditions.iter_mut().find(|condition| condition.type_ == type_);
-        let since = old
-            .as_ref()
-            .filter(|old| old.status == status)
-            .and_then(|old| old.last_transition_time.clone());
-        let new = NamespaceCondition {
-            type_: type_.to_owned(),
-            status: status.to_owned(),
-            reason: Some(reason.to_owned()),
-            message: Some(message),
-            // Kubernetes keeps whole seconds.
-            last_transition_time: since.or_else(|| Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)))),
-        };
-        match old {
-            Some(old) => *old = new,
-            None => conditions.push(new),
-        }
-    };
-    let deleted = "All content successfully deleted, may be waiting on finalization";
-    set(
-        "NamespaceDeletionContentFailure",
-        failed,
-        "ContentDeletionFailed",
-        "ContentDeleted",
-        deleted,
-    );
-    set(
-        "NamespaceContentRemaining",
-        remaining,
-        "SomeResourcesRemain",
-        "ContentRemoved",
-        "All content successfully removed",
-    );
-    set(
-        "NamespaceFinalizersRemaining",
-        waiting,
-        "SomeFinalizersRemain",
-        "ContentHasNoFinalizers",
-        "All content-preserving finalizers finished",
-    );
+        set_condition(conditions, now, (type_, status, reason, message));
+    }
     after
+}
+
+/// Writes a condition: type, value, reason, message. Its time moves only when its value changes.
+fn set_condition(conditions: &mut Vec<NamespaceCondition>, now: Timestamp, said: (&str, &str, &str, String)) {
+    let (type_, status, reason, message) = said;
+    let old = conditions.iter_mut().find(|condition| condition.type_ == type_);
+    let since = old
+        .as_ref()
+        .filter(|old| old.status == status)
+        .and_then(|old| old.last_transition_time.clone());
+    // Kubernetes keeps whole seconds.
+    let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let new = NamespaceCondition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message),
+        last_transition_time: since.or(Some(now)),
+    };
+    match old {
+        Some(old) => *old = new,
+        None => conditions.push(new),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base_controller::Next;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
@@ -19,118 +19,32 @@ pub(crate) fn report(seen: &Seen, now: Timestamp) -> (Deployment, Next) {
     let deployment = &*seen.deployment;
     let spec = deployment.spec.clone().unwrap_or_default();
     let before = deployment.status.clone().unwrap_or_default();
-    let wanted = spec.replicas.unwrap_or(1);
-    let newest = seen.newest();
-    let sum = |count: fn(&ReplicaSet) -> i32| seen.sets.iter().map(|set| count(set)).sum::<i32>();
-    let replicas = sum(|set| set.status.as_ref().map_or(0, |status| status.replicas));
-    let ready = sum(|set| {
-        set.status
-            .as_ref()
-            .and_then(|status| status.ready_replicas)
-            .unwrap_or(0)
-    });
-    let available = sum(|set| {
-        set.status
-            .as_ref()
-            .and_then(|status| status.available_replicas)
-            .unwrap_or(0)
-    });
-    let updated = newest
-        .and_then(|set| set.status.as_ref())
-        .map_or(0, |status| status.replicas);
-    let total = sum(|set| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0)).max(wanted);
-    let some = |count: i32| (count > 0).then_some(count);
-    let mut status = DeploymentStatus {
-        replicas: some(replicas),
-        updated_replicas: some(updated),
-        ready_replicas: some(ready),
-        available_replicas: some(available),
-        unavailable_replicas: some(total - available),
-        observed_generation: deployment.metadata.generation,
-        ..before.clone()
-    };
-    let is_enough = available >= wanted - Bounds::of(&spec).unavailable;
-    let (text, reason, message) = if is_enough {
+    let mut status = count(seen, &before);
+    let available = status.available_replicas.unwrap_or(0);
+    let is_enough = available >= spec.replicas.unwrap_or(1) - Bounds::of(&spec).unavailable;
+    let condition = if is_enough {
         (
+            "Available",
             "True",
             "MinimumReplicasAvailable",
             "Deployment has minimum availability.",
         )
     } else {
         (
+            "Available",
             "False",
             "MinimumReplicasUnavailable",
             "Deployment does not have minimum availability.",
         )
     };
-    set_condition(&mut status, now, "Available", text, reason, message.to_owned(), false);
-    let is_complete = updated == wanted && replicas == wanted && available == wanted;
+    set_condition(&mut status, now, condition, false);
     let deadline = spec.progress_deadline_seconds.unwrap_or(DEADLINE_SECONDS);
-    if deadline == i32::MAX {
-        return (
-            Deployment {
-                status: Some(status),
-                ..deployment.clone()
-            },
-            Next::Change,
-        );
-    }
-    let name = newest.map_or_else(String::new, |set| set.name_any());
-    let mut next = Next::Change;
-    if is_complete {
-        let message = format!("ReplicaSet {name:?} has successfully progressed.");
-        set_condition(
-            &mut status,
-            now,
-            "Progressing",
-            "True",
-            "NewReplicaSetAvailable",
-            message,
-            false,
-        );
-    } else if newest.is_some() {
-        let has_progressed = status.updated_replicas > before.updated_replicas
-            || status.ready_replicas > before.ready_replicas
-            || status.available_replicas > before.available_replicas
-            || replicas - updated < before.replicas.unwrap_or(0) - before.updated_replicas.unwrap_or(0)
-            || status.observed_generation != before.observed_generation;
-        let since = before
-            .conditions
-            .iter()
-            .flatten()
-            .find(|condition| condition.type_ == "Progressing");
-        let was_complete = since.is_some_and(|condition| condition.reason.as_deref() == Some("NewReplicaSetAvailable"));
-        let since = since
-            .and_then(|condition| condition.last_update_time.as_ref())
-            .map_or(now, |time| time.0);
+    let next = if deadline == i32::MAX {
+        Next::Change
+    } else {
         let limit = Duration::from_secs(u64::try_from(deadline).unwrap_or(0));
-        let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or(Duration::ZERO);
-        if elapsed >= limit && !has_progressed && !was_complete && spec.paused != Some(true) {
-            let message = format!("ReplicaSet {name:?} has timed out progressing.");
-            set_condition(
-                &mut status,
-                now,
-                "Progressing",
-                "False",
-                "ProgressDeadlineExceeded",
-                message,
-                false,
-            );
-        } else {
-            let message = format!("ReplicaSet {name:?} is progressing.");
-            let renew = has_progressed || was_complete;
-            set_condition(
-                &mut status,
-                now,
-                "Progressing",
-                "True",
-                "ReplicaSetUpdated",
-                message,
-                renew,
-            );
-            next = Next::After(if renew { limit } else { limit.saturating_sub(elapsed) });
-        }
-    }
+        judge_progress(seen, &spec, &before, &mut status, now, limit)
+    };
     (
         Deployment {
             status: Some(status),
@@ -140,16 +54,100 @@ pub(crate) fn report(seen: &Seen, now: Timestamp) -> (Deployment, Next) {
     )
 }
 
-/// Writes a condition; times move only when it changes, or when `renew` says that it was confirmed anew.
-fn set_condition(
+/// The numbers, summed over the ReplicaSets.
+fn count(seen: &Seen, before: &DeploymentStatus) -> DeploymentStatus {
+    let sum = |count: fn(&ReplicaSet) -> Option<i32>| seen.sets.iter().filter_map(|set| count(set)).sum::<i32>();
+    let available = sum(|set| set.status.as_ref()?.available_replicas);
+    let wanted = seen
+        .deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.replicas)
+        .unwrap_or(1);
+    let total = sum(|set| set.spec.as_ref()?.replicas).max(wanted);
+    let updated = seen
+        .newest()
+        .and_then(|set| set.status.as_ref())
+        .map_or(0, |status| status.replicas);
+    let some = |count: i32| (count > 0).then_some(count);
+    DeploymentStatus {
+        replicas: some(sum(|set| Some(set.status.as_ref()?.replicas))),
+        updated_replicas: some(updated),
+        ready_replicas: some(sum(|set| set.status.as_ref()?.ready_replicas)),
+        available_replicas: some(available),
+        unavailable_replicas: some(total - available),
+        observed_generation: seen.deployment.metadata.generation,
+        ..before.clone()
+    }
+}
+
+/// Whether the rollout is done, goes on or is stuck; and when that is to be asked again.
+fn judge_progress(
+    seen: &Seen,
+    spec: &DeploymentSpec,
+    before: &DeploymentStatus,
     status: &mut DeploymentStatus,
     now: Timestamp,
-    type_: &str,
-    value: &str,
-    reason: &str,
-    message: String,
-    renew: bool,
-) {
+    limit: Duration,
+) -> Next {
+    let Some(name) = seen.newest().map(|set| set.name_any()) else {
+        return Next::Change;
+    };
+    let wanted = spec.replicas.unwrap_or(1);
+    let is_all = |count: Option<i32>| count.unwrap_or(0) == wanted;
+    if is_all(status.updated_replicas) && is_all(status.replicas) && is_all(status.available_replicas) {
+        let message = format!("ReplicaSet {name:?} has successfully progressed.");
+        set_condition(
+            status,
+            now,
+            ("Progressing", "True", "NewReplicaSetAvailable", &message),
+            false,
+        );
+        return Next::Change;
+    }
+    let outdated = |status: &DeploymentStatus| status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0);
+    let has_progressed = status.updated_replicas > before.updated_replicas
+        || status.ready_replicas > before.ready_replicas
+        || status.available_replicas > before.available_replicas
+        || outdated(status) < outdated(before)
+        || status.observed_generation != before.observed_generation;
+    let last = before
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == "Progressing");
+    let was_complete = last.is_some_and(|condition| condition.reason.as_deref() == Some("NewReplicaSetAvailable"));
+    let renew = has_progressed || was_complete;
+    let since = last
+        .and_then(|condition| condition.last_update_time.as_ref())
+        .map_or(now, |time| time.0);
+    let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or(Duration::ZERO);
+    if elapsed >= limit && !renew && spec.paused != Some(true) {
+        let message = format!("ReplicaSet {name:?} has timed out progressing.");
+        set_condition(
+            status,
+            now,
+            ("Progressing", "False", "ProgressDeadlineExceeded", &message),
+            false,
+        );
+        return Next::Change;
+    }
+    let message = format!("ReplicaSet {name:?} is progressing.");
+    set_condition(
+        status,
+        now,
+        ("Progressing", "True", "ReplicaSetUpdated", &message),
+        renew,
+    );
+    Next::After(if renew { limit } else { limit.saturating_sub(elapsed) })
+}
+
+/// Type, value, reason, message.
+type Said<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// Writes a condition; times move only when it changes, or when `renew` says that it was confirmed anew.
+fn set_condition(status: &mut DeploymentStatus, now: Timestamp, said: Said<'_>, renew: bool) {
+    let (type_, value, reason, message) = said;
     let conditions = status.conditions.get_or_insert_default();
     let old = conditions.iter_mut().find(|condition| condition.type_ == type_);
     let same_value = old.as_ref().is_some_and(|old| old.status == value);
@@ -167,7 +165,7 @@ fn set_condition(
         type_: type_.to_owned(),
         status: value.to_owned(),
         reason: Some(reason.to_owned()),
-        message: Some(message),
+        message: Some(message.to_owned()),
         last_update_time: now.clone(),
         last_transition_time: transition.or(now),
     };

@@ -112,7 +112,8 @@ impl Cluster {
         let stop = self.stop.child_token();
         let (node, client, clock) = (name.to_owned(), self.client.clone(), self.server.clock.clone());
         let running = stop.clone();
-        tokio::spawn(async move { running.run_until_cancelled(kubelet(node, client, clock)).await });
+        let kubelet = Box::pin(kubelet(node, client, clock));
+        tokio::spawn(async move { running.run_until_cancelled(kubelet).await });
         stop
     }
 }

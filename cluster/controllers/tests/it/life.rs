@@ -6,8 +6,8 @@ use base_secrets::{Certificate, PrivateKey, SigningRequest};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use kube::Api;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
-use kube::{Api, ResourceExt};
 use serde_json::json;
 use tests_kit::{until, until_gone};
 
