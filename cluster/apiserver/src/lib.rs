@@ -57,6 +57,8 @@ mod write;
 pub use access::{Authorities, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
 pub use cluster_access::{PeerCertificates, User};
+/// Field trees and field errors: what [`Kind`] is asked for.
+pub use cluster_schema as schema;
 pub use health::Readiness;
 pub use kind::Kind;
 pub use resource::ResourceInfo;

@@ -28,15 +28,18 @@ pub(crate) fn decode_stored<T: DeserializeOwned>(what: &str, object: &Value) -> 
     T::deserialize(object).map_err(|error| Status::internal(format!("could not read stored {what}: {error}")))
 }
 
-/// Writes the typed object over `object`, whose metadata stays as it is.
+/// Writes the typed object over `object`, whose metadata and status stay as they are: nobody's defaults touch those.
 pub(crate) fn encode_over<T: Serialize>(typed: &T, object: &mut Value) {
-    let Ok(mut written) = serde_json::to_value(typed) else {
+    let Ok(Value::Object(mut written)) = serde_json::to_value(typed) else {
         return;
     };
-    if let Some(metadata) = object.get_mut("metadata") {
-        written["metadata"] = metadata.take();
+    for field in ["metadata", "status"] {
+        written.remove(field);
+        if let Some(kept) = object.get_mut(field) {
+            written.insert(field.to_owned(), kept.take());
+        }
     }
-    *object = written;
+    *object = Value::Object(written);
 }
 
 /// Errors of `api/rules` as the server's.
