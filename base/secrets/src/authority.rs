@@ -64,7 +64,12 @@ impl CertificateSpec {
     }
 
     /// A server certificate for DNS names and addresses.
-    pub fn server(common_name: impl Into<String>, dns_names: Vec<String>, ip_addresses: Vec<IpAddr>, validity: Duration) -> Self {
+    pub fn server(
+        common_name: impl Into<String>,
+        dns_names: Vec<String>,
+        ip_addresses: Vec<IpAddr>,
+        validity: Duration,
+    ) -> Self {
         Self {
             common_name: common_name.into(),
             organizations: Vec::new(),
@@ -91,7 +96,10 @@ impl Issued {
     /// # Errors
     /// When one does not parse or they do not belong together.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, SecretError> {
-        let issued = Self { certificate: Certificate::from_pem(certificate)?, key: PrivateKey::from_pem(key)? };
+        let issued = Self {
+            certificate: Certificate::from_pem(certificate)?,
+            key: PrivateKey::from_pem(key)?,
+        };
         if issued.certificate.raw().tbs_certificate.subject_public_key_info != issued.key.public().info() {
             return Err(SecretError::KeyMismatch);
         }
@@ -126,22 +134,41 @@ impl Authority {
     ///
     /// # Errors
     /// [`SecretError::Der`] when the name cannot be encoded.
-    pub fn generate_at(common_name: &str, validity: Duration, now: Timestamp, entropy: &Entropy) -> Result<Self, SecretError> {
+    pub fn generate_at(
+        common_name: &str,
+        validity: Duration,
+        now: Timestamp,
+        entropy: &Entropy,
+    ) -> Result<Self, SecretError> {
         let key = PrivateKey::generate(entropy);
         let write = der("write the authority's certificate");
         let subject = x509::name(common_name, &[]).map_err(&write)?;
         let info = key.public().info();
-        let constraints = BasicConstraints { ca: true, path_len_constraint: None };
-        let usages = KeyUsage(KeyUsages::DigitalSignature | KeyUsages::KeyEncipherment | KeyUsages::KeyCertSign | KeyUsages::CRLSign);
+        let constraints = BasicConstraints {
+            ca: true,
+            path_len_constraint: None,
+        };
+        let usages = KeyUsage(
+            KeyUsages::DigitalSignature | KeyUsages::KeyEncipherment | KeyUsages::KeyCertSign | KeyUsages::CRLSign,
+        );
         let extensions = vec![
             x509::extension(x509::KEY_USAGE, true, &usages).map_err(&write)?,
             x509::extension(x509::BASIC_CONSTRAINTS, true, &constraints).map_err(&write)?,
             x509::extension(x509::SUBJECT_KEY_ID, false, &SubjectKeyIdentifier(key_id(&info)?)).map_err(&write)?,
         ];
         let (not_before, not_after) = window(now, validity);
-        let body = Body { subject: subject.clone(), key: info, not_before, not_after, extensions };
+        let body = Body {
+            subject: subject.clone(),
+            key: info,
+            not_before,
+            not_after,
+            extensions,
+        };
         let raw = x509::sign(body, &subject, &key, entropy).map_err(&write)?;
-        Ok(Self(Issued { certificate: Certificate::from_raw(raw)?, key }))
+        Ok(Self(Issued {
+            certificate: Certificate::from_raw(raw)?,
+            key,
+        }))
     }
 
     /// Reads an authority from PEM.
@@ -151,7 +178,9 @@ impl Authority {
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, SecretError> {
         let issued = Issued::from_pem(certificate, key)?;
         if !issued.certificate.is_authority() {
-            return Err(SecretError::NotAnAuthority { subject: issued.certificate.common_name() });
+            return Err(SecretError::NotAnAuthority {
+                subject: issued.certificate.common_name(),
+            });
         }
         Ok(Self(issued))
     }
@@ -200,7 +229,14 @@ impl Authority {
     ///
     /// # Errors
     /// [`SecretError::Name`] for names a certificate cannot carry.
-    pub fn sign_request(&self, request: &SigningRequest, usage: Usage, validity: Duration, clock: &Clock, entropy: &Entropy) -> Result<Certificate, SecretError> {
+    pub fn sign_request(
+        &self,
+        request: &SigningRequest,
+        usage: Usage,
+        validity: Duration,
+        clock: &Clock,
+        entropy: &Entropy,
+    ) -> Result<Certificate, SecretError> {
         let (common_name, organizations) = (request.common_name(), request.organizations());
         let (dns_names, ip_addresses) = (request.dns_names(), request.ip_addresses());
         let subject = Subject {
@@ -212,7 +248,15 @@ impl Authority {
         self.sign(&subject, request.public_key(), usage, validity, clock.now(), entropy)
     }
 
-    fn sign(&self, subject: &Subject<'_>, key: SubjectPublicKeyInfoOwned, usage: Usage, validity: Duration, now: Timestamp, entropy: &Entropy) -> Result<Certificate, SecretError> {
+    fn sign(
+        &self,
+        subject: &Subject<'_>,
+        key: SubjectPublicKeyInfoOwned,
+        usage: Usage,
+        validity: Duration,
+        now: Timestamp,
+        entropy: &Entropy,
+    ) -> Result<Certificate, SecretError> {
         let write = der("write a certificate");
         let (not_before, wanted_end) = window(now, validity);
         let body = Body {
@@ -226,7 +270,12 @@ impl Authority {
         Certificate::from_raw(x509::sign(body, issuer, &self.0.key, entropy).map_err(&write)?)
     }
 
-    fn leaf_extensions(&self, subject: &Subject<'_>, key: &SubjectPublicKeyInfoOwned, usage: Usage) -> Result<Vec<Extension>, SecretError> {
+    fn leaf_extensions(
+        &self,
+        subject: &Subject<'_>,
+        key: &SubjectPublicKeyInfoOwned,
+        usage: Usage,
+    ) -> Result<Vec<Extension>, SecretError> {
         let write = der("write a certificate");
         let purposes = match usage {
             Usage::Server => vec![x509::SERVER_AUTH],
@@ -234,9 +283,15 @@ impl Authority {
             Usage::ServerAndClient => vec![x509::SERVER_AUTH, x509::CLIENT_AUTH],
         };
         let usages = KeyUsage(KeyUsages::DigitalSignature | KeyUsages::KeyEncipherment);
-        let constraints = BasicConstraints { ca: false, path_len_constraint: None };
+        let constraints = BasicConstraints {
+            ca: false,
+            path_len_constraint: None,
+        };
         let own = &self.certificate().raw().tbs_certificate.subject_public_key_info;
-        let authority = AuthorityKeyIdentifier { key_identifier: Some(key_id(own)?), ..Default::default() };
+        let authority = AuthorityKeyIdentifier {
+            key_identifier: Some(key_id(own)?),
+            ..Default::default()
+        };
         let mut extensions = vec![
             x509::extension(x509::KEY_USAGE, true, &usages).map_err(&write)?,
             x509::extension(x509::EXTENDED_KEY_USAGE, false, &ExtendedKeyUsage(purposes)).map_err(&write)?,

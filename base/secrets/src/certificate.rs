@@ -32,7 +32,10 @@ impl Certificate {
     /// [`SecretError::Der`] when the bytes are no certificate.
     pub fn from_der(bytes: &[u8]) -> Result<Self, SecretError> {
         let raw = Raw::from_der(bytes).map_err(der("read a certificate"))?;
-        Ok(Self { raw, der: bytes.to_vec() })
+        Ok(Self {
+            raw,
+            der: bytes.to_vec(),
+        })
     }
 
     /// Reads the first `CERTIFICATE` block of a text.
@@ -40,7 +43,9 @@ impl Certificate {
     /// # Errors
     /// [`SecretError::Pem`] when there is none, [`SecretError::Der`] when its content does not parse.
     pub fn from_pem(text: &str) -> Result<Self, SecretError> {
-        let block = split_bundle(text).into_iter().next().ok_or(SecretError::Pem { expected: "CERTIFICATE" })?;
+        let block = split_bundle(text).into_iter().next().ok_or(SecretError::Pem {
+            expected: "CERTIFICATE",
+        })?;
         Self::from_raw(Raw::from_pem(block.as_bytes()).map_err(der("read a certificate"))?)
     }
 
@@ -60,13 +65,17 @@ impl Certificate {
 
     /// The certificate as PEM.
     pub fn to_pem(&self) -> String {
-        self.raw.to_pem(LineEnding::LF).expect("a certificate that was parsed encodes")
+        self.raw
+            .to_pem(LineEnding::LF)
+            .expect("a certificate that was parsed encodes")
     }
 
     /// Common name of the subject: the user name of a client certificate. Empty when there is none.
     pub fn common_name(&self) -> String {
         // Go takes the last common name of a subject; so does kube-apiserver.
-        x509::values(&self.raw.tbs_certificate.subject, x509::COMMON_NAME).pop().unwrap_or_default()
+        x509::values(&self.raw.tbs_certificate.subject, x509::COMMON_NAME)
+            .pop()
+            .unwrap_or_default()
     }
 
     /// Organisations of the subject: the groups of a client certificate.
@@ -127,12 +136,21 @@ impl Certificate {
 
     /// SHA-256 over the certificate's bytes, lower-case hexadecimal.
     pub fn fingerprint(&self) -> String {
-        Sha256::digest(&self.der).iter().map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(&self.der)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// Serial number, lower-case hexadecimal.
     pub fn serial(&self) -> String {
-        self.raw.tbs_certificate.serial_number.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        self.raw
+            .tbs_certificate
+            .serial_number
+            .as_bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// Whether the names of issuer and subject fit. Says nothing about the signature.
@@ -170,7 +188,9 @@ pub fn split_bundle(text: &str) -> Vec<String> {
 pub fn parse_chain(text: &str) -> Result<Vec<Certificate>, SecretError> {
     let blocks = split_bundle(text);
     if blocks.is_empty() {
-        return Err(SecretError::Pem { expected: "CERTIFICATE" });
+        return Err(SecretError::Pem {
+            expected: "CERTIFICATE",
+        });
     }
     blocks.iter().map(|block| Certificate::from_pem(block)).collect()
 }

@@ -74,13 +74,18 @@ pub enum SecretError {
 impl From<SecretError> for Fault {
     fn from(error: SecretError) -> Self {
         let (class, hint) = match &error {
-            SecretError::RequestSignature | SecretError::RequestAlgorithm { .. } | SecretError::Name { .. } => {
-                (FaultClass::User, "create the signing request again with an ECDSA, RSA or Ed25519 key")
-            }
-            SecretError::UnknownAuthority { .. } | SecretError::Yaml { .. } => {
-                (FaultClass::Bug, "report this: the list of wanted secrets contradicts itself")
-            }
-            _ => (FaultClass::Dependency, "delete the Secret that holds this material; it is generated anew"),
+            SecretError::RequestSignature | SecretError::RequestAlgorithm { .. } | SecretError::Name { .. } => (
+                FaultClass::User,
+                "create the signing request again with an ECDSA, RSA or Ed25519 key",
+            ),
+            SecretError::UnknownAuthority { .. } | SecretError::Yaml { .. } => (
+                FaultClass::Bug,
+                "report this: the list of wanted secrets contradicts itself",
+            ),
+            _ => (
+                FaultClass::Dependency,
+                "delete the Secret that holds this material; it is generated anew",
+            ),
         };
         Self::new(class, error).hint(hint)
     }

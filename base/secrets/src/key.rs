@@ -49,13 +49,20 @@ impl PrivateKey {
 
     /// The key as PKCS#8 PEM.
     pub fn to_pem(&self) -> SecretText {
-        let text = self.0.to_pkcs8_pem(LineEnding::LF).expect("a valid P-256 key always encodes as PKCS#8");
+        let text = self
+            .0
+            .to_pkcs8_pem(LineEnding::LF)
+            .expect("a valid P-256 key always encodes as PKCS#8");
         SecretText::new(text.as_str())
     }
 
     /// The key as PKCS#8 DER, as rustls takes it.
     pub fn to_pkcs8_der(&self) -> Vec<u8> {
-        self.0.to_pkcs8_der().expect("a valid P-256 key always encodes as PKCS#8").as_bytes().to_vec()
+        self.0
+            .to_pkcs8_der()
+            .expect("a valid P-256 key always encodes as PKCS#8")
+            .as_bytes()
+            .to_vec()
     }
 
     /// The public half.
@@ -86,12 +93,16 @@ impl PublicKey {
     /// # Errors
     /// [`SecretError::KeyKind`] for anything but an ECDSA P-256 key.
     pub fn from_pem(text: &str) -> Result<Self, SecretError> {
-        p256::PublicKey::from_public_key_pem(text).map(Self).map_err(|_| SecretError::KeyKind)
+        p256::PublicKey::from_public_key_pem(text)
+            .map(Self)
+            .map_err(|_| SecretError::KeyKind)
     }
 
     /// The key as `PUBLIC KEY` PEM.
     pub fn to_pem(&self) -> String {
-        self.0.to_public_key_pem(LineEnding::LF).expect("a valid P-256 key always encodes")
+        self.0
+            .to_public_key_pem(LineEnding::LF)
+            .expect("a valid P-256 key always encodes")
     }
 
     /// SHA-256 over the DER form, URL-safe base64: the key id (`kid`) of tokens signed with it, computed as
@@ -104,7 +115,9 @@ impl PublicKey {
 
     /// Whether `signature` is the ES256 signature of `message` by this key.
     pub fn verifies_es256(&self, message: &[u8], signature: &[u8]) -> bool {
-        let Ok(signature) = Signature::from_slice(signature) else { return false };
+        let Ok(signature) = Signature::from_slice(signature) else {
+            return false;
+        };
         VerifyingKey::from(&self.0).verify(message, &signature).is_ok()
     }
 
@@ -116,13 +129,19 @@ impl PublicKey {
     pub fn all_from_pem(text: &str) -> Result<Vec<Self>, SecretError> {
         let mut keys = Vec::new();
         for block in text.split_inclusive("-----END").collect::<Vec<_>>().windows(2) {
-            let Some(start) = block[0].find("-----BEGIN") else { continue };
+            let Some(start) = block[0].find("-----BEGIN") else {
+                continue;
+            };
             let end = block[1].find("KEY-----").ok_or(SecretError::KeyKind)?;
             let pem = format!("{}{}KEY-----\n", &block[0][start..], &block[1][..end]);
             let private = || PrivateKey::from_pem(&pem).map(|key| key.public());
             keys.push(Self::from_pem(&pem).or_else(|_| private())?);
         }
-        if keys.is_empty() { Err(SecretError::KeyKind) } else { Ok(keys) }
+        if keys.is_empty() {
+            Err(SecretError::KeyKind)
+        } else {
+            Ok(keys)
+        }
     }
 
     pub(crate) fn info(&self) -> SubjectPublicKeyInfoOwned {
@@ -140,7 +159,10 @@ mod tests {
         assert_eq!(first, PrivateKey::generate(&Entropy::seeded(7)));
         assert_ne!(first, PrivateKey::generate(&Entropy::seeded(8)));
         assert_eq!(PrivateKey::from_pem(first.to_pem().expose()).expect("own PEM"), first);
-        assert_eq!(PublicKey::from_pem(&first.public().to_pem()).expect("own PEM"), first.public());
+        assert_eq!(
+            PublicKey::from_pem(&first.public().to_pem()).expect("own PEM"),
+            first.public()
+        );
         assert!(!format!("{first:?}").contains("SecretKey"));
     }
 
@@ -149,7 +171,10 @@ mod tests {
         let entropy = Entropy::seeded(1);
         let (first, second) = (PrivateKey::generate(&entropy), PrivateKey::generate(&entropy));
         let bundle = format!("# newest\n{}{}", first.public().to_pem(), second.to_pem().expose());
-        assert_eq!(PublicKey::all_from_pem(&bundle).expect("keys"), [first.public(), second.public()]);
+        assert_eq!(
+            PublicKey::all_from_pem(&bundle).expect("keys"),
+            [first.public(), second.public()]
+        );
         let signature = first.sign_es256(b"x");
         assert!(first.public().verifies_es256(b"x", &signature));
         assert!(!second.public().verifies_es256(b"x", &signature) && !first.public().verifies_es256(b"y", &signature));
@@ -157,7 +182,8 @@ mod tests {
 
     #[test]
     fn text_that_is_no_key_is_refused_without_repeating_it() {
-        let error = PrivateKey::from_pem("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----").expect_err("no key");
+        let error = PrivateKey::from_pem("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----")
+            .expect_err("no key");
         assert!(!format!("{error} {error:?}").contains("hunter2"));
     }
 }

@@ -38,7 +38,14 @@ pub struct KubeconfigSpec {
 
 /// Builds the kubeconfig.
 pub fn kubeconfig(spec: &KubeconfigSpec) -> Kubeconfig {
-    let KubeconfigSpec { name, server, tls_server_name, authorities, credential, namespace } = spec;
+    let KubeconfigSpec {
+        name,
+        server,
+        tls_server_name,
+        authorities,
+        credential,
+        namespace,
+    } = spec;
     let cluster = Cluster {
         server: Some(server.clone()),
         certificate_authority_data: (!authorities.is_empty()).then(|| STANDARD.encode(authorities)),
@@ -55,13 +62,30 @@ pub fn kubeconfig(spec: &KubeconfigSpec) -> Kubeconfig {
         Credential::TokenFile(path) => user.token_file = Some(path.clone()),
         Credential::Anonymous => {}
     }
-    let context = Context { cluster: name.clone(), user: Some(name.clone()), namespace: namespace.clone(), ..Context::default() };
+    let context = Context {
+        cluster: name.clone(),
+        user: Some(name.clone()),
+        namespace: namespace.clone(),
+        ..Context::default()
+    };
     Kubeconfig {
         api_version: Some("v1".to_owned()),
         kind: Some("Config".to_owned()),
-        clusters: vec![NamedCluster { name: name.clone(), cluster: Some(cluster), ..NamedCluster::default() }],
-        auth_infos: vec![NamedAuthInfo { name: name.clone(), auth_info: Some(user), ..NamedAuthInfo::default() }],
-        contexts: vec![NamedContext { name: name.clone(), context: Some(context), ..NamedContext::default() }],
+        clusters: vec![NamedCluster {
+            name: name.clone(),
+            cluster: Some(cluster),
+            ..NamedCluster::default()
+        }],
+        auth_infos: vec![NamedAuthInfo {
+            name: name.clone(),
+            auth_info: Some(user),
+            ..NamedAuthInfo::default()
+        }],
+        contexts: vec![NamedContext {
+            name: name.clone(),
+            context: Some(context),
+            ..NamedContext::default()
+        }],
         current_context: Some(name.clone()),
         ..Kubeconfig::default()
     }
@@ -72,7 +96,9 @@ pub fn kubeconfig(spec: &KubeconfigSpec) -> Kubeconfig {
 /// # Errors
 /// [`SecretError::Yaml`] when the serialiser refuses it, which no kubeconfig built here makes it do.
 pub fn to_yaml(kubeconfig: &Kubeconfig) -> Result<SecretText, SecretError> {
-    let text = serde_saphyr::to_string(kubeconfig).map_err(|error| SecretError::Yaml { reason: error.to_string() })?;
+    let text = serde_saphyr::to_string(kubeconfig).map_err(|error| SecretError::Yaml {
+        reason: error.to_string(),
+    })?;
     Ok(SecretText::new(text))
 }
 
@@ -96,8 +122,19 @@ mod tests {
         assert_eq!(text, yaml.expose());
         let cluster = read.clusters[0].cluster.as_ref().expect("cluster");
         assert_eq!(cluster.tls_server_name.as_deref(), Some("garden.orangery.internal"));
-        assert_eq!(read.contexts[0].context.as_ref().and_then(|context| context.namespace.as_deref()), Some("yes"));
-        assert!(read.auth_infos[0].auth_info.as_ref().is_some_and(|user| user.token.is_some()));
+        assert_eq!(
+            read.contexts[0]
+                .context
+                .as_ref()
+                .and_then(|context| context.namespace.as_deref()),
+            Some("yes")
+        );
+        assert!(
+            read.auth_infos[0]
+                .auth_info
+                .as_ref()
+                .is_some_and(|user| user.token.is_some())
+        );
         assert!(!format!("{spec:?}").contains("k#en"));
     }
 }

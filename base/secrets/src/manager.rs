@@ -118,12 +118,23 @@ pub struct Wanted {
 impl Wanted {
     /// An authority that is not being rotated.
     pub fn authority(name: &str, common_name: &str) -> Self {
-        Self::of(name, Content::Authority { common_name: common_name.to_owned() })
+        Self::of(
+            name,
+            Content::Authority {
+                common_name: common_name.to_owned(),
+            },
+        )
     }
 
     /// A certificate of the wanted authority `signed_by`.
     pub fn certificate(name: &str, signed_by: &str, spec: CertificateSpec) -> Self {
-        Self::of(name, Content::Certificate { spec, signed_by: signed_by.to_owned() })
+        Self::of(
+            name,
+            Content::Certificate {
+                spec,
+                signed_by: signed_by.to_owned(),
+            },
+        )
     }
 
     /// A key for service account tokens.
@@ -133,12 +144,22 @@ impl Wanted {
 
     /// A password.
     pub fn password(name: &str, username: &str, length: usize) -> Self {
-        Self::of(name, Content::Password { username: username.to_owned(), length })
+        Self::of(
+            name,
+            Content::Password {
+                username: username.to_owned(),
+                length,
+            },
+        )
     }
 
     /// Any content, not being rotated.
     pub fn of(name: &str, content: Content) -> Self {
-        Self { name: name.to_owned(), content, rotation: Rotation::default() }
+        Self {
+            name: name.to_owned(),
+            content,
+            rotation: Rotation::default(),
+        }
     }
 
     /// The same with a rotation.
@@ -163,7 +184,14 @@ impl Wanted {
             Content::SigningKey => "signing-key\0ecdsa-p256".to_owned(),
             Content::Password { username, length } => format!("password\0{username}\0{length}"),
             Content::Certificate { spec, signed_by } => {
-                let CertificateSpec { common_name, organizations, dns_names, ip_addresses, usage, validity } = spec;
+                let CertificateSpec {
+                    common_name,
+                    organizations,
+                    dns_names,
+                    ip_addresses,
+                    usage,
+                    validity,
+                } = spec;
                 let usage = match usage {
                     Usage::Server => "server",
                     Usage::Client => "client",
@@ -231,7 +259,10 @@ impl Managed {
     /// # Errors
     /// When the Secret holds none.
     pub fn issued(&self) -> Result<Issued, SecretError> {
-        let (certificate, key) = (text_of(&self.current, data::CERTIFICATE)?, text_of(&self.current, data::KEY)?);
+        let (certificate, key) = (
+            text_of(&self.current, data::CERTIFICATE)?,
+            text_of(&self.current, data::KEY)?,
+        );
         Issued::from_pem(certificate.expose(), key.expose())
     }
 
@@ -281,7 +312,11 @@ fn seconds_of(secret: &Secret, key: &str) -> Option<i64> {
 
 /// 16 hexadecimal digits of SHA-256: enough against accidents and short enough for a label.
 fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn checksum_of_data(secret: &Secret) -> String {

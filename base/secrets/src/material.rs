@@ -35,7 +35,11 @@ mod tests {
 
     #[test]
     fn debug_output_never_contains_the_secret() {
-        let text = format!("{:?} {:#?}", SecretText::new("hunter2"), Some(SecretText::new("hunter2")));
+        let text = format!(
+            "{:?} {:#?}",
+            SecretText::new("hunter2"),
+            Some(SecretText::new("hunter2"))
+        );
         assert!(!text.contains("hunter2"), "{text}");
     }
 }

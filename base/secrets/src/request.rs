@@ -24,12 +24,20 @@ impl SigningRequest {
     ///
     /// # Errors
     /// [`SecretError::Name`] for names a certificate cannot carry.
-    pub fn create(key: &PrivateKey, common_name: &str, organizations: &[String], dns_names: &[String], ip_addresses: &[IpAddr]) -> Result<Self, SecretError> {
+    pub fn create(
+        key: &PrivateKey,
+        common_name: &str,
+        organizations: &[String],
+        dns_names: &[String],
+        ip_addresses: &[IpAddr],
+    ) -> Result<Self, SecretError> {
         let write = der("write a signing request");
         let mut attributes = Attributes::default();
         if !dns_names.is_empty() || !ip_addresses.is_empty() {
             let names = x509::alternative_names(dns_names, ip_addresses)?;
-            let wanted = ExtensionReq(vec![x509::extension(x509::SUBJECT_ALT_NAME, false, &names).map_err(&write)?]);
+            let wanted = ExtensionReq(vec![
+                x509::extension(x509::SUBJECT_ALT_NAME, false, &names).map_err(&write)?,
+            ]);
             attributes.insert(wanted.try_into().map_err(&write)?).map_err(&write)?;
         }
         let info = CertReqInfo {
@@ -40,7 +48,11 @@ impl SigningRequest {
         };
         let signature = key.sign(&info.to_der().map_err(&write)?);
         let signature = BitString::from_bytes(&signature).map_err(&write)?;
-        Ok(Self(CertReq { info, algorithm: x509::ecdsa_sha256(), signature }))
+        Ok(Self(CertReq {
+            info,
+            algorithm: x509::ecdsa_sha256(),
+            signature,
+        }))
     }
 
     /// Reads a request and verifies that whoever made it holds the private key.
@@ -55,12 +67,16 @@ impl SigningRequest {
 
     /// The request as PEM.
     pub fn to_pem(&self) -> String {
-        self.0.to_pem(LineEnding::LF).expect("a request that was built or parsed encodes")
+        self.0
+            .to_pem(LineEnding::LF)
+            .expect("a request that was built or parsed encodes")
     }
 
     /// Common name asked for; empty when there is none.
     pub fn common_name(&self) -> String {
-        x509::values(&self.0.info.subject, x509::COMMON_NAME).pop().unwrap_or_default()
+        x509::values(&self.0.info.subject, x509::COMMON_NAME)
+            .pop()
+            .unwrap_or_default()
     }
 
     /// Organisations asked for.
@@ -84,9 +100,17 @@ impl SigningRequest {
     }
 
     fn extensions(&self) -> Vec<Extension> {
-        let wanted = self.0.info.attributes.iter().filter(|attribute| attribute.oid == <ExtensionReq as x509_cert::der::oid::AssociatedOid>::OID);
+        let wanted = self
+            .0
+            .info
+            .attributes
+            .iter()
+            .filter(|attribute| attribute.oid == <ExtensionReq as x509_cert::der::oid::AssociatedOid>::OID);
         let values = wanted.flat_map(|attribute| attribute.values.iter());
-        values.filter_map(|value| Vec::<Extension>::from_der(&value.to_der().ok()?).ok()).flatten().collect()
+        values
+            .filter_map(|value| Vec::<Extension>::from_der(&value.to_der().ok()?).ok())
+            .flatten()
+            .collect()
     }
 
     pub(crate) fn public_key(&self) -> SubjectPublicKeyInfoOwned {
@@ -107,7 +131,8 @@ fn verify(request: &CertReq) -> Result<(), SecretError> {
     };
     let message = request.info.to_der().map_err(der("read a signing request"))?;
     let key = UnparsedPublicKey::new(algorithm, request.info.public_key.subject_public_key.raw_bytes());
-    key.verify(&message, request.signature.raw_bytes()).map_err(|_| SecretError::RequestSignature)
+    key.verify(&message, request.signature.raw_bytes())
+        .map_err(|_| SecretError::RequestSignature)
 }
 
 #[cfg(test)]
@@ -121,18 +146,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_signed_request_keeps_its_subject_every_group_and_every_name() {
-        let (clock, entropy) = (Clock::simulated("2026-01-01T00:00:00Z".parse().expect("time")), Entropy::seeded(1));
+        let (clock, entropy) = (
+            Clock::simulated("2026-01-01T00:00:00Z".parse().expect("time")),
+            Entropy::seeded(1),
+        );
         let key = PrivateKey::generate(&entropy);
         let groups = ["system:nodes".to_owned(), "second".to_owned()];
-        let made = SigningRequest::create(&key, "system:node:a", &groups, &["a.local".to_owned()], &["10.0.0.7".parse().expect("ip")]).expect("request");
+        let made = SigningRequest::create(
+            &key,
+            "system:node:a",
+            &groups,
+            &["a.local".to_owned()],
+            &["10.0.0.7".parse().expect("ip")],
+        )
+        .expect("request");
         let read = SigningRequest::from_pem(&made.to_pem()).expect("own request");
         let authority = Authority::generate("ca", &clock, &entropy).expect("authority");
-        let certificate = authority.sign_request(&read, Usage::Client, Duration::from_secs(3600), &clock, &entropy).expect("signed");
+        let certificate = authority
+            .sign_request(&read, Usage::Client, Duration::from_secs(3600), &clock, &entropy)
+            .expect("signed");
         assert_eq!(certificate.common_name(), "system:node:a");
         assert_eq!(certificate.organizations(), groups);
         assert_eq!(certificate.dns_names(), ["a.local"]);
         assert_eq!(certificate.ip_addresses(), ["10.0.0.7".parse::<IpAddr>().expect("ip")]);
-        assert!(certificate.is_for_clients() && !certificate.is_authority() && certificate.names_as_issuer(authority.certificate()));
+        assert!(
+            certificate.is_for_clients()
+                && !certificate.is_authority()
+                && certificate.names_as_issuer(authority.certificate())
+        );
     }
 
     #[test]
@@ -140,6 +181,9 @@ mod tests {
         let entropy = Entropy::seeded(1);
         let mut made = SigningRequest::create(&PrivateKey::generate(&entropy), "a", &[], &[], &[]).expect("request");
         made.0.info.public_key = PrivateKey::generate(&entropy).public().info();
-        assert!(matches!(SigningRequest::from_pem(&made.to_pem()), Err(SecretError::RequestSignature)));
+        assert!(matches!(
+            SigningRequest::from_pem(&made.to_pem()),
+            Err(SecretError::RequestSignature)
+        ));
     }
 }

@@ -40,7 +40,11 @@ pub struct AuthorityPair {
 impl AuthorityPair {
     /// An authority that is not being rotated.
     pub fn single(current: Authority) -> Self {
-        Self { current, old: None, phase: RotationPhase::Completed }
+        Self {
+            current,
+            old: None,
+            phase: RotationPhase::Completed,
+        }
     }
 
     /// The authority that signs new client certificates.
@@ -78,7 +82,11 @@ impl AuthorityPair {
     /// While another rotation runs.
     pub fn prepare(self, new: Authority) -> Result<Self, RotationError> {
         self.expect(RotationPhase::Completed)?;
-        Ok(Self { current: new, old: Some(self.current), phase: RotationPhase::Preparing })
+        Ok(Self {
+            current: new,
+            old: Some(self.current),
+            phase: RotationPhase::Preparing,
+        })
     }
 
     /// Everybody trusts both.
@@ -87,7 +95,10 @@ impl AuthorityPair {
     /// Unless Preparing.
     pub fn prepared(self) -> Result<Self, RotationError> {
         self.expect(RotationPhase::Preparing)?;
-        Ok(Self { phase: RotationPhase::Prepared, ..self })
+        Ok(Self {
+            phase: RotationPhase::Prepared,
+            ..self
+        })
     }
 
     /// Drops the old authority.
@@ -96,7 +107,11 @@ impl AuthorityPair {
     /// Unless Prepared.
     pub fn complete(self) -> Result<Self, RotationError> {
         self.expect(RotationPhase::Prepared)?;
-        Ok(Self { old: None, phase: RotationPhase::Completing, ..self })
+        Ok(Self {
+            old: None,
+            phase: RotationPhase::Completing,
+            ..self
+        })
     }
 
     /// Everybody has forgotten the old one.
@@ -105,11 +120,21 @@ impl AuthorityPair {
     /// Unless Completing.
     pub fn completed(self) -> Result<Self, RotationError> {
         self.expect(RotationPhase::Completing)?;
-        Ok(Self { phase: RotationPhase::Completed, ..self })
+        Ok(Self {
+            phase: RotationPhase::Completed,
+            ..self
+        })
     }
 
     fn expect(&self, needed: RotationPhase) -> Result<(), RotationError> {
-        if self.phase == needed { Ok(()) } else { Err(RotationError { found: self.phase, needed }) }
+        if self.phase == needed {
+            Ok(())
+        } else {
+            Err(RotationError {
+                found: self.phase,
+                needed,
+            })
+        }
     }
 }
 
@@ -130,13 +155,25 @@ mod tests {
         let entropy = Entropy::seeded(1);
         let (first, second) = (authority(&entropy), authority(&entropy));
         let pair = AuthorityPair::single(first.clone());
-        assert_eq!(pair.clone().prepared().expect_err("not begun").needed, RotationPhase::Preparing);
+        assert_eq!(
+            pair.clone().prepared().expect_err("not begun").needed,
+            RotationPhase::Preparing
+        );
         let pair = pair.prepare(second.clone()).expect("begin");
-        assert_eq!((pair.signer(Usage::Server), pair.signer(Usage::Client)), (&first, &second));
-        assert_eq!(split_bundle(&pair.bundle()), [second.certificate_pem(), first.certificate_pem()]);
+        assert_eq!(
+            (pair.signer(Usage::Server), pair.signer(Usage::Client)),
+            (&first, &second)
+        );
+        assert_eq!(
+            split_bundle(&pair.bundle()),
+            [second.certificate_pem(), first.certificate_pem()]
+        );
         assert!(pair.clone().prepare(first).is_err(), "two rotations at once");
         let pair = pair.prepared().and_then(AuthorityPair::complete).expect("complete");
-        assert_eq!((pair.signer(Usage::Server), pair.bundle()), (&second, second.certificate_pem()));
+        assert_eq!(
+            (pair.signer(Usage::Server), pair.bundle()),
+            (&second, second.certificate_pem())
+        );
         assert_eq!(pair.completed().expect("completed").phase(), RotationPhase::Completed);
     }
 }

@@ -32,7 +32,10 @@ pub struct BootstrapToken {
 impl BootstrapToken {
     /// Draws a token.
     pub fn generate(entropy: &Entropy) -> Self {
-        Self { id: draw(entropy, ALPHABET, ID_LENGTH), secret: SecretText::new(draw(entropy, ALPHABET, SECRET_LENGTH)) }
+        Self {
+            id: draw(entropy, ALPHABET, ID_LENGTH),
+            secret: SecretText::new(draw(entropy, ALPHABET, SECRET_LENGTH)),
+        }
     }
 
     /// A token with a chosen id, such as Gardener's, which derives it from the machine's name.
@@ -41,7 +44,10 @@ impl BootstrapToken {
     /// [`TokenError::Form`] for an id that is not six of `[a-z0-9]`.
     pub fn with_id(id: &str, entropy: &Entropy) -> Result<Self, TokenError> {
         check(id, ID_LENGTH)?;
-        Ok(Self { id: id.to_owned(), secret: SecretText::new(draw(entropy, ALPHABET, SECRET_LENGTH)) })
+        Ok(Self {
+            id: id.to_owned(),
+            secret: SecretText::new(draw(entropy, ALPHABET, SECRET_LENGTH)),
+        })
     }
 
     /// Reads `id.secret`.
@@ -52,7 +58,10 @@ impl BootstrapToken {
         let (id, secret) = text.split_once('.').ok_or(TokenError::Form)?;
         check(id, ID_LENGTH)?;
         check(secret, SECRET_LENGTH)?;
-        Ok(Self { id: id.to_owned(), secret: SecretText::new(secret) })
+        Ok(Self {
+            id: id.to_owned(),
+            secret: SecretText::new(secret),
+        })
     }
 
     /// The public half.
@@ -82,7 +91,12 @@ impl BootstrapToken {
             ("token-id", self.id.clone()),
             ("token-secret", self.secret.expose().to_owned()),
             ("description", description.to_owned()),
-            ("expiration", Timestamp::from_second(expiration.as_second()).unwrap_or(expiration).to_string()),
+            (
+                "expiration",
+                Timestamp::from_second(expiration.as_second())
+                    .unwrap_or(expiration)
+                    .to_string(),
+            ),
             ("usage-bootstrap-authentication", "true".to_owned()),
             ("usage-bootstrap-signing", "true".to_owned()),
         ];
@@ -96,7 +110,11 @@ impl BootstrapToken {
                 ..ObjectMeta::default()
             },
             type_: Some("bootstrap.kubernetes.io/token".to_owned()),
-            data: Some(data.into_iter().map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes()))).collect()),
+            data: Some(
+                data.into_iter()
+                    .map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes())))
+                    .collect(),
+            ),
             ..Secret::default()
         }
     }
@@ -126,7 +144,14 @@ mod tests {
         let token = BootstrapToken::generate(&Entropy::seeded(3));
         assert_eq!(BootstrapToken::parse(token.text().expose()), Ok(token.clone()));
         assert!(!format!("{token:?}").contains(token.secret().expose()));
-        for wrong in ["", "abcdef", "abcdef.0123", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef.x", "äbcde.0123456789abcdef"] {
+        for wrong in [
+            "",
+            "abcdef",
+            "abcdef.0123",
+            "ABCDEF.0123456789abcdef",
+            "abcdef.0123456789abcdef.x",
+            "äbcde.0123456789abcdef",
+        ] {
             assert_eq!(BootstrapToken::parse(wrong), Err(TokenError::Form), "{wrong}");
         }
     }

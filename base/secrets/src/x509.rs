@@ -9,8 +9,8 @@ use x509_cert::der::asn1::{Any, BitString, GeneralizedTime, Ia5String, OctetStri
 use x509_cert::der::oid::ObjectIdentifier;
 use x509_cert::der::{self, Decode, Encode, Tag};
 use x509_cert::ext::Extension;
-use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::{Name, RelativeDistinguishedName};
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
@@ -50,13 +50,22 @@ pub(crate) fn sign(body: Body, issuer: &Name, signer: &PrivateKey, entropy: &Ent
     let mut serial = [0_u8; SERIAL_BYTES];
     entropy.fill(&mut serial);
     serial[0] = (serial[0] & 0x7f) | 0x40;
-    let Body { subject, key, not_before, not_after, extensions } = body;
+    let Body {
+        subject,
+        key,
+        not_before,
+        not_after,
+        extensions,
+    } = body;
     let tbs_certificate = TbsCertificate {
         version: Version::V3,
         serial_number: SerialNumber::new(&serial)?,
         signature: ecdsa_sha256(),
         issuer: issuer.clone(),
-        validity: Validity { not_before: time(not_before)?, not_after: time(not_after)? },
+        validity: Validity {
+            not_before: time(not_before)?,
+            not_after: time(not_after)?,
+        },
         subject,
         subject_public_key_info: key,
         issuer_unique_id: None,
@@ -64,11 +73,18 @@ pub(crate) fn sign(body: Body, issuer: &Name, signer: &PrivateKey, entropy: &Ent
         extensions: Some(extensions),
     };
     let signature = signer.sign(&tbs_certificate.to_der()?);
-    Ok(Raw { tbs_certificate, signature_algorithm: ecdsa_sha256(), signature: BitString::from_bytes(&signature)? })
+    Ok(Raw {
+        tbs_certificate,
+        signature_algorithm: ecdsa_sha256(),
+        signature: BitString::from_bytes(&signature)?,
+    })
 }
 
 pub(crate) fn ecdsa_sha256() -> AlgorithmIdentifierOwned {
-    AlgorithmIdentifierOwned { oid: ECDSA_WITH_SHA256, parameters: None }
+    AlgorithmIdentifierOwned {
+        oid: ECDSA_WITH_SHA256,
+        parameters: None,
+    }
 }
 
 /// A subject: organisations first, then the common name, as Go writes it.
@@ -83,7 +99,9 @@ pub(crate) fn name(common_name: &str, organizations: &[String]) -> der::Result<N
 
 fn part(oid: ObjectIdentifier, text: &str) -> der::Result<RelativeDistinguishedName> {
     let value = Any::new(Tag::Utf8String, text.as_bytes())?;
-    Ok(RelativeDistinguishedName(SetOfVec::try_from(vec![AttributeTypeAndValue { oid, value }])?))
+    Ok(RelativeDistinguishedName(SetOfVec::try_from(vec![
+        AttributeTypeAndValue { oid, value },
+    ])?))
 }
 
 /// All values of one attribute in a name, in their order.
@@ -113,7 +131,11 @@ pub(crate) fn timestamp(time: Time) -> Timestamp {
 
 /// One extension with its content encoded.
 pub(crate) fn extension(oid: ObjectIdentifier, critical: bool, content: &impl Encode) -> der::Result<Extension> {
-    Ok(Extension { extn_id: oid, critical, extn_value: OctetString::new(content.to_der()?)? })
+    Ok(Extension {
+        extn_id: oid,
+        critical,
+        extn_value: OctetString::new(content.to_der()?)?,
+    })
 }
 
 /// Subject alternative names.
@@ -131,7 +153,9 @@ pub(crate) fn alternative_names(dns: &[String], ips: &[IpAddr]) -> Result<Subjec
             IpAddr::V4(ip) => ip.octets().to_vec(),
             IpAddr::V6(ip) => ip.octets().to_vec(),
         };
-        names.push(GeneralName::IpAddress(OctetString::new(bytes).map_err(der("write an IP address"))?));
+        names.push(GeneralName::IpAddress(
+            OctetString::new(bytes).map_err(der("write an IP address"))?,
+        ));
     }
     Ok(SubjectAltName(names))
 }

@@ -45,24 +45,40 @@ pub struct ResourceTarget {
 impl ResourceTarget {
     /// `pods/log`, or `pods` without a subresource.
     pub fn combined(&self) -> String {
-        if self.subresource.is_empty() { self.resource.clone() } else { format!("{}/{}", self.resource, self.subresource) }
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
     }
 
     /// `deployments.apps`, or `pods` for the core group.
     pub fn qualified(&self) -> String {
-        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 }
 
 impl Attributes {
     /// A request about objects.
     pub fn resource(user: &Arc<User>, verb: &str, target: ResourceTarget) -> Self {
-        Self { user: user.clone(), verb: verb.to_owned(), target: Target::Resource(target) }
+        Self {
+            user: user.clone(),
+            verb: verb.to_owned(),
+            target: Target::Resource(target),
+        }
     }
 
     /// A request about a path.
     pub fn path(user: &Arc<User>, verb: &str, path: &str) -> Self {
-        Self { user: user.clone(), verb: verb.to_owned(), target: Target::Path(path.to_owned()) }
+        Self {
+            user: user.clone(),
+            verb: verb.to_owned(),
+            target: Target::Path(path.to_owned()),
+        }
     }
 }
 
@@ -89,19 +105,37 @@ pub fn forbidden_message(attributes: &Attributes, reason: &str) -> String {
     let user = quote(&attributes.user.name);
     let verb = &attributes.verb;
     let (subject, said) = match &attributes.target {
-        Target::Path(path) => ("forbidden".to_owned(), format!("User {user} cannot {verb} path {}", quote(path))),
+        Target::Path(path) => (
+            "forbidden".to_owned(),
+            format!("User {user} cannot {verb} path {}", quote(path)),
+        ),
         Target::Resource(target) => {
             let place = if target.namespace.is_empty() {
                 "at the cluster scope".to_owned()
             } else {
                 format!("in the namespace {}", quote(&target.namespace))
             };
-            let what = format!("resource {} in API group {}", quote(&target.combined()), quote(&target.group));
-            let name = if target.name.is_empty() { String::new() } else { format!(" {}", quote(&target.name)) };
-            (format!("{}{name} is forbidden", target.qualified()), format!("User {user} cannot {verb} {what} {place}"))
+            let what = format!(
+                "resource {} in API group {}",
+                quote(&target.combined()),
+                quote(&target.group)
+            );
+            let name = if target.name.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", quote(&target.name))
+            };
+            (
+                format!("{}{name} is forbidden", target.qualified()),
+                format!("User {user} cannot {verb} {what} {place}"),
+            )
         }
     };
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let reason = if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {reason}")
+    };
     format!("{subject}: {said}{reason}")
 }
 
@@ -125,10 +159,20 @@ mod tests {
             ..ResourceTarget::default()
         };
         let text = forbidden_message(&Attributes::resource(&user, "create", target), "");
-        assert_eq!(text, r#"shoots.core.gardener.cloud "x" is forbidden: User "y" cannot create resource "shoots" in API group "core.gardener.cloud" in the namespace "z""#);
-        let target = ResourceTarget { resource: "pods".into(), subresource: "log".into(), ..ResourceTarget::default() };
+        assert_eq!(
+            text,
+            r#"shoots.core.gardener.cloud "x" is forbidden: User "y" cannot create resource "shoots" in API group "core.gardener.cloud" in the namespace "z""#
+        );
+        let target = ResourceTarget {
+            resource: "pods".into(),
+            subresource: "log".into(),
+            ..ResourceTarget::default()
+        };
         let text = forbidden_message(&Attributes::resource(&user, "get", target), "RBAC: x");
-        assert_eq!(text, r#"pods is forbidden: User "y" cannot get resource "pods/log" in API group "" at the cluster scope: RBAC: x"#);
+        assert_eq!(
+            text,
+            r#"pods is forbidden: User "y" cannot get resource "pods/log" in API group "" at the cluster scope: RBAC: x"#
+        );
         let text = forbidden_message(&Attributes::path(&user, "get", "/healthz"), "");
         assert_eq!(text, r#"forbidden: User "y" cannot get path "/healthz""#);
     }

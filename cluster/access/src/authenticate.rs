@@ -69,25 +69,41 @@ impl Authenticator {
     /// authorisation, as kube-apiserver's default.
     pub fn new(clock: Clock, lookup: Arc<dyn Lookup>) -> Self {
         let certificates = Certificates::new(clock.clone());
-        Self { clock, certificates, tokens: None, bootstrap: false, anonymous: true, lookup }
+        Self {
+            clock,
+            certificates,
+            tokens: None,
+            bootstrap: false,
+            anonymous: true,
+            lookup,
+        }
     }
 
     /// Accepts service account tokens.
     #[must_use]
     pub fn with_tokens(self, tokens: Arc<ServiceAccountTokens>) -> Self {
-        Self { tokens: Some(tokens), ..self }
+        Self {
+            tokens: Some(tokens),
+            ..self
+        }
     }
 
     /// Whether bootstrap tokens are accepted (`--enable-bootstrap-token-auth`).
     #[must_use]
     pub fn with_bootstrap_tokens(self, accepted: bool) -> Self {
-        Self { bootstrap: accepted, ..self }
+        Self {
+            bootstrap: accepted,
+            ..self
+        }
     }
 
     /// Whether requests without a credential get as far as authorisation (`--anonymous-auth`).
     #[must_use]
     pub fn with_anonymous(self, accepted: bool) -> Self {
-        Self { anonymous: accepted, ..self }
+        Self {
+            anonymous: accepted,
+            ..self
+        }
     }
 
     /// Replaces the authorities of client certificates (`--client-ca-file`). Empty text: none.
@@ -103,7 +119,11 @@ impl Authenticator {
     ///
     /// # Errors
     /// [`AuthenticationError`]: answer 401.
-    pub async fn authenticate(&self, headers: &HeaderMap, peer: Option<&PeerCertificates>) -> Result<User, AuthenticationError> {
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&PeerCertificates>,
+    ) -> Result<User, AuthenticationError> {
         let mut refused = None;
         if let Some(peer) = peer.filter(|peer| !peer.0.is_empty()) {
             match self.certificates.authenticate(peer) {
@@ -125,7 +145,11 @@ impl Authenticator {
     ///
     /// # Errors
     /// [`AuthenticationError`] when the token is not good.
-    pub async fn authenticate_token(&self, token: &str, audiences: &[String]) -> Result<Authenticated, AuthenticationError> {
+    pub async fn authenticate_token(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Authenticated, AuthenticationError> {
         if let Some(tokens) = self.tokens.as_ref().filter(|tokens| tokens.recognises(token)) {
             let (claims, audiences) = tokens.verify(token, audiences).map_err(AuthenticationError::Token)?;
             let user = self.service_account(claims).await?;
@@ -134,7 +158,10 @@ impl Authenticator {
         match BootstrapToken::parse(token) {
             Ok(token) if self.bootstrap => {
                 let user = self.bootstrapper(&token).await?;
-                Ok(Authenticated { user, audiences: Vec::new() })
+                Ok(Authenticated {
+                    user,
+                    audiences: Vec::new(),
+                })
             }
             _ => Err(AuthenticationError::UnknownToken),
         }
@@ -143,21 +170,31 @@ impl Authenticator {
     async fn service_account(&self, claims: Claims) -> Result<User, AuthenticationError> {
         let private = claims.private;
         let namespace = &private.namespace;
-        self.still("serviceaccounts", namespace, &private.serviceaccount, TokenFault::ServiceAccount).await?;
+        self.still(
+            "serviceaccounts",
+            namespace,
+            &private.serviceaccount,
+            TokenFault::ServiceAccount,
+        )
+        .await?;
         let mut user = User::service_account(namespace, &private.serviceaccount.name);
         user.uid = private.serviceaccount.uid.clone();
-        user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", claims.jti)]);
+        user.extra
+            .insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", claims.jti)]);
         if let Some(secret) = &private.secret {
-            self.still("secrets", namespace, secret, TokenFault::Bound("secret".to_owned())).await?;
+            self.still("secrets", namespace, secret, TokenFault::Bound("secret".to_owned()))
+                .await?;
         }
         if let Some(pod) = &private.pod {
-            self.still("pods", namespace, pod, TokenFault::Bound("pod".to_owned())).await?;
+            self.still("pods", namespace, pod, TokenFault::Bound("pod".to_owned()))
+                .await?;
             tell(&mut user.extra, "pod", pod);
         }
         if let Some(node) = &private.node {
             // The node of a pod-bound token is only told; a token bound to the node itself dies with it.
             if private.pod.is_none() {
-                self.still("nodes", "", node, TokenFault::Bound("node".to_owned())).await?;
+                self.still("nodes", "", node, TokenFault::Bound("node".to_owned()))
+                    .await?;
             }
             tell(&mut user.extra, "node", node);
         }
@@ -165,26 +202,54 @@ impl Authenticator {
     }
 
     /// Holds that the named object still is the one the token means.
-    async fn still(&self, resource: &str, namespace: &str, meant: &Reference, fault: TokenFault) -> Result<(), AuthenticationError> {
-        let found = self.lookup.live(resource, namespace, &meant.name).await.map_err(AuthenticationError::Lookup)?;
+    async fn still(
+        &self,
+        resource: &str,
+        namespace: &str,
+        meant: &Reference,
+        fault: TokenFault,
+    ) -> Result<(), AuthenticationError> {
+        let found = self
+            .lookup
+            .live(resource, namespace, &meant.name)
+            .await
+            .map_err(AuthenticationError::Lookup)?;
         let now = self.clock.now().as_second();
         let good = found.is_some_and(|live| {
-            let doomed = live.deletion.is_some_and(|at| now > at.as_second().saturating_add(DELETION_LEEWAY_S));
+            let doomed = live
+                .deletion
+                .is_some_and(|at| now > at.as_second().saturating_add(DELETION_LEEWAY_S));
             live.uid == meant.uid && !doomed
         });
-        if good { Ok(()) } else { Err(AuthenticationError::Token(fault)) }
+        if good {
+            Ok(())
+        } else {
+            Err(AuthenticationError::Token(fault))
+        }
     }
 
     /// As kubernetes/kubernetes v1.35 plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go.
     async fn bootstrapper(&self, token: &BootstrapToken) -> Result<User, AuthenticationError> {
         let refused = AuthenticationError::BootstrapToken;
-        let found = self.lookup.secret("kube-system", &token.secret_name()).await.map_err(AuthenticationError::Lookup)?;
+        let found = self
+            .lookup
+            .secret("kube-system", &token.secret_name())
+            .await
+            .map_err(AuthenticationError::Lookup)?;
         let secret = found.ok_or(refused("there is no such token"))?;
-        let entry = |key: &str| text_of(&secret, key).map(|text| text.expose().to_owned()).unwrap_or_default();
-        if secret.type_.as_deref() != Some("bootstrap.kubernetes.io/token") || secret.metadata.deletion_timestamp.is_some() {
+        let entry = |key: &str| {
+            text_of(&secret, key)
+                .map(|text| text.expose().to_owned())
+                .unwrap_or_default()
+        };
+        if secret.type_.as_deref() != Some("bootstrap.kubernetes.io/token")
+            || secret.metadata.deletion_timestamp.is_some()
+        {
             return Err(refused("its secret is of another type or being deleted"));
         }
-        if !same(entry("token-secret").as_bytes(), token.secret().expose().as_bytes()) || entry("token-id") != token.id() {
+        if !same(entry("token-secret").as_bytes(), token.secret().expose().as_bytes())
+            || entry("token-id") != token.id()
+        {
             return Err(refused("there is no such token"));
         }
         if let Some(at) = Some(entry("expiration")).filter(|text| !text.is_empty()) {
@@ -205,13 +270,24 @@ impl Authenticator {
             groups.push(extra.to_owned());
         }
         let name = format!("system:bootstrap:{}", token.id());
-        Ok(User { name, groups, ..User::default() }.authenticated())
+        Ok(User {
+            name,
+            groups,
+            ..User::default()
+        }
+        .authenticated())
     }
 }
 
 fn tell(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Reference) {
-    extra.insert(format!("authentication.kubernetes.io/{what}-name"), vec![reference.name.clone()]);
-    extra.insert(format!("authentication.kubernetes.io/{what}-uid"), vec![reference.uid.clone()]);
+    extra.insert(
+        format!("authentication.kubernetes.io/{what}-name"),
+        vec![reference.name.clone()],
+    );
+    extra.insert(
+        format!("authentication.kubernetes.io/{what}-uid"),
+        vec![reference.uid.clone()],
+    );
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -223,5 +299,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Compares in a time that does not tell how much was right.
 fn same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).fold(0, |differ, (left, right)| differ | (left ^ right)) == 0
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .fold(0, |differ, (left, right)| differ | (left ^ right))
+            == 0
 }

@@ -46,7 +46,11 @@ struct Cache {
 
 impl Certificates {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, anchors: RwLock::default(), cache: Mutex::default() }
+        Self {
+            clock,
+            anchors: RwLock::default(),
+            cache: Mutex::default(),
+        }
     }
 
     /// Replaces the trusted authorities. Chains verified against the ones before are forgotten.
@@ -54,7 +58,9 @@ impl Certificates {
         let mut anchors = Vec::new();
         if !bundle.trim().is_empty() {
             for certificate in parse_chain(bundle)? {
-                let not_authority = || SecretError::NotAnAuthority { subject: certificate.common_name() };
+                let not_authority = || SecretError::NotAnAuthority {
+                    subject: certificate.common_name(),
+                };
                 let der = CertificateDer::from(certificate.der());
                 let anchor = anchor_from_trusted_cert(&der).map_err(|_| not_authority())?;
                 anchors.push(anchor.to_owned());
@@ -71,16 +77,30 @@ impl Certificates {
         if let Some(user) = self.cached(&digest, now) {
             return Ok(user);
         }
-        let Some((leaf, intermediates)) = peer.0.split_first() else { return Err(AuthenticationError::CertificateForm) };
+        let Some((leaf, intermediates)) = peer.0.split_first() else {
+            return Err(AuthenticationError::CertificateForm);
+        };
         let certificate = Certificate::from_der(leaf).map_err(|_| AuthenticationError::CertificateForm)?;
         let name = certificate.common_name();
-        let refused = |error: webpki::Error| AuthenticationError::Certificate { user: name.clone(), reason: error.to_string() };
+        let refused = |error: webpki::Error| AuthenticationError::Certificate {
+            user: name.clone(),
+            reason: error.to_string(),
+        };
         {
             let anchors = self.anchors.read().unwrap_or_else(PoisonError::into_inner);
             let seconds = u64::try_from(now.as_second()).unwrap_or(0);
             let at = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
             let end = EndEntityCert::try_from(leaf).map_err(refused)?;
-            end.verify_for_usage(ALGORITHMS, &anchors, intermediates, at, KeyUsage::client_auth(), None, None).map_err(refused)?;
+            end.verify_for_usage(
+                ALGORITHMS,
+                &anchors,
+                intermediates,
+                at,
+                KeyUsage::client_auth(),
+                None,
+                None,
+            )
+            .map_err(refused)?;
         }
         if name.is_empty() {
             return Err(AuthenticationError::CertificateWithoutUser);
@@ -101,7 +121,9 @@ impl Certificates {
     /// replaced long before; its own expiry is checked for every chain that is not in the cache.)
     fn good_until(&self, peer: &PeerCertificates, leaf: &Certificate) -> Timestamp {
         let others = peer.0.iter().skip(1).filter_map(|der| Certificate::from_der(der).ok());
-        others.map(|certificate| certificate.not_after()).fold(leaf.not_after(), Timestamp::min)
+        others
+            .map(|certificate| certificate.not_after())
+            .fold(leaf.not_after(), Timestamp::min)
     }
 
     fn cached(&self, digest: &[u8; 32], now: Timestamp) -> Option<User> {

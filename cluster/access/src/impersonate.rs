@@ -31,13 +31,21 @@ impl Impersonation {
     /// # Errors
     /// [`ImpersonationError`] when they contradict themselves.
     pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, ImpersonationError> {
-        let mut asked = Self { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
+        let mut asked = Self {
+            user: String::new(),
+            uid: String::new(),
+            groups: Vec::new(),
+            extra: BTreeMap::new(),
+        };
         for (name, value) in headers {
             let name = name.as_str();
             if !name.starts_with("impersonate-") {
                 continue;
             }
-            let text = value.to_str().map_err(|_| ImpersonationError::NotText(name.to_owned()))?.to_owned();
+            let text = value
+                .to_str()
+                .map_err(|_| ImpersonationError::NotText(name.to_owned()))?
+                .to_owned();
             match name {
                 USER => asked.user = text,
                 UID => asked.uid = text,
@@ -52,7 +60,11 @@ impl Impersonation {
         if !asked.user.is_empty() {
             return Ok(Some(asked));
         }
-        if asked.uid.is_empty() && asked.groups.is_empty() && asked.extra.is_empty() { Ok(None) } else { Err(ImpersonationError::WithoutUser) }
+        if asked.uid.is_empty() && asked.groups.is_empty() && asked.extra.is_empty() {
+            Ok(None)
+        } else {
+            Err(ImpersonationError::WithoutUser)
+        }
     }
 
     /// What the real user must be allowed, one by one (verb `impersonate`).
@@ -60,7 +72,11 @@ impl Impersonation {
         let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
             let target = ResourceTarget {
                 group: group.to_owned(),
-                version: if group.is_empty() { String::new() } else { "v1".to_owned() },
+                version: if group.is_empty() {
+                    String::new()
+                } else {
+                    "v1".to_owned()
+                },
                 resource: resource.to_owned(),
                 subresource: subresource.to_owned(),
                 namespace: namespace.to_owned(),
@@ -74,7 +90,11 @@ impl Impersonation {
         }];
         all.extend(self.groups.iter().map(|group| ask("", "groups", "", "", group)));
         for (key, values) in &self.extra {
-            all.extend(values.iter().map(|value| ask(AUTHENTICATION_GROUP, "userextras", key, "", value)));
+            all.extend(
+                values
+                    .iter()
+                    .map(|value| ask(AUTHENTICATION_GROUP, "userextras", key, "", value)),
+            );
         }
         if !self.uid.is_empty() {
             all.push(ask(AUTHENTICATION_GROUP, "uids", "", "", &self.uid));
@@ -91,11 +111,23 @@ impl Impersonation {
         {
             groups = service_account_groups(namespace);
         }
-        let general = if self.user == group::ANONYMOUS_USER { group::UNAUTHENTICATED } else { group::AUTHENTICATED };
-        if !groups.iter().any(|own| own == group::AUTHENTICATED || own == group::UNAUTHENTICATED) {
+        let general = if self.user == group::ANONYMOUS_USER {
+            group::UNAUTHENTICATED
+        } else {
+            group::AUTHENTICATED
+        };
+        if !groups
+            .iter()
+            .any(|own| own == group::AUTHENTICATED || own == group::UNAUTHENTICATED)
+        {
             groups.push(general.to_owned());
         }
-        User { name: self.user.clone(), uid: self.uid.clone(), groups, extra: self.extra.clone() }
+        User {
+            name: self.user.clone(),
+            uid: self.uid.clone(),
+            groups,
+            extra: self.extra.clone(),
+        }
     }
 }
 

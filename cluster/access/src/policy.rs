@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::rbac::v1::{AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{
+    AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::group;
@@ -33,7 +35,12 @@ pub fn bootstrap_policy() -> BootstrapPolicy {
     cluster_roles.extend(user_facing_roles());
     cluster_roles.extend(component_roles());
     cluster_roles.extend(certificate_roles());
-    BootstrapPolicy { cluster_roles, cluster_role_bindings: bindings(), roles: roles(), role_bindings: role_bindings() }
+    BootstrapPolicy {
+        cluster_roles,
+        cluster_role_bindings: bindings(),
+        roles: roles(),
+        role_bindings: role_bindings(),
+    }
 }
 
 fn general_roles() -> Vec<ClusterRole> {
@@ -41,26 +48,56 @@ fn general_roles() -> Vec<ClusterRole> {
     vec![
         role("cluster-admin", vec![rule("*", "*", "*"), paths("*", "*")]),
         role("system:discovery", vec![paths("get", discovery)]),
-        role("system:public-info-viewer", vec![paths("get", "/healthz /livez /readyz /version /version/")]),
-        role("system:monitoring", vec![paths("get", "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*")]),
+        role(
+            "system:public-info-viewer",
+            vec![paths("get", "/healthz /livez /readyz /version /version/")],
+        ),
+        role(
+            "system:monitoring",
+            vec![paths(
+                "get",
+                "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*",
+            )],
+        ),
         role(
             "system:basic-user",
             vec![
-                rule("create", "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews"),
+                rule(
+                    "create",
+                    "authorization.k8s.io",
+                    "selfsubjectaccessreviews selfsubjectrulesreviews",
+                ),
                 rule("create", "authentication.k8s.io", "selfsubjectreviews"),
             ],
         ),
-        role("system:auth-delegator", vec![rule("create", "authentication.k8s.io", "tokenreviews"), rule("create", "authorization.k8s.io", "subjectaccessreviews")]),
-        role("system:service-account-issuer-discovery", vec![paths("get", "/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/")]),
+        role(
+            "system:auth-delegator",
+            vec![
+                rule("create", "authentication.k8s.io", "tokenreviews"),
+                rule("create", "authorization.k8s.io", "subjectaccessreviews"),
+            ],
+        ),
+        role(
+            "system:service-account-issuer-discovery",
+            vec![paths(
+                "get",
+                "/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/",
+            )],
+        ),
     ]
 }
 
 fn user_facing_roles() -> Vec<ClusterRole> {
     let to = |role: &str| format!("rbac.authorization.k8s.io/aggregate-to-{role}");
     let collecting = |name: &str, into: Option<&str>| {
-        let selector = LabelSelector { match_labels: Some(BTreeMap::from([(to(name), "true".to_owned())])), ..LabelSelector::default() };
+        let selector = LabelSelector {
+            match_labels: Some(BTreeMap::from([(to(name), "true".to_owned())])),
+            ..LabelSelector::default()
+        };
         let mut made = role(name, Vec::new());
-        made.aggregation_rule = Some(AggregationRule { cluster_role_selectors: Some(vec![selector]) });
+        made.aggregation_rule = Some(AggregationRule {
+            cluster_role_selectors: Some(vec![selector]),
+        });
         labelled(made, into.map(to))
     };
     let admin = vec![
@@ -77,15 +114,24 @@ fn user_facing_roles() -> Vec<ClusterRole> {
     ]
 }
 
-const APPS: &str = "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale";
+const APPS: &str =
+    "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale";
 
 fn edit_rules() -> Vec<PolicyRule> {
     vec![
-        rule(READ, "", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
+        rule(
+            READ,
+            "",
+            "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy",
+        ),
         rule("impersonate", "", "serviceaccounts"),
         rule(WRITE, "", "pods pods/attach pods/exec pods/portforward pods/proxy"),
         rule("create", "", "pods/eviction"),
-        rule(WRITE, "", "configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy"),
+        rule(
+            WRITE,
+            "",
+            "configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy",
+        ),
         rule("create", "", "serviceaccounts/token"),
         rule(WRITE, "apps", &format!("{APPS} deployments/rollback")),
         rule(WRITE, "autoscaling", "horizontalpodautoscalers"),
@@ -98,12 +144,30 @@ fn edit_rules() -> Vec<PolicyRule> {
 
 fn view_rules() -> Vec<PolicyRule> {
     vec![
-        rule(READ, "", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers replicationcontrollers/scale serviceaccounts services services/status"),
-        rule(READ, "", "bindings events limitranges namespaces/status pods/log pods/status replicationcontrollers/status resourcequotas resourcequotas/status"),
+        rule(
+            READ,
+            "",
+            "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers replicationcontrollers/scale serviceaccounts services services/status",
+        ),
+        rule(
+            READ,
+            "",
+            "bindings events limitranges namespaces/status pods/log pods/status replicationcontrollers/status resourcequotas resourcequotas/status",
+        ),
         rule(READ, "", "namespaces"),
         rule(READ, "discovery.k8s.io", "endpointslices"),
-        rule(READ, "apps", &format!("controllerrevisions {APPS} daemonsets/status deployments/status replicasets/status statefulsets/status")),
-        rule(READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
+        rule(
+            READ,
+            "apps",
+            &format!(
+                "controllerrevisions {APPS} daemonsets/status deployments/status replicasets/status statefulsets/status"
+            ),
+        ),
+        rule(
+            READ,
+            "autoscaling",
+            "horizontalpodautoscalers horizontalpodautoscalers/status",
+        ),
         rule(READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
         rule(READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
         rule(READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
@@ -113,18 +177,47 @@ fn view_rules() -> Vec<PolicyRule> {
 fn component_roles() -> Vec<ClusterRole> {
     vec![
         role("system:node", node_rules()),
-        role("system:node-bootstrapper", vec![rule("create get list watch", "certificates.k8s.io", "certificatesigningrequests")]),
-        role("system:node-proxier", vec![rule("list watch", "", "services"), rule("get list watch", "", "nodes"), events(), rule("list watch", "discovery.k8s.io", "endpointslices")]),
+        role(
+            "system:node-bootstrapper",
+            vec![rule(
+                "create get list watch",
+                "certificates.k8s.io",
+                "certificatesigningrequests",
+            )],
+        ),
+        role(
+            "system:node-proxier",
+            vec![
+                rule("list watch", "", "services"),
+                rule("get list watch", "", "nodes"),
+                events(),
+                rule("list watch", "discovery.k8s.io", "endpointslices"),
+            ],
+        ),
         role("system:kube-scheduler", scheduler_rules()),
         role("system:kube-controller-manager", controller_rules()),
-        role("system:volume-scheduler", vec![rule("get list patch update watch", "", "persistentvolumes persistentvolumeclaims"), rule(READ, "storage.k8s.io", "storageclasses")]),
+        role(
+            "system:volume-scheduler",
+            vec![
+                rule(
+                    "get list patch update watch",
+                    "",
+                    "persistentvolumes persistentvolumeclaims",
+                ),
+                rule(READ, "storage.k8s.io", "storageclasses"),
+            ],
+        ),
     ]
 }
 
 fn node_rules() -> Vec<PolicyRule> {
     vec![
         rule("create", "authentication.k8s.io", "tokenreviews"),
-        rule("create", "authorization.k8s.io", "subjectaccessreviews localsubjectaccessreviews"),
+        rule(
+            "create",
+            "authorization.k8s.io",
+            "subjectaccessreviews localsubjectaccessreviews",
+        ),
         rule(READ, "", "services"),
         rule("create get list watch", "", "nodes"),
         rule("patch update", "", "nodes nodes/status"),
@@ -139,7 +232,11 @@ fn node_rules() -> Vec<PolicyRule> {
         rule(READ, "discovery.k8s.io", "endpointslices"),
         rule("get patch update", "", "persistentvolumeclaims/status"),
         rule("get", "", "endpoints"),
-        rule("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),
+        rule(
+            "create get list watch",
+            "certificates.k8s.io",
+            "certificatesigningrequests",
+        ),
         rule("create", "", "serviceaccounts/token"),
         rule("get", "", "serviceaccounts"),
         rule(&format!("get {WRITE}"), "coordination.k8s.io", "leases"),
@@ -154,16 +251,27 @@ fn scheduler_rules() -> Vec<PolicyRule> {
     vec![
         events(),
         rule("create", "coordination.k8s.io", "leases"),
-        named(rule("get update patch", "coordination.k8s.io", "leases"), "kube-scheduler"),
+        named(
+            rule("get update patch", "coordination.k8s.io", "leases"),
+            "kube-scheduler",
+        ),
         rule("get list watch", "coordination.k8s.io", "leases"),
-        rule(READ, "", "nodes namespaces persistentvolumes persistentvolumeclaims services replicationcontrollers"),
+        rule(
+            READ,
+            "",
+            "nodes namespaces persistentvolumes persistentvolumeclaims services replicationcontrollers",
+        ),
         rule("delete get list watch", "", "pods"),
         rule("create", "", "bindings pods/binding"),
         rule("patch update", "", "pods/status"),
         rule("patch update", "", "persistentvolumes persistentvolumeclaims"),
         rule(READ, "apps", "replicasets statefulsets"),
         rule(READ, "policy", "poddisruptionbudgets"),
-        rule(READ, "storage.k8s.io", "csidrivers csinodes csistoragecapacities storageclasses volumeattachments"),
+        rule(
+            READ,
+            "storage.k8s.io",
+            "csidrivers csinodes csistoragecapacities storageclasses volumeattachments",
+        ),
         rule("create", "authentication.k8s.io", "tokenreviews"),
         rule("create", "authorization.k8s.io", "subjectaccessreviews"),
     ]
@@ -177,7 +285,11 @@ fn controller_rules() -> Vec<PolicyRule> {
         // Garbage collection and namespace deletion act on every kind.
         rule("get list watch patch update delete deletecollection", "*", "*"),
         rule("update", "", "namespaces/finalize namespaces/status"),
-        rule("create", "", "endpoints configmaps namespaces persistentvolumes persistentvolumeclaims pods secrets serviceaccounts serviceaccounts/token pods/eviction pods/binding"),
+        rule(
+            "create",
+            "",
+            "endpoints configmaps namespaces persistentvolumes persistentvolumeclaims pods secrets serviceaccounts serviceaccounts/token pods/eviction pods/binding",
+        ),
         rule("create", "apps", "controllerrevisions replicasets"),
         rule("create", "batch", "jobs"),
         rule("create", "discovery.k8s.io", "endpointslices"),
@@ -185,7 +297,11 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule("create", "authentication.k8s.io", "tokenreviews"),
         rule("create", "authorization.k8s.io", "subjectaccessreviews"),
         rule("approve sign attest", "certificates.k8s.io", "signers"),
-        rule("update", "certificates.k8s.io", "certificatesigningrequests/approval certificatesigningrequests/status"),
+        rule(
+            "update",
+            "certificates.k8s.io",
+            "certificatesigningrequests/approval certificatesigningrequests/status",
+        ),
         // The aggregation controller writes rules it does not hold.
         rule("escalate get list patch update watch", RBAC_GROUP, "clusterroles"),
     ];
@@ -194,13 +310,30 @@ fn controller_rules() -> Vec<PolicyRule> {
 }
 
 fn certificate_roles() -> Vec<ClusterRole> {
-    let auto = |name: &str, what: &str| role(&format!("system:certificates.k8s.io:certificatesigningrequests:{name}"), vec![rule("create", "certificates.k8s.io", &format!("certificatesigningrequests/{what}"))]);
-    let approver = |short: &str, signer: &str| role(&format!("system:certificates.k8s.io:{short}-approver"), vec![named(rule("approve", "certificates.k8s.io", "signers"), signer)]);
+    let auto = |name: &str, what: &str| {
+        role(
+            &format!("system:certificates.k8s.io:certificatesigningrequests:{name}"),
+            vec![rule(
+                "create",
+                "certificates.k8s.io",
+                &format!("certificatesigningrequests/{what}"),
+            )],
+        )
+    };
+    let approver = |short: &str, signer: &str| {
+        role(
+            &format!("system:certificates.k8s.io:{short}-approver"),
+            vec![named(rule("approve", "certificates.k8s.io", "signers"), signer)],
+        )
+    };
     vec![
         auto("nodeclient", "nodeclient"),
         auto("selfnodeclient", "selfnodeclient"),
         approver("kube-apiserver-client", "kubernetes.io/kube-apiserver-client"),
-        approver("kube-apiserver-client-kubelet", "kubernetes.io/kube-apiserver-client-kubelet"),
+        approver(
+            "kube-apiserver-client-kubelet",
+            "kubernetes.io/kube-apiserver-client-kubelet",
+        ),
         approver("kubelet-serving", "kubernetes.io/kubelet-serving"),
         approver("legacy-unknown", "kubernetes.io/legacy-unknown"),
     ]
@@ -210,34 +343,115 @@ fn bindings() -> Vec<ClusterRoleBinding> {
     let nodes = "system:certificates.k8s.io:certificatesigningrequests:";
     vec![
         binding("cluster-admin", "cluster-admin", &[("Group", group::MASTERS)]),
-        binding("system:discovery", "system:discovery", &[("Group", group::AUTHENTICATED)]),
-        binding("system:basic-user", "system:basic-user", &[("Group", group::AUTHENTICATED)]),
-        binding("system:public-info-viewer", "system:public-info-viewer", &[("Group", group::AUTHENTICATED), ("Group", group::UNAUTHENTICATED)]),
-        binding("system:monitoring", "system:monitoring", &[("Group", "system:monitoring")]),
-        binding("system:service-account-issuer-discovery", "system:service-account-issuer-discovery", &[("Group", group::SERVICE_ACCOUNTS)]),
+        binding(
+            "system:discovery",
+            "system:discovery",
+            &[("Group", group::AUTHENTICATED)],
+        ),
+        binding(
+            "system:basic-user",
+            "system:basic-user",
+            &[("Group", group::AUTHENTICATED)],
+        ),
+        binding(
+            "system:public-info-viewer",
+            "system:public-info-viewer",
+            &[("Group", group::AUTHENTICATED), ("Group", group::UNAUTHENTICATED)],
+        ),
+        binding(
+            "system:monitoring",
+            "system:monitoring",
+            &[("Group", "system:monitoring")],
+        ),
+        binding(
+            "system:service-account-issuer-discovery",
+            "system:service-account-issuer-discovery",
+            &[("Group", group::SERVICE_ACCOUNTS)],
+        ),
         binding("system:node", "system:node", &[("Group", group::NODES)]),
-        binding("system:node-bootstrapper", "system:node-bootstrapper", &[("Group", group::BOOTSTRAPPERS)]),
-        binding("system:node-autoapprove-bootstrap", &format!("{nodes}nodeclient"), &[("Group", group::BOOTSTRAPPERS)]),
-        binding("system:node-autoapprove-certificate-rotation", &format!("{nodes}selfnodeclient"), &[("Group", group::NODES)]),
-        binding("system:kube-controller-manager", "system:kube-controller-manager", &[("User", "system:kube-controller-manager")]),
-        binding("system:kube-scheduler", "system:kube-scheduler", &[("User", "system:kube-scheduler")]),
-        binding("system:volume-scheduler", "system:volume-scheduler", &[("User", "system:kube-scheduler")]),
+        binding(
+            "system:node-bootstrapper",
+            "system:node-bootstrapper",
+            &[("Group", group::BOOTSTRAPPERS)],
+        ),
+        binding(
+            "system:node-autoapprove-bootstrap",
+            &format!("{nodes}nodeclient"),
+            &[("Group", group::BOOTSTRAPPERS)],
+        ),
+        binding(
+            "system:node-autoapprove-certificate-rotation",
+            &format!("{nodes}selfnodeclient"),
+            &[("Group", group::NODES)],
+        ),
+        binding(
+            "system:kube-controller-manager",
+            "system:kube-controller-manager",
+            &[("User", "system:kube-controller-manager")],
+        ),
+        binding(
+            "system:kube-scheduler",
+            "system:kube-scheduler",
+            &[("User", "system:kube-scheduler")],
+        ),
+        binding(
+            "system:volume-scheduler",
+            "system:volume-scheduler",
+            &[("User", "system:kube-scheduler")],
+        ),
     ]
 }
 
 /// Bootstrap tokens read the cluster's public information; the signed `cluster-info` is readable by everybody.
 fn roles() -> Vec<Role> {
     let cluster_info = named(rule("get", "", "configmaps"), "cluster-info");
-    let ClusterRole { metadata, rules, .. } = role("system:controller:bootstrap-signer", vec![rule(READ, "", "configmaps"), named(rule("update", "", "configmaps"), "cluster-info"), events()]);
-    let ClusterRole { metadata: info, rules: info_rules, .. } = role("system:bootstrap-signer-clusterinfo", vec![cluster_info]);
-    let public = |metadata: ObjectMeta| ObjectMeta { namespace: Some("kube-public".to_owned()), ..metadata };
-    vec![Role { metadata: public(metadata), rules }, Role { metadata: public(info), rules: info_rules }]
+    let ClusterRole { metadata, rules, .. } = role(
+        "system:controller:bootstrap-signer",
+        vec![
+            rule(READ, "", "configmaps"),
+            named(rule("update", "", "configmaps"), "cluster-info"),
+            events(),
+        ],
+    );
+    let ClusterRole {
+        metadata: info,
+        rules: info_rules,
+        ..
+    } = role("system:bootstrap-signer-clusterinfo", vec![cluster_info]);
+    let public = |metadata: ObjectMeta| ObjectMeta {
+        namespace: Some("kube-public".to_owned()),
+        ..metadata
+    };
+    vec![
+        Role {
+            metadata: public(metadata),
+            rules,
+        },
+        Role {
+            metadata: public(info),
+            rules: info_rules,
+        },
+    ]
 }
 
 fn role_bindings() -> Vec<RoleBinding> {
-    let made = binding("system:bootstrap-signer-clusterinfo", "system:bootstrap-signer-clusterinfo", &[("User", group::ANONYMOUS_USER)]);
-    let metadata = ObjectMeta { namespace: Some("kube-public".to_owned()), ..made.metadata };
-    vec![RoleBinding { metadata, role_ref: RoleRef { kind: "Role".to_owned(), ..made.role_ref }, subjects: made.subjects }]
+    let made = binding(
+        "system:bootstrap-signer-clusterinfo",
+        "system:bootstrap-signer-clusterinfo",
+        &[("User", group::ANONYMOUS_USER)],
+    );
+    let metadata = ObjectMeta {
+        namespace: Some("kube-public".to_owned()),
+        ..made.metadata
+    };
+    vec![RoleBinding {
+        metadata,
+        role_ref: RoleRef {
+            kind: "Role".to_owned(),
+            ..made.role_ref
+        },
+        subjects: made.subjects,
+    }]
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -246,37 +460,65 @@ fn words(text: &str) -> Vec<String> {
 
 /// Verbs and resources separated by spaces; one API group.
 fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
-    PolicyRule { verbs: words(verbs), api_groups: Some(vec![group.to_owned()]), resources: Some(words(resources)), ..PolicyRule::default() }
+    PolicyRule {
+        verbs: words(verbs),
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(words(resources)),
+        ..PolicyRule::default()
+    }
 }
 
 fn paths(verbs: &str, urls: &str) -> PolicyRule {
-    PolicyRule { verbs: words(verbs), non_resource_urls: Some(words(urls)), ..PolicyRule::default() }
+    PolicyRule {
+        verbs: words(verbs),
+        non_resource_urls: Some(words(urls)),
+        ..PolicyRule::default()
+    }
 }
 
 fn named(rule: PolicyRule, name: &str) -> PolicyRule {
-    PolicyRule { resource_names: Some(vec![name.to_owned()]), ..rule }
+    PolicyRule {
+        resource_names: Some(vec![name.to_owned()]),
+        ..rule
+    }
 }
 
 fn events() -> PolicyRule {
     let groups = Some(vec![String::new(), "events.k8s.io".to_owned()]);
-    PolicyRule { api_groups: groups, ..rule("create patch update", "", "events") }
+    PolicyRule {
+        api_groups: groups,
+        ..rule("create patch update", "", "events")
+    }
 }
 
 fn metadata(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
-        labels: Some(BTreeMap::from([("kubernetes.io/bootstrapping".to_owned(), "rbac-defaults".to_owned())])),
-        annotations: Some(BTreeMap::from([("rbac.authorization.kubernetes.io/autoupdate".to_owned(), "true".to_owned())])),
+        labels: Some(BTreeMap::from([(
+            "kubernetes.io/bootstrapping".to_owned(),
+            "rbac-defaults".to_owned(),
+        )])),
+        annotations: Some(BTreeMap::from([(
+            "rbac.authorization.kubernetes.io/autoupdate".to_owned(),
+            "true".to_owned(),
+        )])),
         ..ObjectMeta::default()
     }
 }
 
 fn role(name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
-    ClusterRole { metadata: metadata(name), rules: Some(rules), ..ClusterRole::default() }
+    ClusterRole {
+        metadata: metadata(name),
+        rules: Some(rules),
+        ..ClusterRole::default()
+    }
 }
 
 fn labelled(mut role: ClusterRole, label: Option<String>) -> ClusterRole {
-    role.metadata.labels.get_or_insert_default().extend(label.map(|label| (label, "true".to_owned())));
+    role.metadata
+        .labels
+        .get_or_insert_default()
+        .extend(label.map(|label| (label, "true".to_owned())));
     role
 }
 
@@ -289,7 +531,11 @@ fn binding(name: &str, role: &str, subjects: &[(&str, &str)]) -> ClusterRoleBind
     };
     ClusterRoleBinding {
         metadata: metadata(name),
-        role_ref: RoleRef { api_group: RBAC_GROUP.to_owned(), kind: "ClusterRole".to_owned(), name: role.to_owned() },
+        role_ref: RoleRef {
+            api_group: RBAC_GROUP.to_owned(),
+            kind: "ClusterRole".to_owned(),
+            name: role.to_owned(),
+        },
         subjects: Some(subjects.iter().map(subject).collect()),
     }
 }

@@ -45,9 +45,13 @@ impl Change {
             ("clusterroles", None) => Self::ClusterRoleGone(gone.1),
             ("roles", Some(object)) => parse(object).map_or(Self::RoleGone(gone.0, gone.1), Self::Role),
             ("roles", None) => Self::RoleGone(gone.0, gone.1),
-            ("clusterrolebindings", Some(object)) => parse(object).map_or(Self::ClusterRoleBindingGone(gone.1), Self::ClusterRoleBinding),
+            ("clusterrolebindings", Some(object)) => {
+                parse(object).map_or(Self::ClusterRoleBindingGone(gone.1), Self::ClusterRoleBinding)
+            }
             ("clusterrolebindings", None) => Self::ClusterRoleBindingGone(gone.1),
-            ("rolebindings", Some(object)) => parse(object).map_or(Self::RoleBindingGone(gone.0, gone.1), Self::RoleBinding),
+            ("rolebindings", Some(object)) => {
+                parse(object).map_or(Self::RoleBindingGone(gone.0, gone.1), Self::RoleBinding)
+            }
             ("rolebindings", None) => Self::RoleBindingGone(gone.0, gone.1),
             _ => return None,
         })
@@ -88,7 +92,8 @@ impl RbacIndex {
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::ClusterRole(role) => {
-                self.cluster_roles.insert(role.metadata.name.clone().unwrap_or_default(), *role);
+                self.cluster_roles
+                    .insert(role.metadata.name.clone().unwrap_or_default(), *role);
                 self.aggregate();
             }
             Change::ClusterRoleGone(name) => {
@@ -96,7 +101,10 @@ impl RbacIndex {
                 self.aggregate();
             }
             Change::Role(role) => {
-                let key = (role.metadata.namespace.clone().unwrap_or_default(), role.metadata.name.clone().unwrap_or_default());
+                let key = (
+                    role.metadata.namespace.clone().unwrap_or_default(),
+                    role.metadata.name.clone().unwrap_or_default(),
+                );
                 self.roles.insert(key, *role);
             }
             Change::RoleGone(namespace, name) => {
@@ -104,13 +112,21 @@ impl RbacIndex {
             }
             Change::ClusterRoleBinding(binding) => {
                 let binding = *binding;
-                self.bind((None, binding.metadata.name.unwrap_or_default()), binding.role_ref, binding.subjects.unwrap_or_default());
+                self.bind(
+                    (None, binding.metadata.name.unwrap_or_default()),
+                    binding.role_ref,
+                    binding.subjects.unwrap_or_default(),
+                );
             }
             Change::ClusterRoleBindingGone(name) => self.unbind(&(None, name)),
             Change::RoleBinding(binding) => {
                 let binding = *binding;
                 let namespace = binding.metadata.namespace.unwrap_or_default();
-                self.bind((Some(namespace), binding.metadata.name.unwrap_or_default()), binding.role_ref, binding.subjects.unwrap_or_default());
+                self.bind(
+                    (Some(namespace), binding.metadata.name.unwrap_or_default()),
+                    binding.role_ref,
+                    binding.subjects.unwrap_or_default(),
+                );
             }
             Change::RoleBindingGone(namespace, name) => self.unbind(&(Some(namespace), name)),
         }
@@ -119,7 +135,10 @@ impl RbacIndex {
     fn bind(&mut self, key: BindingKey, role: RoleRef, subjects: Vec<Subject>) {
         self.unbind(&key);
         let namespace = key.0.clone().unwrap_or_default();
-        let subjects: Vec<SubjectKey> = subjects.into_iter().filter_map(|subject| subject_key(subject, &namespace)).collect();
+        let subjects: Vec<SubjectKey> = subjects
+            .into_iter()
+            .filter_map(|subject| subject_key(subject, &namespace))
+            .collect();
         for subject in &subjects {
             self.by_subject.entry(subject.clone()).or_default().insert(key.clone());
         }
@@ -127,7 +146,9 @@ impl RbacIndex {
     }
 
     fn unbind(&mut self, key: &BindingKey) {
-        let Some(binding) = self.bindings.remove(key) else { return };
+        let Some(binding) = self.bindings.remove(key) else {
+            return;
+        };
         for subject in binding.subjects {
             if let Some(keys) = self.by_subject.get_mut(&subject) {
                 keys.remove(key);
@@ -141,24 +162,38 @@ impl RbacIndex {
     /// Rules of roles with an aggregation rule: those of all ClusterRoles their selectors match, resolved at once and
     /// through each other (`view` into `edit` into `admin`), without waiting for anybody to write them down.
     fn aggregate(&mut self) {
-        let names: Vec<String> = self.cluster_roles.iter().filter(|(_, role)| role.aggregation_rule.is_some()).map(|(name, _)| name.clone()).collect();
-        self.aggregated = names.into_iter().map(|name| {
-            let rules = self.collect(&name);
-            (name, rules)
-        }).collect();
+        let names: Vec<String> = self
+            .cluster_roles
+            .iter()
+            .filter(|(_, role)| role.aggregation_rule.is_some())
+            .map(|(name, _)| name.clone())
+            .collect();
+        self.aggregated = names
+            .into_iter()
+            .map(|name| {
+                let rules = self.collect(&name);
+                (name, rules)
+            })
+            .collect();
     }
 
     fn collect(&self, name: &str) -> Vec<PolicyRule> {
         let (mut visited, mut open, mut rules) = (BTreeSet::from([name.to_owned()]), vec![name.to_owned()], Vec::new());
         while let Some(name) = open.pop() {
-            let Some(role) = self.cluster_roles.get(&name) else { continue };
+            let Some(role) = self.cluster_roles.get(&name) else {
+                continue;
+            };
             let Some(aggregation) = &role.aggregation_rule else {
                 rules.extend(role.rules.clone().unwrap_or_default());
                 continue;
             };
             for (other_name, other) in &self.cluster_roles {
                 let labels = other.metadata.labels.clone().unwrap_or_default();
-                let selected = aggregation.cluster_role_selectors.iter().flatten().any(|selector| selects(selector, &labels));
+                let selected = aggregation
+                    .cluster_role_selectors
+                    .iter()
+                    .flatten()
+                    .any(|selector| selects(selector, &labels));
                 if selected && visited.insert(other_name.clone()) {
                     open.push(other_name.clone());
                 }
@@ -196,7 +231,9 @@ impl RbacIndex {
         let mut missing = BTreeSet::new();
         for (subject, key, binding) in self.bindings_of(&attributes.user, namespace) {
             match self.rules_of(&binding.role, key.0.as_deref()) {
-                Ok(rules) if rules.iter().any(|rule| allows(rule, attributes)) => return Decision::Allow(allowed_by(subject, key, binding)),
+                Ok(rules) if rules.iter().any(|rule| allows(rule, attributes)) => {
+                    return Decision::Allow(allowed_by(subject, key, binding));
+                }
                 Ok(_) => {}
                 Err(error) => {
                     missing.insert(error);
@@ -231,12 +268,18 @@ impl RbacIndex {
 
     /// Cluster-wide bindings of the user first, then those of the namespace.
     fn bindings_of<'a>(&'a self, user: &User, namespace: &str) -> Vec<(&'a SubjectKey, &'a BindingKey, &'a Binding)> {
-        let keys = std::iter::once(SubjectKey::User(user.name.clone())).chain(user.groups.iter().cloned().map(SubjectKey::Group));
+        let keys = std::iter::once(SubjectKey::User(user.name.clone()))
+            .chain(user.groups.iter().cloned().map(SubjectKey::Group));
         let mut found = Vec::new();
         for subject in keys {
-            let Some((subject, bindings)) = self.by_subject.get_key_value(&subject) else { continue };
+            let Some((subject, bindings)) = self.by_subject.get_key_value(&subject) else {
+                continue;
+            };
             for key in bindings {
-                let here = key.0.as_deref().is_none_or(|own| !namespace.is_empty() && own == namespace);
+                let here = key
+                    .0
+                    .as_deref()
+                    .is_none_or(|own| !namespace.is_empty() && own == namespace);
                 if let Some(binding) = self.bindings.get(key).filter(|_| here) {
                     found.push((subject, key, binding));
                 }
@@ -253,7 +296,10 @@ impl RbacIndex {
                 if let Some(rules) = self.aggregated.get(name) {
                     return Ok(rules);
                 }
-                let found = self.cluster_roles.get(name).ok_or_else(|| format!("clusterrole.{RBAC_GROUP} {} not found", quote(name)))?;
+                let found = self
+                    .cluster_roles
+                    .get(name)
+                    .ok_or_else(|| format!("clusterrole.{RBAC_GROUP} {} not found", quote(name)))?;
                 Ok(found.rules.as_deref().unwrap_or_default())
             }
             ("Role", Some(namespace)) => {
@@ -271,7 +317,12 @@ impl RbacIndex {
     ///
     /// # Errors
     /// The reason of the 403.
-    pub fn may_grant_rules(&self, user: &std::sync::Arc<User>, target: &ResourceTarget, rules: &[PolicyRule]) -> Result<(), String> {
+    pub fn may_grant_rules(
+        &self,
+        user: &std::sync::Arc<User>,
+        target: &ResourceTarget,
+        rules: &[PolicyRule],
+    ) -> Result<(), String> {
         let escalate = Attributes::resource(user, "escalate", target.clone());
         if self.authorize(&escalate).is_allowed() {
             return Ok(());
@@ -289,7 +340,11 @@ impl RbacIndex {
         let target = ResourceTarget {
             group: RBAC_GROUP.to_owned(),
             version: "v1".to_owned(),
-            resource: if role.kind == "Role" { "roles".to_owned() } else { "clusterroles".to_owned() },
+            resource: if role.kind == "Role" {
+                "roles".to_owned()
+            } else {
+                "clusterroles".to_owned()
+            },
             namespace: namespace.to_owned(),
             name: role.name.clone(),
             ..ResourceTarget::default()
@@ -308,7 +363,11 @@ impl RbacIndex {
             return Ok(());
         }
         let groups: Vec<String> = user.groups.iter().map(|group| quote(group)).collect();
-        let unresolved = if missing.is_empty() { String::new() } else { format!("; resolution errors: [{}]", missing.join(", ")) };
+        let unresolved = if missing.is_empty() {
+            String::new()
+        } else {
+            format!("; resolution errors: [{}]", missing.join(", "))
+        };
         Err(format!(
             "user {} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}{unresolved}",
             quote(&user.name),
@@ -321,8 +380,17 @@ impl RbacIndex {
 fn everything() -> [PolicyRule; 2] {
     let all = || vec!["*".to_owned()];
     [
-        PolicyRule { verbs: all(), api_groups: Some(all()), resources: Some(all()), ..PolicyRule::default() },
-        PolicyRule { verbs: all(), non_resource_urls: Some(all()), ..PolicyRule::default() },
+        PolicyRule {
+            verbs: all(),
+            api_groups: Some(all()),
+            resources: Some(all()),
+            ..PolicyRule::default()
+        },
+        PolicyRule {
+            verbs: all(),
+            non_resource_urls: Some(all()),
+            ..PolicyRule::default()
+        },
     ]
 }
 
@@ -332,7 +400,8 @@ fn subject_key(subject: Subject, binding_namespace: &str) -> Option<SubjectKey> 
         "Group" => Some(SubjectKey::Group(subject.name)),
         "ServiceAccount" => {
             let namespace = subject.namespace.unwrap_or_else(|| binding_namespace.to_owned());
-            (!namespace.is_empty()).then(|| SubjectKey::User(format!("{}{namespace}:{}", group::SERVICE_ACCOUNT_PREFIX, subject.name)))
+            (!namespace.is_empty())
+                .then(|| SubjectKey::User(format!("{}{namespace}:{}", group::SERVICE_ACCOUNT_PREFIX, subject.name)))
         }
         _ => None,
     }
@@ -350,12 +419,20 @@ fn allowed_by(subject: &SubjectKey, key: &BindingKey, binding: &Binding) -> Stri
         },
         SubjectKey::Group(name) => format!("Group {}", quote(name)),
     };
-    format!("RBAC: allowed by {kind} {name} of {} {} to {subject}", binding.role.kind, quote(&binding.role.name))
+    format!(
+        "RBAC: allowed by {kind} {name} of {} {} to {subject}",
+        binding.role.kind,
+        quote(&binding.role.name)
+    )
 }
 
 /// Label selectors as in aggregation rules: matchLabels and matchExpressions. An unknown operator selects nothing.
 fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    let equal = selector
+        .match_labels
+        .iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value));
     let expressions = selector.match_expressions.iter().flatten().all(|wanted| {
         let (own, values) = (labels.get(&wanted.key), list(&wanted.values));
         match wanted.operator.as_str() {

@@ -14,9 +14,13 @@ pub(crate) fn allows(rule: &PolicyRule, attributes: &Attributes) -> bool {
         return false;
     }
     match &attributes.target {
-        Target::Path(path) => list(&rule.non_resource_urls).iter().any(|pattern| matches_path(pattern, path)),
+        Target::Path(path) => list(&rule.non_resource_urls)
+            .iter()
+            .any(|pattern| matches_path(pattern, path)),
         Target::Resource(target) => {
-            has(list(&rule.api_groups), &target.group) && matches_resource(rule, target) && matches_name(rule, &target.name)
+            has(list(&rule.api_groups), &target.group)
+                && matches_resource(rule, target)
+                && matches_name(rule, &target.name)
         }
     }
 }
@@ -28,13 +32,17 @@ fn has(values: &[String], wanted: &str) -> bool {
 /// `*`, the exact `resource/subresource`, or `*/subresource`. `pods` does not cover `pods/log`.
 fn matches_resource(rule: &PolicyRule, target: &ResourceTarget) -> bool {
     let combined = target.combined();
-    list(&rule.resources).iter().any(|value| covers_resource(value, &combined))
+    list(&rule.resources)
+        .iter()
+        .any(|value| covers_resource(value, &combined))
 }
 
 fn covers_resource(value: &str, combined: &str) -> bool {
     value == "*"
         || value == combined
-        || value.strip_prefix("*/").is_some_and(|subresource| combined.split_once('/').is_some_and(|(_, own)| own == subresource))
+        || value
+            .strip_prefix("*/")
+            .is_some_and(|subresource| combined.split_once('/').is_some_and(|(_, own)| own == subresource))
 }
 
 fn matches_name(rule: &PolicyRule, name: &str) -> bool {
@@ -43,7 +51,11 @@ fn matches_name(rule: &PolicyRule, name: &str) -> bool {
 }
 
 fn matches_path(pattern: &str, path: &str) -> bool {
-    pattern == "*" || pattern == path || pattern.strip_suffix('*').is_some_and(|prefix| path.starts_with(prefix.trim_end_matches('*')))
+    pattern == "*"
+        || pattern == path
+        || pattern
+            .strip_suffix('*')
+            .is_some_and(|prefix| path.starts_with(prefix.trim_end_matches('*')))
 }
 
 pub(crate) fn list(values: &Option<Vec<String>>) -> &[String] {
@@ -54,7 +66,9 @@ pub(crate) fn list(values: &Option<Vec<String>>) -> &[String] {
 /// (kubernetes/kubernetes v1.35 component-helpers/auth/rbac/validation/policy_comparator.go).
 pub(crate) fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     let single = wanted.iter().flat_map(break_down);
-    single.filter(|rule| !held.iter().any(|owner| covers(owner, rule))).collect()
+    single
+        .filter(|rule| !held.iter().any(|owner| covers(owner, rule)))
+        .collect()
 }
 
 fn break_down(rule: &PolicyRule) -> Vec<PolicyRule> {
@@ -70,7 +84,10 @@ fn break_down(rule: &PolicyRule) -> Vec<PolicyRule> {
                 };
                 match list(&rule.resource_names) {
                     [] => all.push(one),
-                    names => all.extend(names.iter().map(|name| PolicyRule { resource_names: Some(vec![name.clone()]), ..one.clone() })),
+                    names => all.extend(names.iter().map(|name| PolicyRule {
+                        resource_names: Some(vec![name.clone()]),
+                        ..one.clone()
+                    })),
                 }
             }
         }
@@ -90,9 +107,13 @@ fn covers(owner: &PolicyRule, single: &PolicyRule) -> bool {
         return false;
     }
     if let [url] = list(&single.non_resource_urls) {
-        return list(&owner.non_resource_urls).iter().any(|pattern| matches_path(pattern, url));
+        return list(&owner.non_resource_urls)
+            .iter()
+            .any(|pattern| matches_path(pattern, url));
     }
-    let resources = list(&single.resources).iter().all(|wanted| list(&owner.resources).iter().any(|own| covers_resource(own, wanted)));
+    let resources = list(&single.resources)
+        .iter()
+        .all(|wanted| list(&owner.resources).iter().any(|own| covers_resource(own, wanted)));
     let names = match (list(&owner.resource_names), list(&single.resource_names)) {
         ([], _) => true,
         (_, []) => false,
@@ -105,7 +126,15 @@ fn covers(owner: &PolicyRule, single: &PolicyRule) -> bool {
 pub(crate) fn describe(rules: &[PolicyRule]) -> String {
     let mut compact: Vec<PolicyRule> = Vec::new();
     for rule in rules {
-        let same = |other: &&mut PolicyRule| PolicyRule { verbs: Vec::new(), ..(*other).clone() } == PolicyRule { verbs: Vec::new(), ..rule.clone() };
+        let same = |other: &&mut PolicyRule| {
+            PolicyRule {
+                verbs: Vec::new(),
+                ..(*other).clone()
+            } == PolicyRule {
+                verbs: Vec::new(),
+                ..rule.clone()
+            }
+        };
         match compact.iter_mut().find(same) {
             Some(known) => known.verbs.extend(rule.verbs.iter().cloned()),
             None => compact.push(rule.clone()),
@@ -123,9 +152,12 @@ fn line(rule: &PolicyRule) -> String {
         ("ResourceNames", list(&rule.resource_names)),
         ("Verbs", &rule.verbs),
     ];
-    let shown = fields.iter().filter(|(_, values)| !values.is_empty()).map(|(name, values)| {
-        let values: Vec<String> = values.iter().map(|value| quote(value)).collect();
-        format!("{name}:[{}]", values.join(" "))
-    });
+    let shown = fields
+        .iter()
+        .filter(|(_, values)| !values.is_empty())
+        .map(|(name, values)| {
+            let values: Vec<String> = values.iter().map(|value| quote(value)).collect();
+            format!("{name}:[{}]", values.join(" "))
+        });
     format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
 }

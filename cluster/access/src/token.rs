@@ -112,11 +112,31 @@ struct Header {
 impl ServiceAccountTokens {
     /// `issuer` is the `iss` of tokens, `audiences` those the API server accepts for itself. `signer` may be absent:
     /// then tokens are verified but none issued. Trusted keys are `verifiers` and the signer's own.
-    pub fn new(issuer: String, audiences: Vec<String>, signer: Option<PrivateKey>, verifiers: Vec<PublicKey>, clock: Clock) -> Self {
+    pub fn new(
+        issuer: String,
+        audiences: Vec<String>,
+        signer: Option<PrivateKey>,
+        verifiers: Vec<PublicKey>,
+        clock: Clock,
+    ) -> Self {
         let own = signer.as_ref().map(PrivateKey::public);
-        let verifiers = verifiers.into_iter().chain(own).map(|key| (key.key_id(), key)).collect();
-        let audiences = if audiences.is_empty() { vec![issuer.clone()] } else { audiences };
-        Self { issuer, audiences, signer, verifiers, clock }
+        let verifiers = verifiers
+            .into_iter()
+            .chain(own)
+            .map(|key| (key.key_id(), key))
+            .collect();
+        let audiences = if audiences.is_empty() {
+            vec![issuer.clone()]
+        } else {
+            audiences
+        };
+        Self {
+            issuer,
+            audiences,
+            signer,
+            verifiers,
+            clock,
+        }
     }
 
     /// Audiences the API server accepts for itself.
@@ -137,11 +157,18 @@ impl ServiceAccountTokens {
         let exp = now.saturating_add(validity);
         let bound = |kind: &str| {
             let bound = spec.bound.as_ref().filter(|bound| bound.kind == kind);
-            bound.map(|bound| Reference { name: bound.name.clone(), uid: bound.uid.clone() })
+            bound.map(|bound| Reference {
+                name: bound.name.clone(),
+                uid: bound.uid.clone(),
+            })
         };
         let node = spec.node.clone().map(|(name, uid)| Reference { name, uid });
         let claims = Claims {
-            aud: if spec.audiences.is_empty() { self.audiences.clone() } else { spec.audiences.clone() },
+            aud: if spec.audiences.is_empty() {
+                self.audiences.clone()
+            } else {
+                spec.audiences.clone()
+            },
             exp,
             iat: now,
             iss: self.issuer.clone(),
@@ -151,28 +178,47 @@ impl ServiceAccountTokens {
                 node: bound("Node").or(node),
                 pod: bound("Pod"),
                 secret: bound("Secret"),
-                serviceaccount: Reference { name: spec.name.clone(), uid: spec.uid.clone() },
+                serviceaccount: Reference {
+                    name: spec.name.clone(),
+                    uid: spec.uid.clone(),
+                },
             },
             nbf: now,
-            sub: format!("{}{}:{}", crate::group::SERVICE_ACCOUNT_PREFIX, spec.namespace, spec.name),
+            sub: format!(
+                "{}{}:{}",
+                crate::group::SERVICE_ACCOUNT_PREFIX,
+                spec.namespace,
+                spec.name
+            ),
         };
-        let header = Header { alg: "ES256".to_owned(), kid: signer.public().key_id() };
+        let header = Header {
+            alg: "ES256".to_owned(),
+            kid: signer.public().key_id(),
+        };
         let signed = format!("{}.{}", encode(&header), encode(&claims));
         let signature = URL_SAFE_NO_PAD.encode(signer.sign_es256(signed.as_bytes()));
         let expires = Timestamp::from_second(exp).unwrap_or(Timestamp::MAX);
-        Some(IssuedToken { token: SecretText::new(format!("{signed}.{signature}")), expires })
+        Some(IssuedToken {
+            token: SecretText::new(format!("{signed}.{signature}")),
+            expires,
+        })
     }
 
     /// Whether the text claims to be a token of this issuer. Says nothing about its signature.
     pub(crate) fn recognises(&self, token: &str) -> bool {
-        parts(token).and_then(|(_, claims, _)| decode::<Claims>(claims)).is_some_and(|claims| claims.iss == self.issuer)
+        parts(token)
+            .and_then(|(_, claims, _)| decode::<Claims>(claims))
+            .is_some_and(|claims| claims.iss == self.issuer)
     }
 
     /// Verifies signature, time and audience. `audiences` are the acceptable ones; empty means the API server's own.
     /// Returns the claims and the audiences both sides know. Whether the accounts still exist is the caller's part.
     pub(crate) fn verify(&self, token: &str, audiences: &[String]) -> Result<(Claims, Vec<String>), TokenFault> {
         let (header, claims, signature) = parts(token).ok_or(TokenFault::Form)?;
-        let signed = token.rsplit_once('.').map(|(signed, _)| signed).ok_or(TokenFault::Form)?;
+        let signed = token
+            .rsplit_once('.')
+            .map(|(signed, _)| signed)
+            .ok_or(TokenFault::Form)?;
         let header: Header = decode(header).ok_or(TokenFault::Form)?;
         if header.alg != "ES256" {
             return Err(TokenFault::Signature);
@@ -188,7 +234,12 @@ impl ServiceAccountTokens {
         }
         let claims: Claims = decode(claims).ok_or(TokenFault::Form)?;
         let now = self.clock.now().as_second();
-        let expected = format!("{}{}:{}", crate::group::SERVICE_ACCOUNT_PREFIX, claims.private.namespace, claims.private.serviceaccount.name);
+        let expected = format!(
+            "{}{}:{}",
+            crate::group::SERVICE_ACCOUNT_PREFIX,
+            claims.private.namespace,
+            claims.private.serviceaccount.name
+        );
         if claims.iss != self.issuer || claims.sub != expected {
             return Err(TokenFault::Form);
         }
@@ -198,8 +249,17 @@ impl ServiceAccountTokens {
         if now < claims.nbf {
             return Err(TokenFault::NotYet);
         }
-        let wanted = if audiences.is_empty() { &self.audiences } else { audiences };
-        let common: Vec<String> = claims.aud.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+        let wanted = if audiences.is_empty() {
+            &self.audiences
+        } else {
+            audiences
+        };
+        let common: Vec<String> = claims
+            .aud
+            .iter()
+            .filter(|audience| wanted.contains(audience))
+            .cloned()
+            .collect();
         if common.is_empty() {
             return Err(TokenFault::Audience(claims.aud));
         }

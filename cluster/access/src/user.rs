@@ -41,7 +41,11 @@ pub struct User {
 impl User {
     /// A user with groups.
     pub fn new(name: impl Into<String>, groups: &[&str]) -> Self {
-        Self { name: name.into(), groups: groups.iter().map(|group| (*group).to_owned()).collect(), ..Self::default() }
+        Self {
+            name: name.into(),
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            ..Self::default()
+        }
     }
 
     /// Whoever shows no credential.
@@ -77,7 +81,10 @@ impl User {
 }
 
 pub(crate) fn service_account_groups(namespace: &str) -> Vec<String> {
-    vec![group::SERVICE_ACCOUNTS.to_owned(), format!("{}:{namespace}", group::SERVICE_ACCOUNTS)]
+    vec![
+        group::SERVICE_ACCOUNTS.to_owned(),
+        format!("{}:{namespace}", group::SERVICE_ACCOUNTS),
+    ]
 }
 
 pub(crate) fn split_service_account(user: &str) -> Option<(&str, &str)> {

@@ -50,12 +50,20 @@ impl Caller {
     fn new(front: Front, kubeconfig: &Kubeconfig) -> Result<Self, Fault> {
         let target = Target::of(kubeconfig)?;
         let by_file = |user: &kube::config::AuthInfo| user.token.is_none() && user.token_file.is_some();
-        if kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()).any(by_file) {
-            return Err(Fault::user("the kubeconfig names a token file, which a client in process cannot read")
-                .hint("put the token itself into the kubeconfig"));
+        if kubeconfig
+            .auth_infos
+            .iter()
+            .filter_map(|named| named.auth_info.as_ref())
+            .any(by_file)
+        {
+            return Err(
+                Fault::user("the kubeconfig names a token file, which a client in process cannot read")
+                    .hint("put the token itself into the kubeconfig"),
+            );
         }
         let bearer = target.token().map(|token| {
-            let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| Fault::user("the kubeconfig's token is not printable"))?;
+            let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+                .map_err(|_| Fault::user("the kubeconfig's token is not printable"))?;
             value.set_sensitive(true);
             Ok::<_, Fault>(value)
         });
@@ -63,16 +71,30 @@ impl Caller {
         let peer = if chain.is_empty() {
             None
         } else {
-            let key = target.client_key_pem()?.ok_or_else(|| Fault::user("the kubeconfig has a client certificate without its key"))?;
-            holds_key(&chain, &key).map_err(|error| Fault::user(format!("the kubeconfig's client certificate cannot be used: {error}")))?;
+            let key = target
+                .client_key_pem()?
+                .ok_or_else(|| Fault::user("the kubeconfig has a client certificate without its key"))?;
+            holds_key(&chain, &key)
+                .map_err(|error| Fault::user(format!("the kubeconfig's client certificate cannot be used: {error}")))?;
             Some(PeerCertificates::new(chain))
         };
-        Ok(Self { front, bearer: bearer.transpose()?, target, peer, verified: Mutex::default() })
+        Ok(Self {
+            front,
+            bearer: bearer.transpose()?,
+            target,
+            peer,
+            verified: Mutex::default(),
+        })
     }
 
     async fn call(&self, mut request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         let name = self.target.server_name();
-        let refused = || io::Error::new(io::ErrorKind::ConnectionRefused, format!("connection refused: no API server is registered as {name}"));
+        let refused = || {
+            io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                format!("connection refused: no API server is registered as {name}"),
+            )
+        };
         let server = self.front.find(name).ok_or_else(refused)?;
         self.verify(&server, name)?;
         if let Some(bearer) = &self.bearer {
@@ -107,7 +129,10 @@ impl Caller {
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         verify_server(&server.certificates, &self.target.authorities, name, at).map_err(|why| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("the certificate of the API server {name} is not accepted: {why}"))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the certificate of the API server {name} is not accepted: {why}"),
+            )
         })?;
         *verified = Some((server.id, now));
         Ok(())

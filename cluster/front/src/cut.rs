@@ -15,12 +15,20 @@ use tower::BoxError;
 
 /// Wraps a body; `open` counts it as open until it is dropped.
 pub(crate) fn cut_with(body: ResponseBody, cut: CancellationToken, open: TaskTrackerToken) -> ResponseBody {
-    CutBody { body, cut: Box::pin(cut.cancelled_owned()), _open: open }.boxed_unsync()
+    CutBody {
+        body,
+        cut: Box::pin(cut.cancelled_owned()),
+        _open: open,
+    }
+    .boxed_unsync()
 }
 
 /// What a client of a server that was cut off gets to see.
 pub(crate) fn reset() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "connection reset: the API server was stopped")
+    io::Error::new(
+        io::ErrorKind::ConnectionReset,
+        "connection reset: the API server was stopped",
+    )
 }
 
 struct CutBody {

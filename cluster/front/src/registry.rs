@@ -48,7 +48,11 @@ impl RegisteredServer {
     /// [`CertificateError`] when they do not parse or do not belong together.
     pub fn new(service: HttpService, certificates: &str, key: &str) -> Result<Self, CertificateError> {
         let (config, certificates) = tls::server_config(certificates, key)?;
-        Ok(Self { service, config: Arc::new(config), certificates })
+        Ok(Self {
+            service,
+            config: Arc::new(config),
+            certificates,
+        })
     }
 }
 
@@ -68,23 +72,46 @@ pub(crate) struct Server {
 impl Front {
     /// A front without servers. `clock` is the time at which certificates are judged in process.
     pub fn new(clock: Clock) -> Self {
-        Self { clock, table: Arc::default() }
+        Self {
+            clock,
+            table: Arc::default(),
+        }
     }
 
     /// Lets `server` answer to `names` (compared without case). A name that is taken goes to the newcomer until that
     /// is gone: so the next instance of a server takes over before the one before ends.
-    pub fn register<N: Into<String>>(&self, names: impl IntoIterator<Item = N>, server: RegisteredServer) -> Registration {
-        let RegisteredServer { service, config, certificates } = server;
+    pub fn register<N: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        server: RegisteredServer,
+    ) -> Registration {
+        let RegisteredServer {
+            service,
+            config,
+            certificates,
+        } = server;
         let names: Vec<String> = names.into_iter().map(|name| name.into().to_ascii_lowercase()).collect();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let id = table.next;
         table.next += 1;
         let (closing, cut) = (CancellationToken::new(), CancellationToken::new());
-        let server = Arc::new(Server { id, service, config, certificates, closing, cut, open: TaskTracker::new() });
+        let server = Arc::new(Server {
+            id,
+            service,
+            config,
+            certificates,
+            closing,
+            cut,
+            open: TaskTracker::new(),
+        });
         for name in &names {
             table.names.entry(name.clone()).or_default().push(server.clone());
         }
-        Registration { front: self.clone(), names, server }
+        Registration {
+            front: self.clone(),
+            names,
+            server,
+        }
     }
 
     /// The server that answers to a name now.
@@ -95,7 +122,13 @@ impl Front {
 
     /// The names somebody answers to at present.
     pub fn names(&self) -> Vec<String> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).names.keys().cloned().collect()
+        self.table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .names
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn remove(&self, names: &[String], id: u64) {

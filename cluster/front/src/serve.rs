@@ -120,11 +120,18 @@ fn reset(stream: &TcpStream) {
 
 async fn serve_http(server: &Arc<Server>, stream: tokio_rustls::server::TlsStream<TcpStream>) {
     let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
-    let peer = chain.map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
+    let peer = chain
+        .map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
     let service = service_fn(|request: Request<Incoming>| answer(server.clone(), peer.clone(), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let mut closing = false;
@@ -146,7 +153,11 @@ async fn serve_http(server: &Arc<Server>, stream: tokio_rustls::server::TlsStrea
     }
 }
 
-async fn answer(server: Arc<Server>, peer: Option<PeerCertificates>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
+async fn answer(
+    server: Arc<Server>,
+    peer: Option<PeerCertificates>,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Infallible> {
     let (mut parts, body) = request.into_parts();
     parts.extensions.remove::<PeerCertificates>();
     if let Some(peer) = peer {
@@ -154,9 +165,16 @@ async fn answer(server: Arc<Server>, peer: Option<PeerCertificates>, request: Re
     }
     // Requests are small and known as a whole before they are judged; only answers stream.
     match Limited::new(body, REQUEST_BODY_BYTES_MAX).collect().await {
-        Ok(body) => server.service.clone().oneshot(Request::from_parts(parts, Body::from(body.to_bytes()))).await,
+        Ok(body) => {
+            server
+                .service
+                .clone()
+                .oneshot(Request::from_parts(parts, Body::from(body.to_bytes())))
+                .await
+        }
         Err(_) => {
-            let text = format!("the request's body could not be read, or is longer than {REQUEST_BODY_BYTES_MAX} bytes\n");
+            let text =
+                format!("the request's body could not be read, or is longer than {REQUEST_BODY_BYTES_MAX} bytes\n");
             let mut refusal = Response::new(full_body(text));
             *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
             Ok(refusal)

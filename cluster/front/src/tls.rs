@@ -30,14 +30,21 @@ pub enum CertificateError {
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The configuration of one server and its chain.
-pub(crate) fn server_config(certificates: &str, key: &str) -> Result<(ServerConfig, Vec<CertificateDer<'static>>), CertificateError> {
+pub(crate) fn server_config(
+    certificates: &str,
+    key: &str,
+) -> Result<(ServerConfig, Vec<CertificateDer<'static>>), CertificateError> {
     let chain = chain_of(certificates)?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| CertificateError::Key)?;
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(AnyClient(provider.signature_verification_algorithms));
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_client_cert_verifier(verifier).with_single_cert(chain.clone(), key))
+        .and_then(|builder| {
+            builder
+                .with_client_cert_verifier(verifier)
+                .with_single_cert(chain.clone(), key)
+        })
         .map_err(CertificateError::Pair)?;
     config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
     Ok((config, chain))
@@ -45,25 +52,49 @@ pub(crate) fn server_config(certificates: &str, key: &str) -> Result<(ServerConf
 
 fn chain_of(text: &str) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
-    chain.ok().filter(|chain| !chain.is_empty()).ok_or(CertificateError::Certificate)
+    chain
+        .ok()
+        .filter(|chain| !chain.is_empty())
+        .ok_or(CertificateError::Certificate)
 }
 
 /// Holds that `key` is the private key of the first certificate.
 pub(crate) fn holds_key(chain: &[CertificateDer<'static>], key: &str) -> Result<(), CertificateError> {
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| CertificateError::Key)?;
     let key = ring::sign::any_supported_type(&key).map_err(CertificateError::Pair)?;
-    CertifiedKey::new(chain.to_vec(), key).keys_match().map_err(CertificateError::Pair)
+    CertifiedKey::new(chain.to_vec(), key)
+        .keys_match()
+        .map_err(CertificateError::Pair)
 }
 
 /// What a TLS client does with a server's certificate: its chain must lead to one of `authorities`, be in time, and
 /// speak for `name`.
-pub(crate) fn verify_server(chain: &[CertificateDer<'_>], authorities: &[CertificateDer<'_>], name: &str, now: UnixTime) -> Result<(), String> {
-    let Some((leaf, intermediates)) = chain.split_first() else { return Err("the server shows no certificate".to_owned()) };
-    let anchors: Vec<_> = authorities.iter().filter_map(|authority| anchor_from_trusted_cert(authority).ok()).collect();
+pub(crate) fn verify_server(
+    chain: &[CertificateDer<'_>],
+    authorities: &[CertificateDer<'_>],
+    name: &str,
+    now: UnixTime,
+) -> Result<(), String> {
+    let Some((leaf, intermediates)) = chain.split_first() else {
+        return Err("the server shows no certificate".to_owned());
+    };
+    let anchors: Vec<_> = authorities
+        .iter()
+        .filter_map(|authority| anchor_from_trusted_cert(authority).ok())
+        .collect();
     let wrong = |error: webpki::Error| error.to_string();
     let end = EndEntityCert::try_from(leaf).map_err(wrong)?;
     let algorithms = ring::default_provider().signature_verification_algorithms.all;
-    end.verify_for_usage(algorithms, &anchors, intermediates, now, KeyUsage::server_auth(), None, None).map_err(wrong)?;
+    end.verify_for_usage(
+        algorithms,
+        &anchors,
+        intermediates,
+        now,
+        KeyUsage::server_auth(),
+        None,
+        None,
+    )
+    .map_err(wrong)?;
     let server = ServerName::try_from(name).map_err(|_| format!("\"{name}\" is no server name"))?;
     end.verify_is_valid_for_subject_name(&server).map_err(wrong)
 }
@@ -82,16 +113,31 @@ impl ClientCertVerifier for AnyClient {
         &[]
     }
 
-    fn verify_client_cert(&self, _: &CertificateDer<'_>, _: &[CertificateDer<'_>], _: UnixTime) -> Result<ClientCertVerified, Error> {
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
         // The chain is verified by the API server's authentication, which knows its authorities and its time.
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls12_signature(message, certificate, signed, &self.0)
     }
 
-    fn verify_tls13_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls13_signature(message, certificate, signed, &self.0)
     }
 

@@ -8,7 +8,10 @@ use crate::cell::{age, join, list, name, name_and_creation, text};
 
 pub(crate) fn printer(resource: &str) -> Option<Builtin> {
     match resource {
-        "roles" | "clusterroles" => Some(Builtin { columns: &[("Name", "string", 0), ("Created At", "date", 0)], cells: name_and_creation }),
+        "roles" | "clusterroles" => Some(Builtin {
+            columns: &[("Name", "string", 0), ("Created At", "date", 0)],
+            cells: name_and_creation,
+        }),
         "rolebindings" | "clusterrolebindings" => Some(Builtin {
             columns: &[
                 ("Name", "string", 0),
@@ -26,11 +29,15 @@ pub(crate) fn printer(resource: &str) -> Option<Builtin> {
 
 fn binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let of = |kind: &str| -> Vec<String> {
-        let subjects = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
-        subjects.map(|subject| match kind {
-            "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
-            _ => text(subject, "/name").to_owned(),
-        }).collect()
+        let subjects = list(object, "/subjects")
+            .iter()
+            .filter(|subject| text(subject, "/kind") == kind);
+        subjects
+            .map(|subject| match kind {
+                "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
+                _ => text(subject, "/name").to_owned(),
+            })
+            .collect()
     };
     let role = format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name"));
     let [users, groups, accounts] = ["User", "Group", "ServiceAccount"].map(|kind| json!(join(of(kind), ", ", "")));

@@ -15,7 +15,9 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 /// The text, or `missing` when it is absent or empty.
 pub(crate) fn text_or<'a>(object: &'a Value, pointer: &str, missing: &'a str) -> &'a str {
-    Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or(missing)
+    Some(text(object, pointer))
+        .filter(|text| !text.is_empty())
+        .unwrap_or(missing)
 }
 
 pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
@@ -27,7 +29,11 @@ pub(crate) fn flag(object: &Value, pointer: &str) -> bool {
 }
 
 pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 pub(crate) fn has(object: &Value, pointer: &str) -> bool {
@@ -36,7 +42,10 @@ pub(crate) fn has(object: &Value, pointer: &str) -> bool {
 
 /// Entries of a map.
 pub(crate) fn count(object: &Value, pointer: &str) -> usize {
-    object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
+    object
+        .pointer(pointer)
+        .and_then(Value::as_object)
+        .map_or(0, serde_json::Map::len)
 }
 
 pub(crate) fn name(object: &Value) -> Value {
@@ -67,7 +76,9 @@ pub(crate) fn deleting(object: &Value) -> bool {
 
 /// The condition of a type, if its status is as given.
 pub(crate) fn condition_is(object: &Value, type_: &str, status: &str) -> bool {
-    list(object, "/status/conditions").iter().any(|condition| text(condition, "/type") == type_ && text(condition, "/status") == status)
+    list(object, "/status/conditions")
+        .iter()
+        .any(|condition| text(condition, "/type") == type_ && text(condition, "/status") == status)
 }
 
 /// `a,b` or `missing` when there is nothing.
@@ -88,7 +99,9 @@ pub(crate) fn containers(object: &Value, pointer: &str) -> [Value; 2] {
 
 /// A label selector as kubectl prints it: `app=x,tier in (a,b),!legacy`.
 pub(crate) fn selector(object: &Value, pointer: &str) -> String {
-    let Some(selector) = object.pointer(pointer).filter(|selector| !selector.is_null()) else { return NONE.to_owned() };
+    let Some(selector) = object.pointer(pointer).filter(|selector| !selector.is_null()) else {
+        return NONE.to_owned();
+    };
     let mut parts = map_parts(selector.get("matchLabels"));
     for expression in list(selector, "/matchExpressions") {
         let key = text(expression, "/key");
@@ -111,14 +124,20 @@ pub(crate) fn pairs(object: &Value, pointer: &str) -> String {
 
 fn map_parts(map: Option<&Value>) -> Vec<String> {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
-    entries.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect()
+    entries
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect()
 }
 
 /// At most three, then ` + n more...`.
 pub(crate) fn first_three(all: &[String], missing: &str) -> String {
     const SHOWN: usize = 3;
     let shown = join(&all[..all.len().min(SHOWN)], ",", missing);
-    if all.len() > SHOWN { format!("{shown} + {} more...", all.len() - SHOWN) } else { shown }
+    if all.len() > SHOWN {
+        format!("{shown} + {} more...", all.len() - SHOWN)
+    } else {
+        shown
+    }
 }
 
 pub(crate) fn name_and_creation(object: &Value, _: Timestamp) -> Vec<Value> {

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cell::{NONE, UNKNOWN, age, condition_is, count, flag, has, join, list, name, name_and_creation, number, since, text, text_or, time};
+use crate::cell::{
+    NONE, UNKNOWN, age, condition_is, count, flag, has, join, list, name, name_and_creation, number, since, text,
+    text_or, time,
+};
 use crate::{Builtin, human_duration};
 
 type Columns = &'static [(&'static str, &'static str, i32)];
@@ -15,13 +18,39 @@ const CREATED: Columns = &[("Name", "string", 0), ("Created At", "date", 0)];
 
 pub(crate) fn core_printer(resource: &str) -> Option<Builtin> {
     let found = match resource {
-        "nodes" => Builtin { columns: NODE, cells: node },
-        "namespaces" => Builtin { columns: &[("Name", "string", 0), ("Status", "string", 0), ("Age", "string", 0)], cells: namespace },
-        "configmaps" => Builtin { columns: &[("Name", "string", 0), ("Data", "string", 0), ("Age", "string", 0)], cells: config_map },
-        "secrets" => Builtin { columns: &[("Name", "string", 0), ("Type", "string", 0), ("Data", "string", 0), ("Age", "string", 0)], cells: secret },
-        "serviceaccounts" => Builtin { columns: &[("Name", "string", 0), ("Secrets", "string", 0), ("Age", "string", 0)], cells: service_account },
-        "events" => Builtin { columns: EVENT, cells: event },
-        "limitranges" => Builtin { columns: CREATED, cells: name_and_creation },
+        "nodes" => Builtin {
+            columns: NODE,
+            cells: node,
+        },
+        "namespaces" => Builtin {
+            columns: &[("Name", "string", 0), ("Status", "string", 0), ("Age", "string", 0)],
+            cells: namespace,
+        },
+        "configmaps" => Builtin {
+            columns: &[("Name", "string", 0), ("Data", "string", 0), ("Age", "string", 0)],
+            cells: config_map,
+        },
+        "secrets" => Builtin {
+            columns: &[
+                ("Name", "string", 0),
+                ("Type", "string", 0),
+                ("Data", "string", 0),
+                ("Age", "string", 0),
+            ],
+            cells: secret,
+        },
+        "serviceaccounts" => Builtin {
+            columns: &[("Name", "string", 0), ("Secrets", "string", 0), ("Age", "string", 0)],
+            cells: service_account,
+        },
+        "events" => Builtin {
+            columns: EVENT,
+            cells: event,
+        },
+        "limitranges" => Builtin {
+            columns: CREATED,
+            cells: name_and_creation,
+        },
         _ => return None,
     };
     Some(found)
@@ -29,13 +58,31 @@ pub(crate) fn core_printer(resource: &str) -> Option<Builtin> {
 
 pub(crate) fn printer(group: &str, resource: &str) -> Option<Builtin> {
     let found = match (group, resource) {
-        ("events.k8s.io", "events") => Builtin { columns: EVENT, cells: event },
-        ("coordination.k8s.io", "leases") => Builtin { columns: &[("Name", "string", 0), ("Holder", "string", 0), ("Age", "string", 0)], cells: lease },
-        ("certificates.k8s.io", "certificatesigningrequests") => Builtin { columns: REQUEST, cells: signing_request },
-        ("apiextensions.k8s.io", "customresourcedefinitions") => Builtin { columns: CREATED, cells: name_and_creation },
-        ("scheduling.k8s.io", "priorityclasses") => Builtin { columns: PRIORITY, cells: priority_class },
+        ("events.k8s.io", "events") => Builtin {
+            columns: EVENT,
+            cells: event,
+        },
+        ("coordination.k8s.io", "leases") => Builtin {
+            columns: &[("Name", "string", 0), ("Holder", "string", 0), ("Age", "string", 0)],
+            cells: lease,
+        },
+        ("certificates.k8s.io", "certificatesigningrequests") => Builtin {
+            columns: REQUEST,
+            cells: signing_request,
+        },
+        ("apiextensions.k8s.io", "customresourcedefinitions") => Builtin {
+            columns: CREATED,
+            cells: name_and_creation,
+        },
+        ("scheduling.k8s.io", "priorityclasses") => Builtin {
+            columns: PRIORITY,
+            cells: priority_class,
+        },
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
-            Builtin { columns: &[("Name", "string", 0), ("Webhooks", "integer", 0), ("Age", "string", 0)], cells: webhooks }
+            Builtin {
+                columns: &[("Name", "string", 0), ("Webhooks", "integer", 0), ("Age", "string", 0)],
+                cells: webhooks,
+            }
         }
         _ => return None,
     };
@@ -56,7 +103,9 @@ const NODE: Columns = &[
 ];
 
 fn node(object: &Value, now: Timestamp) -> Vec<Value> {
-    let ready = list(object, "/status/conditions").iter().find(|condition| text(condition, "/type") == "Ready");
+    let ready = list(object, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == "Ready");
     let mut status = vec![match ready {
         None => "Unknown",
         Some(_) if condition_is(object, "Ready", "True") => "Ready",
@@ -66,7 +115,9 @@ fn node(object: &Value, now: Timestamp) -> Vec<Value> {
         status.push("SchedulingDisabled");
     }
     let address = |type_: &str| {
-        let found = list(object, "/status/addresses").iter().find(|address| text(address, "/type") == type_);
+        let found = list(object, "/status/addresses")
+            .iter()
+            .find(|address| text(address, "/type") == type_);
         json!(found.map_or(NONE, |address| text(address, "/address")))
     };
     vec![
@@ -84,7 +135,11 @@ fn node(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn roles(node: &Value) -> String {
-    let labels = node.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    let labels = node
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let role = |(key, value): (&String, &Value)| match key.strip_prefix("node-role.kubernetes.io/") {
         Some(role) => Some(role.to_owned()),
         None if key == "kubernetes.io/role" => value.as_str().map(str::to_owned),
@@ -99,11 +154,20 @@ fn namespace(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn config_map(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(object), json!(count(object, "/data") + count(object, "/binaryData")), age(object, now)]
+    vec![
+        name(object),
+        json!(count(object, "/data") + count(object, "/binaryData")),
+        age(object, now),
+    ]
 }
 
 fn secret(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(object), json!(text(object, "/type")), json!(count(object, "/data")), age(object, now)]
+    vec![
+        name(object),
+        json!(text(object, "/type")),
+        json!(count(object, "/data")),
+        age(object, now),
+    ]
 }
 
 fn service_account(object: &Value, now: Timestamp) -> Vec<Value> {
@@ -133,12 +197,29 @@ fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         Some(observed) => (Some(observed), number(object, "/series/count")),
         None => (last, plain),
     };
-    let about = if has(object, "/involvedObject") { "/involvedObject" } else { "/regarding" };
+    let about = if has(object, "/involvedObject") {
+        "/involvedObject"
+    } else {
+        "/regarding"
+    };
     let kind = text(object, &format!("{about}/kind")).to_lowercase();
     let target = text(object, &format!("{about}/name"));
-    let target = if target.is_empty() { kind } else { format!("{kind}/{target}") };
-    let source = if has(object, "/deprecatedSource") { "/deprecatedSource" } else { "/source" };
-    let component = text_or(object, &format!("{source}/component"), text_or(object, "/reportingComponent", text(object, "/reportingController"))).to_owned();
+    let target = if target.is_empty() {
+        kind
+    } else {
+        format!("{kind}/{target}")
+    };
+    let source = if has(object, "/deprecatedSource") {
+        "/deprecatedSource"
+    } else {
+        "/source"
+    };
+    let component = text_or(
+        object,
+        &format!("{source}/component"),
+        text_or(object, "/reportingComponent", text(object, "/reportingController")),
+    )
+    .to_owned();
     let host = text_or(object, &format!("{source}/host"), text(object, "/reportingInstance")).to_owned();
     vec![
         json!(since(last, now)),
@@ -155,7 +236,11 @@ fn event(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn lease(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(object), json!(text(object, "/spec/holderIdentity")), age(object, now)]
+    vec![
+        name(object),
+        json!(text(object, "/spec/holderIdentity")),
+        age(object, now),
+    ]
 }
 
 const REQUEST: Columns = &[
@@ -168,7 +253,11 @@ const REQUEST: Columns = &[
 ];
 
 fn signing_request(object: &Value, now: Timestamp) -> Vec<Value> {
-    let has_condition = |type_: &str| list(object, "/status/conditions").iter().any(|condition| text(condition, "/type") == type_);
+    let has_condition = |type_: &str| {
+        list(object, "/status/conditions")
+            .iter()
+            .any(|condition| text(condition, "/type") == type_)
+    };
     let mut state = if has_condition("Denied") {
         "Denied"
     } else if has_condition("Approved") {
@@ -187,7 +276,14 @@ fn signing_request(object: &Value, now: Timestamp) -> Vec<Value> {
         0 => NONE.to_owned(),
         seconds => human_duration(seconds),
     };
-    vec![name(object), age(object, now), json!(text_or(object, "/spec/signerName", NONE)), json!(text(object, "/spec/username")), json!(duration), json!(state)]
+    vec![
+        name(object),
+        age(object, now),
+        json!(text_or(object, "/spec/signerName", NONE)),
+        json!(text(object, "/spec/username")),
+        json!(duration),
+        json!(state),
+    ]
 }
 
 const PRIORITY: Columns = &[
@@ -199,7 +295,13 @@ const PRIORITY: Columns = &[
 ];
 
 fn priority_class(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(object), json!(number(object, "/value")), json!(flag(object, "/globalDefault")), age(object, now), json!(text_or(object, "/preemptionPolicy", "PreemptLowerPriority"))]
+    vec![
+        name(object),
+        json!(number(object, "/value")),
+        json!(flag(object, "/globalDefault")),
+        age(object, now),
+        json!(text_or(object, "/preemptionPolicy", "PreemptLowerPriority")),
+    ]
 }
 
 fn webhooks(object: &Value, now: Timestamp) -> Vec<Value> {

@@ -31,15 +31,40 @@ pub(crate) struct Cell {
 }
 
 pub(crate) fn printer(columns: &[CustomColumn]) -> Result<Printer, PathError> {
-    let age = [CustomColumn { name: "Age".to_owned(), type_: "date".to_owned(), json_path: ".metadata.creationTimestamp".to_owned(), ..CustomColumn::default() }];
+    let age = [CustomColumn {
+        name: "Age".to_owned(),
+        type_: "date".to_owned(),
+        json_path: ".metadata.creationTimestamp".to_owned(),
+        ..CustomColumn::default()
+    }];
     let columns = if columns.is_empty() { &age } else { columns };
     let mut headings = vec![Column::new("Name", "string", 0)];
     let mut cells = Vec::new();
-    for CustomColumn { name, type_, format, description, priority, json_path } in columns {
-        cells.push(Cell { path: JsonPath::parse(json_path)?, type_: type_.clone() });
-        headings.push(Column { name: name.clone(), type_: type_.clone(), format: format.clone(), description: description.clone(), priority: *priority });
+    for CustomColumn {
+        name,
+        type_,
+        format,
+        description,
+        priority,
+        json_path,
+    } in columns
+    {
+        cells.push(Cell {
+            path: JsonPath::parse(json_path)?,
+            type_: type_.clone(),
+        });
+        headings.push(Column {
+            name: name.clone(),
+            type_: type_.clone(),
+            format: format.clone(),
+            description: description.clone(),
+            priority: *priority,
+        });
     }
-    Ok(Printer { columns: headings, body: Body::Custom(cells) })
+    Ok(Printer {
+        columns: headings,
+        body: Body::Custom(cells),
+    })
 }
 
 pub(crate) fn cells(cells: &[Cell], object: &Value, now: Timestamp) -> Vec<Value> {

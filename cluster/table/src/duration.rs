@@ -6,7 +6,11 @@ pub fn human_duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);
     let two = |whole: i64, unit: char, rest: i64, small: char| {
-        if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{small}") }
+        if rest == 0 {
+            format!("{whole}{unit}")
+        } else {
+            format!("{whole}{unit}{rest}{small}")
+        }
     };
     match seconds {
         ..-1 => "<invalid>".to_owned(),
@@ -31,9 +35,28 @@ mod tests {
     fn ages_get_coarser_as_kubectl_prints_them() {
         const H: i64 = 3600;
         const D: i64 = 24 * H;
-        let cases = [(-2, "<invalid>"), (-1, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (121, "2m1s"), (599, "9m59s"), (600, "10m"), (3 * H - 1, "179m"),
-            (3 * H, "3h"), (3 * H + 60, "3h1m"), (8 * H, "8h"), (47 * H, "47h"), (48 * H, "2d"), (49 * H, "2d1h"), (8 * D, "8d"), (729 * D, "729d"),
-            (730 * D, "2y"), (731 * D, "2y1d"), (8 * 365 * D + D, "8y")];
+        let cases = [
+            (-2, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (121, "2m1s"),
+            (599, "9m59s"),
+            (600, "10m"),
+            (3 * H - 1, "179m"),
+            (3 * H, "3h"),
+            (3 * H + 60, "3h1m"),
+            (8 * H, "8h"),
+            (47 * H, "47h"),
+            (48 * H, "2d"),
+            (49 * H, "2d1h"),
+            (8 * D, "8d"),
+            (729 * D, "729d"),
+            (730 * D, "2y"),
+            (731 * D, "2y1d"),
+            (8 * 365 * D + D, "8y"),
+        ];
         for (seconds, text) in cases {
             assert_eq!(human_duration(seconds), text, "{seconds}");
         }

@@ -42,7 +42,13 @@ pub struct Column {
 impl Column {
     pub(crate) fn new(name: &str, type_: &str, priority: i32) -> Self {
         let format = if name == "Name" && priority == 0 { "name" } else { "" };
-        Self { name: name.to_owned(), type_: type_.to_owned(), format: format.to_owned(), description: String::new(), priority }
+        Self {
+            name: name.to_owned(),
+            type_: type_.to_owned(),
+            format: format.to_owned(),
+            description: String::new(),
+            priority,
+        }
     }
 }
 
@@ -88,13 +94,22 @@ impl Printer {
             "rbac.authorization.k8s.io" => access::printer(resource),
             _ => cluster::printer(group, resource),
         }?;
-        let columns = found.columns.iter().map(|(name, type_, priority)| Column::new(name, type_, *priority));
-        Some(Self { columns: columns.collect(), body: Body::Builtin(found.cells) })
+        let columns = found
+            .columns
+            .iter()
+            .map(|(name, type_, priority)| Column::new(name, type_, *priority));
+        Some(Self {
+            columns: columns.collect(),
+            body: Body::Builtin(found.cells),
+        })
     }
 
     /// NAME and CREATED AT, as kube-apiserver prints kinds that have no printer.
     pub fn plain() -> Self {
-        Self { columns: vec![Column::new("Name", "string", 0), Column::new("Created At", "date", 0)], body: Body::Builtin(cell::name_and_creation) }
+        Self {
+            columns: vec![Column::new("Name", "string", 0), Column::new("Created At", "date", 0)],
+            body: Body::Builtin(cell::name_and_creation),
+        }
     }
 
     /// NAME and what a custom resource declares (`additionalPrinterColumns`); without any: NAME and AGE.

@@ -8,17 +8,32 @@ use crate::cell::{NONE, UNSET, age, first_three, has, join, list, name, number, 
 
 pub(crate) fn core_printer(resource: &str) -> Option<Builtin> {
     match resource {
-        "services" => Some(Builtin { columns: SERVICE, cells: service }),
-        "endpoints" => Some(Builtin { columns: ENDPOINTS, cells: endpoints }),
+        "services" => Some(Builtin {
+            columns: SERVICE,
+            cells: service,
+        }),
+        "endpoints" => Some(Builtin {
+            columns: ENDPOINTS,
+            cells: endpoints,
+        }),
         _ => None,
     }
 }
 
 pub(crate) fn printer(group: &str, resource: &str) -> Option<Builtin> {
     match (group, resource) {
-        ("discovery.k8s.io", "endpointslices") => Some(Builtin { columns: SLICE, cells: slice }),
-        ("networking.k8s.io", "ingresses") => Some(Builtin { columns: INGRESS, cells: ingress }),
-        ("networking.k8s.io", "networkpolicies") => Some(Builtin { columns: POLICY, cells: policy }),
+        ("discovery.k8s.io", "endpointslices") => Some(Builtin {
+            columns: SLICE,
+            cells: slice,
+        }),
+        ("networking.k8s.io", "ingresses") => Some(Builtin {
+            columns: INGRESS,
+            cells: ingress,
+        }),
+        ("networking.k8s.io", "networkpolicies") => Some(Builtin {
+            columns: POLICY,
+            cells: policy,
+        }),
         _ => None,
     }
 }
@@ -36,7 +51,10 @@ const SERVICE: Columns = &[
 ];
 
 fn service(object: &Value, now: Timestamp) -> Vec<Value> {
-    let ip = list(object, "/spec/clusterIPs").first().and_then(Value::as_str).unwrap_or_else(|| text(object, "/spec/clusterIP"));
+    let ip = list(object, "/spec/clusterIPs")
+        .first()
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| text(object, "/spec/clusterIP"));
     let ports = list(object, "/spec/ports").iter().map(|port| {
         let node = match number(port, "/nodePort") {
             0 => String::new(),
@@ -60,7 +78,9 @@ fn external_ip(service: &Value) -> String {
     match text(service, "/spec/type") {
         "ExternalName" => text(service, "/spec/externalName").to_owned(),
         "LoadBalancer" => {
-            let ingress = list(service, "/status/loadBalancer/ingress").iter().map(|ingress| text_or(ingress, "/ip", text(ingress, "/hostname")));
+            let ingress = list(service, "/status/loadBalancer/ingress")
+                .iter()
+                .map(|ingress| text_or(ingress, "/ip", text(ingress, "/hostname")));
             join(ingress.chain(external), ",", "<pending>")
         }
         _ => join(external, ",", NONE),
@@ -74,17 +94,29 @@ fn endpoints(object: &Value, now: Timestamp) -> Vec<Value> {
     for subset in list(object, "/subsets") {
         let ports = list(subset, "/ports");
         if ports.is_empty() {
-            all.extend(list(subset, "/addresses").iter().map(|address| text(address, "/ip").to_owned()));
+            all.extend(
+                list(subset, "/addresses")
+                    .iter()
+                    .map(|address| text(address, "/ip").to_owned()),
+            );
         }
         for port in ports {
-            all.extend(list(subset, "/addresses").iter().map(|address| host_port(text(address, "/ip"), number(port, "/port"))));
+            all.extend(
+                list(subset, "/addresses")
+                    .iter()
+                    .map(|address| host_port(text(address, "/ip"), number(port, "/port"))),
+            );
         }
     }
     vec![name(object), json!(first_three(&all, NONE)), age(object, now)]
 }
 
 fn host_port(ip: &str, port: i64) -> String {
-    if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
+    if ip.contains(':') {
+        format!("[{ip}]:{port}")
+    } else {
+        format!("{ip}:{port}")
+    }
 }
 
 const SLICE: Columns = &[
@@ -96,11 +128,27 @@ const SLICE: Columns = &[
 ];
 
 fn slice(object: &Value, now: Timestamp) -> Vec<Value> {
-    let port = |port: &Value| if has(port, "/port") { number(port, "/port").to_string() } else { "*".to_owned() };
+    let port = |port: &Value| {
+        if has(port, "/port") {
+            number(port, "/port").to_string()
+        } else {
+            "*".to_owned()
+        }
+    };
     let ports: Vec<String> = list(object, "/ports").iter().map(port).collect();
-    let addresses = list(object, "/endpoints").iter().flat_map(|endpoint| list(endpoint, "/addresses"));
-    let addresses: Vec<String> = addresses.filter_map(|address| address.as_str().map(str::to_owned)).collect();
-    vec![name(object), json!(text(object, "/addressType")), json!(first_three(&ports, UNSET)), json!(first_three(&addresses, UNSET)), age(object, now)]
+    let addresses = list(object, "/endpoints")
+        .iter()
+        .flat_map(|endpoint| list(endpoint, "/addresses"));
+    let addresses: Vec<String> = addresses
+        .filter_map(|address| address.as_str().map(str::to_owned))
+        .collect();
+    vec![
+        name(object),
+        json!(text(object, "/addressType")),
+        json!(first_three(&ports, UNSET)),
+        json!(first_three(&addresses, UNSET)),
+        age(object, now),
+    ]
 }
 
 const INGRESS: Columns = &[
@@ -113,9 +161,19 @@ const INGRESS: Columns = &[
 ];
 
 fn ingress(object: &Value, now: Timestamp) -> Vec<Value> {
-    let hosts: Vec<String> = list(object, "/spec/rules").iter().map(|rule| text(rule, "/host").to_owned()).filter(|host| !host.is_empty()).collect();
-    let addresses = list(object, "/status/loadBalancer/ingress").iter().map(|ingress| text_or(ingress, "/ip", text(ingress, "/hostname")));
-    let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
+    let hosts: Vec<String> = list(object, "/spec/rules")
+        .iter()
+        .map(|rule| text(rule, "/host").to_owned())
+        .filter(|host| !host.is_empty())
+        .collect();
+    let addresses = list(object, "/status/loadBalancer/ingress")
+        .iter()
+        .map(|ingress| text_or(ingress, "/ip", text(ingress, "/hostname")));
+    let ports = if list(object, "/spec/tls").is_empty() {
+        "80"
+    } else {
+        "80, 443"
+    };
     vec![
         name(object),
         json!(text_or(object, "/spec/ingressClassName", NONE)),
@@ -126,8 +184,16 @@ fn ingress(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-const POLICY: Columns = &[("Name", "string", 0), ("Pod-Selector", "string", 0), ("Age", "string", 0)];
+const POLICY: Columns = &[
+    ("Name", "string", 0),
+    ("Pod-Selector", "string", 0),
+    ("Age", "string", 0),
+];
 
 fn policy(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(object), json!(selector(object, "/spec/podSelector")), age(object, now)]
+    vec![
+        name(object),
+        json!(selector(object, "/spec/podSelector")),
+        age(object, now),
+    ]
 }

@@ -23,7 +23,11 @@ enum Step {
     /// Negative counts from the end.
     Index(i64),
     All,
-    Filter { field: JsonPath, equal: bool, value: Value },
+    Filter {
+        field: JsonPath,
+        equal: bool,
+        value: Value,
+    },
     Exists(JsonPath),
 }
 
@@ -34,13 +38,21 @@ impl JsonPath {
     /// [`PathError`] at the first thing that is not understood.
     pub fn parse(path: &str) -> Result<Self, PathError> {
         let trimmed = path.trim();
-        let inner = trimmed.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(trimmed);
-        steps(inner.strip_prefix('$').unwrap_or(inner)).map_err(|rest| PathError { path: path.to_owned(), rest })
+        let inner = trimmed
+            .strip_prefix('{')
+            .and_then(|inner| inner.strip_suffix('}'))
+            .unwrap_or(trimmed);
+        steps(inner.strip_prefix('$').unwrap_or(inner)).map_err(|rest| PathError {
+            path: path.to_owned(),
+            rest,
+        })
     }
 
     /// Everything the path leads to.
     pub fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
-        self.0.iter().fold(vec![object], |found, step| found.into_iter().flat_map(|value| step.apply(value)).collect())
+        self.0.iter().fold(vec![object], |found, step| {
+            found.into_iter().flat_map(|value| step.apply(value)).collect()
+        })
     }
 }
 
@@ -52,15 +64,29 @@ impl Step {
             Self::Index(index) => {
                 let length = i64::try_from(items().len()).unwrap_or(i64::MAX);
                 let index = if *index < 0 { length + index } else { *index };
-                usize::try_from(index).ok().and_then(|index| items().get(index)).into_iter().collect()
+                usize::try_from(index)
+                    .ok()
+                    .and_then(|index| items().get(index))
+                    .into_iter()
+                    .collect()
             }
             Self::All => match value {
                 Value::Object(map) => map.values().collect(),
                 _ => items().iter().collect(),
             },
-            Self::Filter { field, equal, value: wanted } => {
-                items().iter().filter(|item| field.find(item).first().is_some_and(|found| (*found == wanted) == *equal)).collect()
-            }
+            Self::Filter {
+                field,
+                equal,
+                value: wanted,
+            } => items()
+                .iter()
+                .filter(|item| {
+                    field
+                        .find(item)
+                        .first()
+                        .is_some_and(|found| (*found == wanted) == *equal)
+                })
+                .collect(),
             Self::Exists(field) => items().iter().filter(|item| !field.find(item).is_empty()).collect(),
         }
     }
@@ -123,8 +149,14 @@ fn condition(text: &str) -> Option<Step> {
     for (operator, equal) in [("==", true), ("!=", false)] {
         if let Some(at) = outside_quotes(path, operator) {
             let literal = path[at + operator.len()..].trim();
-            let value = quoted(literal).map(Value::String).or_else(|| serde_json::from_str(literal).ok())?;
-            return Some(Step::Filter { field: steps(path[..at].trim()).ok()?, equal, value });
+            let value = quoted(literal)
+                .map(Value::String)
+                .or_else(|| serde_json::from_str(literal).ok())?;
+            return Some(Step::Filter {
+                field: steps(path[..at].trim()).ok()?,
+                equal,
+                value,
+            });
         }
     }
     steps(path.trim()).ok().map(Step::Exists)
@@ -132,7 +164,10 @@ fn condition(text: &str) -> Option<Step> {
 
 fn quoted(text: &str) -> Option<String> {
     let unquote = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
-    unquote('"').or_else(|| unquote('\'')).filter(|inner| !inner.contains(['"', '\''])).map(str::to_owned)
+    unquote('"')
+        .or_else(|| unquote('\''))
+        .filter(|inner| !inner.contains(['"', '\'']))
+        .map(str::to_owned)
 }
 
 /// Where `wanted` begins outside of quotes.
@@ -163,11 +198,21 @@ mod tests {
             "status": {"conditions": [{"type": "Other", "status": "a"}, {"type": "Re]a)dy", "status": "b", "n": 2}]},
         });
         let cases = [
-            (".spec.type", json!(["local"])), ("spec.type", json!(["local"])), ("{.spec.type}", json!(["local"])), (".spec.nothing.more", json!([])),
-            (".spec.list[0]", json!([1])), (".spec.list[-1]", json!([3])), (".spec.list[7]", json!([])), (".spec.list[*]", json!([1, 2, 3])),
-            (r".metadata.labels.a\.b/c", json!(["x"])), (".metadata.labels['a.b/c']", json!(["x"])),
-            (r#".status.conditions[?(@.type=="Re]a)dy")].status"#, json!(["b"])), (".status.conditions[?(@.type == 'Other')].status", json!(["a"])),
-            (r#".status.conditions[?(@.type!="Other")].status"#, json!(["b"])), (".status.conditions[?(@.n==2)].status", json!(["b"])), (".status.conditions[?(@.n)].status", json!(["b"])),
+            (".spec.type", json!(["local"])),
+            ("spec.type", json!(["local"])),
+            ("{.spec.type}", json!(["local"])),
+            (".spec.nothing.more", json!([])),
+            (".spec.list[0]", json!([1])),
+            (".spec.list[-1]", json!([3])),
+            (".spec.list[7]", json!([])),
+            (".spec.list[*]", json!([1, 2, 3])),
+            (r".metadata.labels.a\.b/c", json!(["x"])),
+            (".metadata.labels['a.b/c']", json!(["x"])),
+            (r#".status.conditions[?(@.type=="Re]a)dy")].status"#, json!(["b"])),
+            (".status.conditions[?(@.type == 'Other')].status", json!(["a"])),
+            (r#".status.conditions[?(@.type!="Other")].status"#, json!(["b"])),
+            (".status.conditions[?(@.n==2)].status", json!(["b"])),
+            (".status.conditions[?(@.n)].status", json!(["b"])),
         ];
         for (path, wanted) in cases {
             let found = JsonPath::parse(path).unwrap_or_else(|error| panic!("{error}"));
@@ -177,7 +222,15 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_instead_of_misread() {
-        for path in ["..name", ".a[1:2]", ".a[0,1]", ".a[?(@.b>1)]", ".a[", ".a[?(@.b==x)]", ".a.b()"] {
+        for path in [
+            "..name",
+            ".a[1:2]",
+            ".a[0,1]",
+            ".a[?(@.b>1)]",
+            ".a[",
+            ".a[?(@.b==x)]",
+            ".a.b()",
+        ] {
             assert!(JsonPath::parse(path).is_err(), "{path}");
         }
     }

@@ -27,7 +27,9 @@ pub(crate) fn printer(resource: &str) -> Option<Builtin> {
 
 /// `Completed` for pods that ended, so that clients may grey them out.
 pub(crate) fn row_conditions(object: &Value) -> Vec<Value> {
-    let ended = |reason: &str, message: &str| vec![json!({"type": "Completed", "status": "True", "reason": reason, "message": message})];
+    let ended = |reason: &str, message: &str| {
+        vec![json!({"type": "Completed", "status": "True", "reason": reason, "message": message})]
+    };
     if text(object, "/kind") != "Pod" {
         return Vec::new();
     }
@@ -39,7 +41,10 @@ pub(crate) fn row_conditions(object: &Value) -> Vec<Value> {
 }
 
 fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
-    let mut tally = Tally { reason: first_reason(pod).to_owned(), ..Tally::default() };
+    let mut tally = Tally {
+        reason: first_reason(pod).to_owned(),
+        ..Tally::default()
+    };
     let sidecars: BTreeSet<&str> = list(pod, "/spec/initContainers")
         .iter()
         .filter(|container| text(container, "/restartPolicy") == "Always")
@@ -66,7 +71,11 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
         json!(tally.reason),
         json!(restarts),
         age(pod, now),
-        json!(if ip.is_empty() { text_or(pod, "/status/podIP", NONE) } else { ip }),
+        json!(if ip.is_empty() {
+            text_or(pod, "/status/podIP", NONE)
+        } else {
+            ip
+        }),
         json!(text_or(pod, "/spec/nodeName", NONE)),
         json!(text_or(pod, "/status/nominatedNodeName", NONE)),
         json!(readiness_gates(pod)),
@@ -74,14 +83,27 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn first_reason(pod: &Value) -> &str {
-    let gated = list(pod, "/status/conditions").iter().any(|condition| text(condition, "/type") == "PodScheduled" && text(condition, "/reason") == "SchedulingGated");
-    if gated { "SchedulingGated" } else { text_or(pod, "/status/reason", text(pod, "/status/phase")) }
+    let gated = list(pod, "/status/conditions")
+        .iter()
+        .any(|condition| text(condition, "/type") == "PodScheduled" && text(condition, "/reason") == "SchedulingGated");
+    if gated {
+        "SchedulingGated"
+    } else {
+        text_or(pod, "/status/reason", text(pod, "/status/phase"))
+    }
 }
 
 fn readiness_gates(pod: &Value) -> String {
     let gates = list(pod, "/spec/readinessGates");
-    let open = gates.iter().filter(|gate| condition_is(pod, text(gate, "/conditionType"), "True")).count();
-    if gates.is_empty() { NONE.to_owned() } else { format!("{open}/{}", gates.len()) }
+    let open = gates
+        .iter()
+        .filter(|gate| condition_is(pod, text(gate, "/conditionType"), "True"))
+        .count();
+    if gates.is_empty() {
+        NONE.to_owned()
+    } else {
+        format!("{open}/{}", gates.len())
+    }
 }
 
 #[derive(Default)]
@@ -147,7 +169,12 @@ impl Tally {
         }
         // One container is done while another runs on.
         if self.reason == "Completed" && running {
-            self.reason = if condition_is(pod, "Ready", "True") { "Running" } else { "NotReady" }.to_owned();
+            self.reason = if condition_is(pod, "Ready", "True") {
+                "Running"
+            } else {
+                "NotReady"
+            }
+            .to_owned();
         }
     }
 }

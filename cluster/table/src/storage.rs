@@ -8,14 +8,23 @@ use crate::cell::{UNSET, age, deleting, flag, has, join, list, text, text_or};
 
 pub(crate) fn core_printer(resource: &str) -> Option<Builtin> {
     match resource {
-        "persistentvolumes" => Some(Builtin { columns: VOLUME, cells: volume }),
-        "persistentvolumeclaims" => Some(Builtin { columns: CLAIM, cells: claim }),
+        "persistentvolumes" => Some(Builtin {
+            columns: VOLUME,
+            cells: volume,
+        }),
+        "persistentvolumeclaims" => Some(Builtin {
+            columns: CLAIM,
+            cells: claim,
+        }),
         _ => None,
     }
 }
 
 pub(crate) fn printer(resource: &str) -> Option<Builtin> {
-    (resource == "storageclasses").then_some(Builtin { columns: CLASS, cells: class })
+    (resource == "storageclasses").then_some(Builtin {
+        columns: CLASS,
+        cells: class,
+    })
 }
 
 type Columns = &'static [(&'static str, &'static str, i32)];
@@ -35,7 +44,15 @@ const VOLUME: Columns = &[
 ];
 
 fn volume(object: &Value, now: Timestamp) -> Vec<Value> {
-    let claim = if has(object, "/spec/claimRef") { format!("{}/{}", text(object, "/spec/claimRef/namespace"), text(object, "/spec/claimRef/name")) } else { String::new() };
+    let claim = if has(object, "/spec/claimRef") {
+        format!(
+            "{}/{}",
+            text(object, "/spec/claimRef/namespace"),
+            text(object, "/spec/claimRef/name")
+        )
+    } else {
+        String::new()
+    };
     vec![
         crate::cell::name(object),
         json!(text(object, "/spec/capacity/storage")),
@@ -69,8 +86,16 @@ fn claim(object: &Value, now: Timestamp) -> Vec<Value> {
         crate::cell::name(object),
         json!(phase(object)),
         json!(text(object, "/spec/volumeName")),
-        json!(if bound { text(object, "/status/capacity/storage") } else { "" }),
-        json!(if bound { modes(object, "/status/accessModes") } else { String::new() }),
+        json!(if bound {
+            text(object, "/status/capacity/storage")
+        } else {
+            ""
+        }),
+        json!(if bound {
+            modes(object, "/status/accessModes")
+        } else {
+            String::new()
+        }),
         json!(storage_class(object)),
         json!(text_or(object, "/spec/volumeAttributesClassName", UNSET)),
         age(object, now),
@@ -88,7 +113,10 @@ const CLASS: Columns = &[
 ];
 
 fn class(object: &Value, now: Timestamp) -> Vec<Value> {
-    let default = object.pointer("/metadata/annotations/storageclass.kubernetes.io~1is-default-class").and_then(Value::as_str) == Some("true");
+    let default = object
+        .pointer("/metadata/annotations/storageclass.kubernetes.io~1is-default-class")
+        .and_then(Value::as_str)
+        == Some("true");
     let suffix = if default { " (default)" } else { "" };
     vec![
         json!(format!("{}{suffix}", text(object, "/metadata/name"))),
@@ -101,17 +129,35 @@ fn class(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn phase(object: &Value) -> &str {
-    if deleting(object) { "Terminating" } else { text(object, "/status/phase") }
+    if deleting(object) {
+        "Terminating"
+    } else {
+        text(object, "/status/phase")
+    }
 }
 
 fn storage_class(object: &Value) -> &str {
-    let beta = object.pointer("/metadata/annotations/volume.beta.kubernetes.io~1storage-class").and_then(Value::as_str);
+    let beta = object
+        .pointer("/metadata/annotations/volume.beta.kubernetes.io~1storage-class")
+        .and_then(Value::as_str);
     beta.unwrap_or_else(|| text(object, "/spec/storageClassName"))
 }
 
 /// Access modes in short and in this order, whatever order they were given in.
 fn modes(object: &Value, pointer: &str) -> String {
     let given = list(object, pointer);
-    let short = [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
-    join(short.iter().filter(|(long, _)| given.iter().any(|mode| mode == long)).map(|(_, short)| *short), ",", "")
+    let short = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    join(
+        short
+            .iter()
+            .filter(|(long, _)| given.iter().any(|mode| mode == long))
+            .map(|(_, short)| *short),
+        ",",
+        "",
+    )
 }

@@ -3,19 +3,46 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cell::{NONE, age, condition_is, containers, deleting, flag, has, list, name, number, pairs, seconds, selector, since, text_or, time};
+use crate::cell::{
+    NONE, age, condition_is, containers, deleting, flag, has, list, name, number, pairs, seconds, selector, since,
+    text_or, time,
+};
 use crate::{Builtin, human_duration};
 
 pub(crate) fn printer(group: &str, resource: &str) -> Option<Builtin> {
     let found = match (group, resource) {
-        ("apps", "deployments") => Builtin { columns: DEPLOYMENT, cells: deployment },
-        ("apps", "replicasets") => Builtin { columns: REPLICA_SET, cells: replica_set },
-        ("apps", "statefulsets") => Builtin { columns: STATEFUL_SET, cells: stateful_set },
-        ("apps", "daemonsets") => Builtin { columns: DAEMON_SET, cells: daemon_set },
-        ("apps", "controllerrevisions") => Builtin { columns: REVISION, cells: revision },
-        ("batch", "jobs") => Builtin { columns: JOB, cells: job },
-        ("batch", "cronjobs") => Builtin { columns: CRON_JOB, cells: cron_job },
-        ("policy", "poddisruptionbudgets") => Builtin { columns: BUDGET, cells: budget },
+        ("apps", "deployments") => Builtin {
+            columns: DEPLOYMENT,
+            cells: deployment,
+        },
+        ("apps", "replicasets") => Builtin {
+            columns: REPLICA_SET,
+            cells: replica_set,
+        },
+        ("apps", "statefulsets") => Builtin {
+            columns: STATEFUL_SET,
+            cells: stateful_set,
+        },
+        ("apps", "daemonsets") => Builtin {
+            columns: DAEMON_SET,
+            cells: daemon_set,
+        },
+        ("apps", "controllerrevisions") => Builtin {
+            columns: REVISION,
+            cells: revision,
+        },
+        ("batch", "jobs") => Builtin {
+            columns: JOB,
+            cells: job,
+        },
+        ("batch", "cronjobs") => Builtin {
+            columns: CRON_JOB,
+            cells: cron_job,
+        },
+        ("policy", "poddisruptionbudgets") => Builtin {
+            columns: BUDGET,
+            cells: budget,
+        },
         _ => return None,
     };
     Some(found)
@@ -38,7 +65,11 @@ fn deployment(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(object, "/spec/template");
     vec![
         name(object),
-        json!(format!("{}/{}", number(object, "/status/readyReplicas"), number(object, "/spec/replicas"))),
+        json!(format!(
+            "{}/{}",
+            number(object, "/status/readyReplicas"),
+            number(object, "/spec/replicas")
+        )),
         json!(number(object, "/status/updatedReplicas")),
         json!(number(object, "/status/availableReplicas")),
         age(object, now),
@@ -73,12 +104,21 @@ fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-const STATEFUL_SET: Columns =
-    &[("Name", "string", 0), ("Ready", "string", 0), ("Age", "string", 0), ("Containers", "string", 1), ("Images", "string", 1)];
+const STATEFUL_SET: Columns = &[
+    ("Name", "string", 0),
+    ("Ready", "string", 0),
+    ("Age", "string", 0),
+    ("Containers", "string", 1),
+    ("Images", "string", 1),
+];
 
 fn stateful_set(object: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(object, "/spec/template");
-    let ready = format!("{}/{}", number(object, "/status/readyReplicas"), number(object, "/spec/replicas"));
+    let ready = format!(
+        "{}/{}",
+        number(object, "/status/readyReplicas"),
+        number(object, "/spec/replicas")
+    );
     vec![name(object), json!(ready), age(object, now), names, images]
 }
 
@@ -113,16 +153,34 @@ fn daemon_set(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-const REVISION: Columns = &[("Name", "string", 0), ("Controller", "string", 0), ("Revision", "string", 0), ("Age", "string", 0)];
+const REVISION: Columns = &[
+    ("Name", "string", 0),
+    ("Controller", "string", 0),
+    ("Revision", "string", 0),
+    ("Age", "string", 0),
+];
 
 fn revision(object: &Value, now: Timestamp) -> Vec<Value> {
-    let owner = list(object, "/metadata/ownerReferences").iter().find(|owner| flag(owner, "/controller"));
-    let controller = owner.map_or_else(|| NONE.to_owned(), |owner| {
-        let kind = text_or(owner, "/kind", "").to_lowercase();
-        let group = text_or(owner, "/apiVersion", "").split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
-        format!("{kind}{group}/{}", text_or(owner, "/name", ""))
-    });
-    vec![name(object), json!(controller), json!(number(object, "/revision")), age(object, now)]
+    let owner = list(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| flag(owner, "/controller"));
+    let controller = owner.map_or_else(
+        || NONE.to_owned(),
+        |owner| {
+            let kind = text_or(owner, "/kind", "").to_lowercase();
+            let group = text_or(owner, "/apiVersion", "")
+                .split_once('/')
+                .map(|(group, _)| format!(".{group}"))
+                .unwrap_or_default();
+            format!("{kind}{group}/{}", text_or(owner, "/name", ""))
+        },
+    );
+    vec![
+        name(object),
+        json!(controller),
+        json!(number(object, "/revision")),
+        age(object, now),
+    ]
 }
 
 const JOB: Columns = &[
@@ -203,7 +261,11 @@ fn cron_job(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(text_or(object, "/spec/timeZone", NONE)),
         json!(if flag(object, "/spec/suspend") { "True" } else { "False" }),
         json!(list(object, "/status/active").len()),
-        json!(if last.is_some() { since(last, now) } else { NONE.to_owned() }),
+        json!(if last.is_some() {
+            since(last, now)
+        } else {
+            NONE.to_owned()
+        }),
         age(object, now),
         names,
         images,
@@ -225,5 +287,11 @@ fn budget(object: &Value, now: Timestamp) -> Vec<Value> {
         Some(Value::String(text)) => json!(text),
         Some(other) => json!(other.to_string()),
     };
-    vec![name(object), limit("/spec/minAvailable"), limit("/spec/maxUnavailable"), json!(number(object, "/status/disruptionsAllowed")), age(object, now)]
+    vec![
+        name(object),
+        limit("/spec/minAvailable"),
+        limit("/spec/maxUnavailable"),
+        json!(number(object, "/status/disruptionsAllowed")),
+        age(object, now),
+    ]
 }

@@ -20,9 +20,16 @@ pub(crate) enum Done {
     /// It was refused.
     Refused { problem: String },
     /// It was applied.
-    Applied { installation: Box<ControllerInstallation>, objects: Box<Objects>, standing: Standing },
+    Applied {
+        installation: Box<ControllerInstallation>,
+        objects: Box<Objects>,
+        standing: Standing,
+    },
     /// It could not be applied.
-    Failed { installation: Box<ControllerInstallation>, fault: Fault },
+    Failed {
+        installation: Box<ControllerInstallation>,
+        fault: Fault,
+    },
     /// It is being taken down.
     Removing { waiting_for: String },
     /// It could not be taken down.
@@ -38,7 +45,11 @@ pub(crate) async fn apply(plan: Plan, installation: &ControllerInstallation, con
             // Before anything is there to be taken down.
             let installation = Box::new(add_finalizer(&api, installation.clone(), FINALIZER).await?);
             Ok(match install(&objects, context).await {
-                Ok(()) => Done::Applied { installation, objects, standing },
+                Ok(()) => Done::Applied {
+                    installation,
+                    objects,
+                    standing,
+                },
                 Err(fault) => Done::Failed { installation, fault },
             })
         }
@@ -51,19 +62,48 @@ pub(crate) async fn apply(plan: Plan, installation: &ControllerInstallation, con
 }
 
 async fn install(objects: &Objects, context: &Context) -> Result<(), Fault> {
-    let Objects { namespace, service_account, cluster_role, cluster_role_binding, deployment } = objects;
+    let Objects {
+        namespace,
+        service_account,
+        cluster_role,
+        cluster_role_binding,
+        deployment,
+    } = objects;
     let (seed, inside) = (&context.seed, namespace.name_any());
     apply_object(&Api::<Namespace>::all(seed.clone()), namespace, MANAGER).await?;
-    apply_object(&Api::<ServiceAccount>::namespaced(seed.clone(), &inside), service_account, MANAGER).await?;
+    apply_object(
+        &Api::<ServiceAccount>::namespaced(seed.clone(), &inside),
+        service_account,
+        MANAGER,
+    )
+    .await?;
     apply_object(&Api::<ClusterRole>::all(seed.clone()), cluster_role, MANAGER).await?;
-    apply_object(&Api::<ClusterRoleBinding>::all(seed.clone()), cluster_role_binding, MANAGER).await?;
-    apply_object(&Api::<Deployment>::namespaced(seed.clone(), &inside), deployment, MANAGER).await?;
+    apply_object(
+        &Api::<ClusterRoleBinding>::all(seed.clone()),
+        cluster_role_binding,
+        MANAGER,
+    )
+    .await?;
+    apply_object(
+        &Api::<Deployment>::namespaced(seed.clone(), &inside),
+        deployment,
+        MANAGER,
+    )
+    .await?;
     Ok(())
 }
 
 /// One step; tells what is waited for, or nothing when all is gone.
-async fn remove(removal: &Removal, installation: &ControllerInstallation, context: &Context) -> Result<Option<String>, Fault> {
-    let (namespace, name, role) = (namespace_name(installation), deployment_name(installation), role_name(installation));
+async fn remove(
+    removal: &Removal,
+    installation: &ControllerInstallation,
+    context: &Context,
+) -> Result<Option<String>, Fault> {
+    let (namespace, name, role) = (
+        namespace_name(installation),
+        deployment_name(installation),
+        role_name(installation),
+    );
     let seed = &context.seed;
     match removal {
         Removal::Deployment { asked } => {

@@ -42,7 +42,12 @@ impl ProviderConfig {
     /// Reads and validates.
     pub(crate) fn read(raw: &RawJson) -> Result<Self, ConfigError> {
         let config: Self = raw.decode().map_err(ConfigError::Form)?;
-        let wrong = |field, problem: &str| Err(ConfigError::Value { field, problem: problem.to_owned() });
+        let wrong = |field, problem: &str| {
+            Err(ConfigError::Value {
+                field,
+                problem: problem.to_owned(),
+            })
+        };
         if config.image.trim().is_empty() {
             return wrong("image", "must name an image");
         }

@@ -48,7 +48,8 @@ pub(crate) struct Context {
 /// Installs into the seed `seed_name` what the garden wants there, until `stop`. It watches ControllerInstallations
 /// and ControllerDeployments in the garden, its own Deployments and Namespaces in the seed.
 pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, stop: CancellationToken) {
-    let installations: Cache<ControllerInstallation> = Cache::start(Api::all(garden.clone()), watcher::Config::default(), stop.clone());
+    let installations: Cache<ControllerInstallation> =
+        Cache::start(Api::all(garden.clone()), watcher::Config::default(), stop.clone());
     let ours = watcher::Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
     let context = Arc::new(Context {
         controller_deployments: Cache::start(Api::all(garden.clone()), watcher::Config::default(), stop.clone()),
@@ -62,7 +63,9 @@ pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, 
     let users = installations.clone();
     let controller = Controller::new("builtin-operator", installations)
         .only(move |installation| plan::seed_of(installation) == Some(seed_name.as_str()))
-        .watches(&context.controller_deployments, move |change| installations_of(&users, change))
+        .watches(&context.controller_deployments, move |change| {
+            installations_of(&users, change)
+        })
         .watches(&context.deployments, owner)
         .watches(&context.namespaces, owner);
     let reading = context.clone();
@@ -75,7 +78,9 @@ pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, 
     if stop.run_until_cancelled(ready).await.is_none() {
         return;
     }
-    controller.run(stop, move |installation| reconcile(installation, context.clone())).await;
+    controller
+        .run(stop, move |installation| reconcile(installation, context.clone()))
+        .await;
 }
 
 async fn reconcile(installation: Arc<ControllerInstallation>, context: Arc<Context>) -> Result<Next, Fault> {
@@ -85,10 +90,25 @@ async fn reconcile(installation: Arc<ControllerInstallation>, context: Arc<Conte
     report::report(&installation, done, &context).await
 }
 
-fn installations_of(installations: &Cache<ControllerInstallation>, change: &Change<ControllerDeployment>) -> Vec<ObjectKey> {
+fn installations_of(
+    installations: &Cache<ControllerInstallation>,
+    change: &Change<ControllerDeployment>,
+) -> Vec<ObjectKey> {
     let name = change.object.metadata.name.as_deref();
-    let uses = |installation: &ControllerInstallation| installation.spec.deployment_ref.as_ref().and_then(|reference| reference.name.as_deref()) == name;
-    installations.list().iter().filter(|installation| uses(installation)).map(|installation| ObjectKey::of(&**installation)).collect()
+    let uses = |installation: &ControllerInstallation| {
+        installation
+            .spec
+            .deployment_ref
+            .as_ref()
+            .and_then(|reference| reference.name.as_deref())
+            == name
+    };
+    installations
+        .list()
+        .iter()
+        .filter(|installation| uses(installation))
+        .map(|installation| ObjectKey::of(&**installation))
+        .collect()
 }
 
 /// The installation that an object in the seed belongs to.

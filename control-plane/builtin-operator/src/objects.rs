@@ -33,7 +33,12 @@ pub(crate) fn namespace_name(installation: &ControllerInstallation) -> String {
 
 /// Deployment and service account are called as the registration.
 pub(crate) fn deployment_name(installation: &ControllerInstallation) -> String {
-    installation.spec.registration_ref.name.clone().unwrap_or_else(|| own_name(installation).to_owned())
+    installation
+        .spec
+        .registration_ref
+        .name
+        .clone()
+        .unwrap_or_else(|| own_name(installation).to_owned())
 }
 
 /// ClusterRole and ClusterRoleBinding live beside everybody else's.
@@ -46,7 +51,11 @@ fn own_name(installation: &ControllerInstallation) -> &str {
 }
 
 pub(crate) fn objects(installation: &ControllerInstallation, config: &ProviderConfig, seed_name: &str) -> Objects {
-    let (namespace, name, role) = (namespace_name(installation), deployment_name(installation), role_name(installation));
+    let (namespace, name, role) = (
+        namespace_name(installation),
+        deployment_name(installation),
+        role_name(installation),
+    );
     let common = common_labels(installation);
     let inside = |name: &str| ObjectMeta {
         name: Some(name.to_owned()),
@@ -56,16 +65,38 @@ pub(crate) fn objects(installation: &ControllerInstallation, config: &ProviderCo
     };
     let beside = |name: &str, extra: &[(&str, &str)]| {
         let mut labels = common.clone();
-        labels.extend(extra.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-        ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() }
+        labels.extend(
+            extra
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+        );
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        }
     };
-    let subject = Subject { kind: "ServiceAccount".to_owned(), name: name.clone(), namespace: Some(namespace.clone()), api_group: None };
+    let subject = Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: name.clone(),
+        namespace: Some(namespace.clone()),
+        api_group: None,
+    };
     Objects {
         namespace: Namespace {
-            metadata: beside(&namespace, &[(labels::ROLE, "extension"), (labels::HIGH_AVAILABILITY_CONSIDER, "true")]),
+            metadata: beside(
+                &namespace,
+                &[
+                    (labels::ROLE, "extension"),
+                    (labels::HIGH_AVAILABILITY_CONSIDER, "true"),
+                ],
+            ),
             ..Namespace::default()
         },
-        service_account: ServiceAccount { metadata: inside(&name), ..ServiceAccount::default() },
+        service_account: ServiceAccount {
+            metadata: inside(&name),
+            ..ServiceAccount::default()
+        },
         cluster_role: ClusterRole {
             metadata: beside(&role, &[]),
             rules: Some(config.rules.clone().unwrap_or_else(usual_rules)),
@@ -73,7 +104,11 @@ pub(crate) fn objects(installation: &ControllerInstallation, config: &ProviderCo
         },
         cluster_role_binding: ClusterRoleBinding {
             metadata: beside(&role, &[]),
-            role_ref: RoleRef { api_group: RBAC_GROUP.to_owned(), kind: "ClusterRole".to_owned(), name: role.clone() },
+            role_ref: RoleRef {
+                api_group: RBAC_GROUP.to_owned(),
+                kind: "ClusterRole".to_owned(),
+                name: role.clone(),
+            },
             subjects: Some(vec![subject]),
         },
         deployment: deployment(inside(&name), &name, installation, config, seed_name),
@@ -90,13 +125,37 @@ fn common_labels(installation: &ControllerInstallation) -> BTreeMap<String, Stri
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
-fn deployment(metadata: ObjectMeta, name: &str, installation: &ControllerInstallation, config: &ProviderConfig, seed_name: &str) -> Deployment {
-    let selected: BTreeMap<String, String> =
-        [(labels::APP, name), (labels::CONTROLLER_INSTALLATION_NAME, own_name(installation))].map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    let own_namespace = EnvVarSource { field_ref: Some(ObjectFieldSelector { field_path: "metadata.namespace".to_owned(), api_version: None }), ..EnvVarSource::default() };
+fn deployment(
+    metadata: ObjectMeta,
+    name: &str,
+    installation: &ControllerInstallation,
+    config: &ProviderConfig,
+    seed_name: &str,
+) -> Deployment {
+    let selected: BTreeMap<String, String> = [
+        (labels::APP, name),
+        (labels::CONTROLLER_INSTALLATION_NAME, own_name(installation)),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    let own_namespace = EnvVarSource {
+        field_ref: Some(ObjectFieldSelector {
+            field_path: "metadata.namespace".to_owned(),
+            api_version: None,
+        }),
+        ..EnvVarSource::default()
+    };
     let mut env = vec![
-        EnvVar { name: "NAMESPACE".to_owned(), value_from: Some(own_namespace), ..EnvVar::default() },
-        EnvVar { name: "SEED_NAME".to_owned(), value: Some(seed_name.to_owned()), ..EnvVar::default() },
+        EnvVar {
+            name: "NAMESPACE".to_owned(),
+            value_from: Some(own_namespace),
+            ..EnvVar::default()
+        },
+        EnvVar {
+            name: "SEED_NAME".to_owned(),
+            value: Some(seed_name.to_owned()),
+            ..EnvVar::default()
+        },
     ];
     env.retain(|variable| config.env.iter().all(|given| given.name != variable.name));
     env.extend(config.env.iter().cloned());
@@ -107,14 +166,24 @@ fn deployment(metadata: ObjectMeta, name: &str, installation: &ControllerInstall
         env: Some(env),
         ..Container::default()
     };
-    let pod = PodSpec { service_account_name: Some(name.to_owned()), containers: vec![container], ..PodSpec::default() };
+    let pod = PodSpec {
+        service_account_name: Some(name.to_owned()),
+        containers: vec![container],
+        ..PodSpec::default()
+    };
     Deployment {
         metadata,
         spec: Some(DeploymentSpec {
             replicas: Some(config.replicas),
-            selector: LabelSelector { match_labels: Some(selected.clone()), ..LabelSelector::default() },
+            selector: LabelSelector {
+                match_labels: Some(selected.clone()),
+                ..LabelSelector::default()
+            },
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(selected), ..ObjectMeta::default() }),
+                metadata: Some(ObjectMeta {
+                    labels: Some(selected),
+                    ..ObjectMeta::default()
+                }),
                 spec: Some(pod),
             },
             ..DeploymentSpec::default()
@@ -130,9 +199,17 @@ fn usual_rules() -> Vec<PolicyRule> {
     const KEEP: &str = "get list watch create update patch delete";
     vec![
         rule("get list watch update patch", "extensions.gardener.cloud", "*"),
-        rule(KEEP, "resources.gardener.cloud", "managedresources managedresources/status"),
+        rule(
+            KEEP,
+            "resources.gardener.cloud",
+            "managedresources managedresources/status",
+        ),
         rule(KEEP, "machine.sapcloud.io", "*"),
-        rule(KEEP, "", "configmaps persistentvolumeclaims pods secrets serviceaccounts services"),
+        rule(
+            KEEP,
+            "",
+            "configmaps persistentvolumeclaims pods secrets serviceaccounts services",
+        ),
         rule(READ, "", "endpoints namespaces nodes pods/log"),
         rule("create", "", "serviceaccounts/token"),
         rule("create get list watch patch update", "", "events"),
@@ -149,7 +226,12 @@ fn usual_rules() -> Vec<PolicyRule> {
 
 fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect();
-    PolicyRule { verbs: words(verbs), api_groups: Some(vec![group.to_owned()]), resources: Some(words(resources)), ..PolicyRule::default() }
+    PolicyRule {
+        verbs: words(verbs),
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(words(resources)),
+        ..PolicyRule::default()
+    }
 }
 
 #[cfg(test)]
@@ -164,18 +246,35 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "some-x7z"}, "spec": {"registrationRef": {"name": "some"}, "seedRef": {"name": "s"}}})).unwrap();
         let config: ProviderConfig = serde_json::from_value(json!({"image": "r/i:v1", "args": ["--a"], "env": [{"name": "SEED_NAME", "value": "other"}, {"name": "X", "value": "1"}]})).unwrap();
         let made = objects(&installation, &config, "s");
-        for metadata in [&made.namespace.metadata, &made.service_account.metadata, &made.cluster_role.metadata, &made.cluster_role_binding.metadata, &made.deployment.metadata] {
+        for metadata in [
+            &made.namespace.metadata,
+            &made.service_account.metadata,
+            &made.cluster_role.metadata,
+            &made.cluster_role_binding.metadata,
+            &made.deployment.metadata,
+        ] {
             let labels = metadata.labels.clone().unwrap();
             assert_eq!(labels["controllerinstallation-name"], "some-x7z");
             assert_eq!(labels[MANAGED_BY.0], MANAGED_BY.1);
         }
         let value = serde_json::to_value(&made.deployment).unwrap();
         let container = &value["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!((&container["image"], &container["args"]), (&json!("r/i:v1"), &json!(["--a"])));
-        let env: Vec<_> = container["env"].as_array().unwrap().iter().map(|variable| format!("{}={}", variable["name"], variable["value"])).collect();
+        assert_eq!(
+            (&container["image"], &container["args"]),
+            (&json!("r/i:v1"), &json!(["--a"]))
+        );
+        let env: Vec<_> = container["env"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|variable| format!("{}={}", variable["name"], variable["value"]))
+            .collect();
         assert_eq!(env, [r#""NAMESPACE"=null"#, r#""SEED_NAME"="other""#, r#""X"="1""#]);
         let subject = &made.cluster_role_binding.subjects.as_ref().unwrap()[0];
-        assert_eq!((subject.namespace.as_deref(), subject.name.as_str()), (Some("extension-some-x7z"), "some"));
+        assert_eq!(
+            (subject.namespace.as_deref(), subject.name.as_str()),
+            (Some("extension-some-x7z"), "some")
+        );
         assert_eq!(value["spec"]["template"]["spec"]["serviceAccountName"], "some");
     }
 }

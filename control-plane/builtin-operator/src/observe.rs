@@ -20,10 +20,16 @@ pub(crate) struct Seen {
 
 pub(crate) fn observe(installation: &ControllerInstallation, context: &Context) -> Seen {
     let namespace = namespace_name(installation);
-    let reference = installation.spec.deployment_ref.as_ref().and_then(|reference| reference.name.clone());
+    let reference = installation
+        .spec
+        .deployment_ref
+        .as_ref()
+        .and_then(|reference| reference.name.clone());
     Seen {
         controller_deployment: reference.and_then(|name| context.controller_deployments.get(&ObjectKey::cluster(name))),
-        deployment: context.deployments.get(&ObjectKey::namespaced(namespace.clone(), deployment_name(installation))),
+        deployment: context
+            .deployments
+            .get(&ObjectKey::namespaced(namespace.clone(), deployment_name(installation))),
         namespace: context.namespaces.get(&ObjectKey::cluster(namespace)),
     }
 }

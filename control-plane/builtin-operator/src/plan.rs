@@ -40,8 +40,16 @@ pub(crate) enum Removal {
 }
 
 pub(crate) fn plan(installation: &ControllerInstallation, seen: &Seen, seed_name: &str) -> Plan {
-    let taken = installation.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
-    let type_ = seen.controller_deployment.as_deref().map(|deployment| deployment.type_.as_str());
+    let taken = installation
+        .metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == FINALIZER);
+    let type_ = seen
+        .controller_deployment
+        .as_deref()
+        .map(|deployment| deployment.type_.as_str());
     // Ours is what we have taken, unless its deployment now says that it is for somebody else.
     let ours = type_ == Some(TYPE) || (taken && type_.is_none());
     if taken && (installation.metadata.deletion_timestamp.is_some() || !ours) {
@@ -51,23 +59,39 @@ pub(crate) fn plan(installation: &ControllerInstallation, seen: &Seen, seed_name
         return Plan::Ignore;
     }
     let Some(deployment) = &seen.controller_deployment else {
-        let name = installation.spec.deployment_ref.as_ref().and_then(|reference| reference.name.as_deref()).unwrap_or_default();
-        return Plan::Refuse { problem: format!("the ControllerDeployment \"{name}\" does not exist") };
+        let name = installation
+            .spec
+            .deployment_ref
+            .as_ref()
+            .and_then(|reference| reference.name.as_deref())
+            .unwrap_or_default();
+        return Plan::Refuse {
+            problem: format!("the ControllerDeployment \"{name}\" does not exist"),
+        };
     };
     match ProviderConfig::read(&deployment.provider_config) {
-        Err(error) => Plan::Refuse { problem: error.to_string() },
+        Err(error) => Plan::Refuse {
+            problem: error.to_string(),
+        },
         Ok(config) => {
             let standing = standing(seen.deployment.as_deref(), installation);
-            Plan::Install { objects: Box::new(objects(installation, &config, seed_name)), standing }
+            Plan::Install {
+                objects: Box::new(objects(installation, &config, seed_name)),
+                standing,
+            }
         }
     }
 }
 
 fn removal(seen: &Seen) -> Removal {
     if let Some(deployment) = &seen.deployment {
-        Removal::Deployment { asked: deployment.metadata.deletion_timestamp.is_some() }
+        Removal::Deployment {
+            asked: deployment.metadata.deletion_timestamp.is_some(),
+        }
     } else if let Some(namespace) = &seen.namespace {
-        Removal::Namespace { asked: namespace.metadata.deletion_timestamp.is_some() }
+        Removal::Namespace {
+            asked: namespace.metadata.deletion_timestamp.is_some(),
+        }
     } else {
         Removal::Finalizer
     }
@@ -75,8 +99,12 @@ fn removal(seen: &Seen) -> Removal {
 
 fn standing(deployment: Option<&Deployment>, installation: &ControllerInstallation) -> Standing {
     let name = format!("{}/{}", namespace_name(installation), deployment_name(installation));
-    let waiting = |why: String| Standing::Waiting { reason: format!("waiting for Deployment {name}: {why}") };
-    let Some(deployment) = deployment else { return waiting("it has just been created".to_owned()) };
+    let waiting = |why: String| Standing::Waiting {
+        reason: format!("waiting for Deployment {name}: {why}"),
+    };
+    let Some(deployment) = deployment else {
+        return waiting("it has just been created".to_owned());
+    };
     let status = deployment.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
     let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
@@ -84,8 +112,13 @@ fn standing(deployment: Option<&Deployment>, installation: &ControllerInstallati
         return Standing::Available;
     }
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let stuck = find("Progressing").filter(|condition| condition.status == "False").and_then(|condition| condition.message.clone());
-    let counted = format!("{} of {wanted} pods are available", status.available_replicas.unwrap_or(0));
+    let stuck = find("Progressing")
+        .filter(|condition| condition.status == "False")
+        .and_then(|condition| condition.message.clone());
+    let counted = format!(
+        "{} of {wanted} pods are available",
+        status.available_replicas.unwrap_or(0)
+    );
     waiting(stuck.map_or_else(|| counted.clone(), |stuck| format!("{counted}; {stuck}")))
 }
 
@@ -112,12 +145,20 @@ mod tests {
     }
 
     fn seen(type_: &str, config: Value) -> Seen {
-        let deployment: ControllerDeployment = serde_json::from_value(json!({"metadata": {"name": "d"}, "type": type_, "providerConfig": config})).unwrap();
-        Seen { controller_deployment: Some(Arc::new(deployment)), ..Seen::default() }
+        let deployment: ControllerDeployment =
+            serde_json::from_value(json!({"metadata": {"name": "d"}, "type": type_, "providerConfig": config}))
+                .unwrap();
+        Seen {
+            controller_deployment: Some(Arc::new(deployment)),
+            ..Seen::default()
+        }
     }
 
     fn deployment(status: Value) -> Option<Arc<Deployment>> {
-        Some(Arc::new(serde_json::from_value(json!({"spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status})).unwrap()))
+        Some(Arc::new(
+            serde_json::from_value(json!({"spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}))
+                .unwrap(),
+        ))
     }
 
     fn taken() -> Value {
@@ -126,19 +167,37 @@ mod tests {
 
     #[test]
     fn installations_of_other_types_and_unknown_deployments_are_left_alone() {
-        assert_eq!(plan(&installation(json!({})), &seen("helm", json!({})), "s"), Plan::Ignore);
+        assert_eq!(
+            plan(&installation(json!({})), &seen("helm", json!({})), "s"),
+            Plan::Ignore
+        );
         assert_eq!(plan(&installation(json!({})), &Seen::default(), "s"), Plan::Ignore);
-        let going = installation(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["core.gardener.cloud/controllerinstallation"]}));
-        assert_eq!(plan(&going, &seen(TYPE, json!({"image": "i"})), "s"), Plan::Ignore, "never taken, nothing to take down");
+        let going = installation(
+            json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["core.gardener.cloud/controllerinstallation"]}),
+        );
+        assert_eq!(
+            plan(&going, &seen(TYPE, json!({"image": "i"})), "s"),
+            Plan::Ignore,
+            "never taken, nothing to take down"
+        );
     }
 
     #[test]
     fn a_bad_configuration_is_refused_and_names_the_field() {
-        for (config, wanted) in [(json!({}), "image"), (json!({"image": "i", "chart": "x"}), "chart"), (json!({"image": "i", "replicas": -1}), "replicas"), (json!({"image": " "}), "image")] {
-            let Plan::Refuse { problem } = plan(&installation(json!({})), &seen(TYPE, config), "s") else { panic!("installed") };
+        for (config, wanted) in [
+            (json!({}), "image"),
+            (json!({"image": "i", "chart": "x"}), "chart"),
+            (json!({"image": "i", "replicas": -1}), "replicas"),
+            (json!({"image": " "}), "image"),
+        ] {
+            let Plan::Refuse { problem } = plan(&installation(json!({})), &seen(TYPE, config), "s") else {
+                panic!("installed")
+            };
             assert!(problem.contains(wanted), "{problem}");
         }
-        let Plan::Refuse { problem } = plan(&installation(taken()), &Seen::default(), "s") else { panic!("not ours any more") };
+        let Plan::Refuse { problem } = plan(&installation(taken()), &Seen::default(), "s") else {
+            panic!("not ours any more")
+        };
         assert_eq!(problem, "the ControllerDeployment \"d\" does not exist");
     }
 
@@ -146,13 +205,27 @@ mod tests {
     fn it_is_installed_once_its_deployment_is_available_and_says_what_it_waits_for() {
         let mut seen = seen(TYPE, json!({"image": "i"}));
         let standing = |seen: &Seen| match plan(&installation(json!({})), seen, "s") {
-            Plan::Install { standing: Standing::Waiting { reason }, .. } => reason,
-            Plan::Install { standing: Standing::Available, .. } => "available".to_owned(),
+            Plan::Install {
+                standing: Standing::Waiting { reason },
+                ..
+            } => reason,
+            Plan::Install {
+                standing: Standing::Available,
+                ..
+            } => "available".to_owned(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(standing(&seen), "waiting for Deployment extension-some-x7z/some: it has just been created");
-        seen.deployment = deployment(json!({"availableReplicas": 1, "conditions": [{"type": "Progressing", "status": "False", "message": "no quota"}]}));
-        assert_eq!(standing(&seen), "waiting for Deployment extension-some-x7z/some: 1 of 2 pods are available; no quota");
+        assert_eq!(
+            standing(&seen),
+            "waiting for Deployment extension-some-x7z/some: it has just been created"
+        );
+        seen.deployment = deployment(
+            json!({"availableReplicas": 1, "conditions": [{"type": "Progressing", "status": "False", "message": "no quota"}]}),
+        );
+        assert_eq!(
+            standing(&seen),
+            "waiting for Deployment extension-some-x7z/some: 1 of 2 pods are available; no quota"
+        );
         seen.deployment = deployment(json!({"conditions": [{"type": "Available", "status": "True"}]}));
         assert_eq!(standing(&seen), "available");
     }
@@ -163,13 +236,22 @@ mod tests {
         let mut seen = seen(TYPE, json!({"image": "i"}));
         seen.deployment = deployment(json!({}));
         seen.namespace = Some(Arc::default());
-        assert_eq!(plan(&going, &seen, "s"), Plan::Uninstall(Removal::Deployment { asked: false }));
+        assert_eq!(
+            plan(&going, &seen, "s"),
+            Plan::Uninstall(Removal::Deployment { asked: false })
+        );
         let mut gone = seen.clone();
         gone.deployment = None;
-        assert_eq!(plan(&going, &gone, "s"), Plan::Uninstall(Removal::Namespace { asked: false }));
+        assert_eq!(
+            plan(&going, &gone, "s"),
+            Plan::Uninstall(Removal::Namespace { asked: false })
+        );
         gone.namespace = None;
         assert_eq!(plan(&going, &gone, "s"), Plan::Uninstall(Removal::Finalizer));
         seen.controller_deployment = super::tests::seen("helm", json!({})).controller_deployment;
-        assert_eq!(plan(&installation(taken()), &seen, "s"), Plan::Uninstall(Removal::Deployment { asked: false }));
+        assert_eq!(
+            plan(&installation(taken()), &seen, "s"),
+            Plan::Uninstall(Removal::Deployment { asked: false })
+        );
     }
 }

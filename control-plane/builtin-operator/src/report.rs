@@ -23,7 +23,11 @@ const DEPLOYMENT_INVALID: &str = "ChartInformationInvalid";
 const DELETION_PENDING: &str = "DeletionPending";
 const DELETION_FAILED: &str = "DeletionFailed";
 
-pub(crate) async fn report(read: &ControllerInstallation, done: Result<Done, Fault>, context: &Context) -> Result<Next, Fault> {
+pub(crate) async fn report(
+    read: &ControllerInstallation,
+    done: Result<Done, Fault>,
+    context: &Context,
+) -> Result<Next, Fault> {
     let done = done?;
     let before = match &done {
         Done::Applied { installation, .. } | Done::Failed { installation, .. } => installation,
@@ -53,7 +57,12 @@ fn reported(before: &ControllerInstallation, done: &Done, now: Timestamp) -> Con
         Done::Applied { standing, objects, .. } => {
             say(VALID, yes(), REGISTRATION_VALID, valid);
             match standing {
-                Standing::Available => say(INSTALLED, yes(), INSTALLATION_SUCCESSFUL, "The extension is installed in the seed and available."),
+                Standing::Available => say(
+                    INSTALLED,
+                    yes(),
+                    INSTALLATION_SUCCESSFUL,
+                    "The extension is installed in the seed and available.",
+                ),
                 Standing::Waiting { reason } => say(INSTALLED, no(), INSTALLATION_PENDING, reason),
             }
             status.provider_status = Some(provider_status(objects));
@@ -62,7 +71,12 @@ fn reported(before: &ControllerInstallation, done: &Done, now: Timestamp) -> Con
             say(VALID, yes(), REGISTRATION_VALID, valid);
             say(INSTALLED, no(), INSTALLATION_FAILED, &fault.chain());
         }
-        Done::Removing { waiting_for } => say(INSTALLED, no(), DELETION_PENDING, &format!("waiting for {waiting_for} to be gone")),
+        Done::Removing { waiting_for } => say(
+            INSTALLED,
+            no(),
+            DELETION_PENDING,
+            &format!("waiting for {waiting_for} to be gone"),
+        ),
         Done::NotRemoved { fault } => say(INSTALLED, no(), DELETION_FAILED, &fault.chain()),
     }
     after
@@ -70,8 +84,14 @@ fn reported(before: &ControllerInstallation, done: &Done, now: Timestamp) -> Con
 
 /// Where it was installed and what runs.
 fn provider_status(objects: &Objects) -> RawJson {
-    let pod = objects.deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    let image = pod.and_then(|pod| pod.containers.first()).and_then(|container| container.image.as_deref());
+    let pod = objects
+        .deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let image = pod
+        .and_then(|pod| pod.containers.first())
+        .and_then(|container| container.image.as_deref());
     RawJson::from(json!({
         "deployment": objects.deployment.name_any(),
         "image": image,
@@ -96,23 +116,47 @@ mod tests {
     fn a_refusal_leaves_what_is_installed_installed_and_other_conditions_alone() {
         let mut before = ControllerInstallation::default();
         let status = before.status.get_or_insert_default();
-        for (type_, reason) in [(INSTALLED, INSTALLATION_SUCCESSFUL), ("Required", "ExtensionObjectsExist")] {
+        for (type_, reason) in [
+            (INSTALLED, INSTALLATION_SUCCESSFUL),
+            ("Required", "ExtensionObjectsExist"),
+        ] {
             Condition::new(type_, ConditionStatus::True, reason, "", now(1)).put_into(&mut status.conditions);
         }
-        let after = reported(&before, &Done::Refused { problem: "no image".into() }, now(2));
+        let after = reported(
+            &before,
+            &Done::Refused {
+                problem: "no image".into(),
+            },
+            now(2),
+        );
         assert_eq!(condition(&after, VALID).message, "no image");
         assert_eq!(condition(&after, INSTALLED).status, ConditionStatus::True);
         assert_eq!(condition(&after, "Required"), condition(&before, "Required"));
-        let again = reported(&after, &Done::Refused { problem: "no image".into() }, now(3));
+        let again = reported(
+            &after,
+            &Done::Refused {
+                problem: "no image".into(),
+            },
+            now(3),
+        );
         assert_eq!(again, after, "nothing changed, nothing is written");
     }
 
     #[test]
     fn a_failure_tells_the_whole_chain() {
         let fault = Fault::access("forbidden").doing("apply Namespace x");
-        let done = Done::Failed { installation: Box::default(), fault };
+        let done = Done::Failed {
+            installation: Box::default(),
+            fault,
+        };
         let after = reported(&ControllerInstallation::default(), &done, now(1));
-        assert_eq!((condition(&after, INSTALLED).reason.as_str(), condition(&after, INSTALLED).message.as_str()), (INSTALLATION_FAILED, "apply Namespace x: forbidden"));
+        assert_eq!(
+            (
+                condition(&after, INSTALLED).reason.as_str(),
+                condition(&after, INSTALLED).message.as_str()
+            ),
+            (INSTALLATION_FAILED, "apply Namespace x: forbidden")
+        );
         assert_eq!(condition(&after, VALID).status, ConditionStatus::True);
     }
 }

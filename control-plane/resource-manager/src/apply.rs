@@ -30,8 +30,16 @@ pub(crate) struct Applied {
 impl Applied {
     /// The fault of them all: its class is the one that can be acted on soonest.
     pub(crate) fn fault(self) -> Option<Fault> {
-        let class = self.failed.iter().map(|(_, fault)| fault.class).max_by_key(|class| urgency(*class))?;
-        let (texts, mut hints): (Vec<String>, Vec<String>) = self.failed.into_iter().map(|(reference, fault)| (format!("{}: {}", shown(&reference), fault.chain()), fault.hint)).unzip();
+        let class = self
+            .failed
+            .iter()
+            .map(|(_, fault)| fault.class)
+            .max_by_key(|class| urgency(*class))?;
+        let (texts, mut hints): (Vec<String>, Vec<String>) = self
+            .failed
+            .into_iter()
+            .map(|(reference, fault)| (format!("{}: {}", shown(&reference), fault.chain()), fault.hint))
+            .unzip();
         hints.retain(|hint| !hint.is_empty());
         Some(Fault::new(class, texts.join("; ")).hint(hints.into_iter().next().unwrap_or_default()))
     }
@@ -60,32 +68,56 @@ pub(crate) async fn apply_all(desired: &[Desired], resource: &ManagedResource, c
     applied
 }
 
-async fn apply_one(object: &Desired, resource: &ManagedResource, context: &Context) -> (ObjectReference, Result<(), Fault>) {
+async fn apply_one(
+    object: &Desired,
+    resource: &ManagedResource,
+    context: &Context,
+) -> (ObjectReference, Result<(), Fault>) {
     let mut reference = reference(object, object.namespace.clone());
     let served = match context.kinds.find(&object.api_version, &object.kind).await {
         Ok(Some(served)) => served,
         Ok(None) => {
             let text = format!("the target serves no kind {} of {}", object.kind, object.api_version);
-            return (reference, Err(Fault::dependency(text).hint("install the CustomResourceDefinition of the named kind")));
+            return (
+                reference,
+                Err(Fault::dependency(text).hint("install the CustomResourceDefinition of the named kind")),
+            );
         }
         Err(fault) => return (reference, Err(fault)),
     };
-    let namespace = served.namespaced.then(|| object.namespace.clone().unwrap_or_else(|| "default".to_owned()));
+    let namespace = served
+        .namespaced
+        .then(|| object.namespace.clone().unwrap_or_else(|| "default".to_owned()));
     reference.namespace.clone_from(&namespace);
     let api = context.kinds.api(&served, namespace.as_deref());
     let result = send(object, namespace.as_deref(), &api, resource, context).await;
     (reference, result)
 }
 
-async fn send(object: &Desired, namespace: Option<&str>, api: &Api<kube::core::DynamicObject>, resource: &ManagedResource, context: &Context) -> Result<(), Fault> {
+async fn send(
+    object: &Desired,
+    namespace: Option<&str>,
+    api: &Api<kube::core::DynamicObject>,
+    resource: &ManagedResource,
+    context: &Context,
+) -> Result<(), Fault> {
     let origin = origin(&context.options.cluster_id, resource);
     let mut value = prepare(&object.value, namespace, &origin, &resource.spec.inject_labels);
     if preserves(&value)
-        && let Some(live) = api.get_opt(&object.name).await.map_err(|error| fault_of(error, "read it"))?
+        && let Some(live) = api
+            .get_opt(&object.name)
+            .await
+            .map_err(|error| fault_of(error, "read it"))?
     {
         preserve(&mut value, &live);
     }
-    let sent = api.patch(&object.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&value)).await;
+    let sent = api
+        .patch(
+            &object.name,
+            &PatchParams::apply(MANAGER).force(),
+            &Patch::Apply(&value),
+        )
+        .await;
     match sent {
         Ok(_) if object.kind == "CustomResourceDefinition" => {
             let definitions: Api<CustomResourceDefinition> = Api::all(context.target.clone());
@@ -114,11 +146,22 @@ fn wishes_deletion(value: &serde_json::Value) -> bool {
 
 /// Deletes an object that cannot be changed into what is wanted, as it asks for; the next turn creates it.
 async fn replace(object: &Desired, api: &Api<kube::core::DynamicObject>) -> Result<(), Fault> {
-    if let Some(live) = api.get_opt(&object.name).await.map_err(|error| fault_of(error, "read it"))? {
-        let params = DeleteParams::background().preconditions(kube::api::Preconditions { uid: live.uid(), resource_version: None });
-        api.delete(&object.name, &params).await.map_err(|error| fault_of(error, "delete it for an invalid update"))?;
+    if let Some(live) = api
+        .get_opt(&object.name)
+        .await
+        .map_err(|error| fault_of(error, "read it"))?
+    {
+        let params = DeleteParams::background().preconditions(kube::api::Preconditions {
+            uid: live.uid(),
+            resource_version: None,
+        });
+        api.delete(&object.name, &params)
+            .await
+            .map_err(|error| fault_of(error, "delete it for an invalid update"))?;
     }
-    Err(Fault::transient("it was deleted because it cannot be updated, and is created anew"))
+    Err(Fault::transient(
+        "it was deleted because it cannot be updated, and is created anew",
+    ))
 }
 
 pub(crate) fn reference(object: &Desired, namespace: Option<String>) -> ObjectReference {

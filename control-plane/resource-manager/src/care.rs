@@ -49,7 +49,12 @@ impl Targets {
     }
 
     /// Lets changes for which `concerns` is true call for the ManagedResource that the object came from.
-    pub(crate) fn call(&self, controller: Controller<ManagedResource>, cluster_id: &str, concerns: impl Concerns) -> Controller<ManagedResource> {
+    pub(crate) fn call(
+        &self,
+        controller: Controller<ManagedResource>,
+        cluster_id: &str,
+        concerns: impl Concerns,
+    ) -> Controller<ManagedResource> {
         let controller = watch(controller, &self.deployments, cluster_id, concerns);
         let controller = watch(controller, &self.stateful_sets, cluster_id, concerns);
         let controller = watch(controller, &self.daemon_sets, cluster_id, concerns);
@@ -103,15 +108,27 @@ where
     Cache::start(Api::all(client.clone()), ours, stop.clone())
 }
 
-fn watch<K>(controller: Controller<ManagedResource>, cache: &Cache<K>, cluster_id: &str, concerns: impl Concerns) -> Controller<ManagedResource>
+fn watch<K>(
+    controller: Controller<ManagedResource>,
+    cache: &Cache<K>,
+    cluster_id: &str,
+    concerns: impl Concerns,
+) -> Controller<ManagedResource>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let cluster_id = cluster_id.to_owned();
     controller.watches(cache, move |change| {
-        let origin = change.object.meta().annotations.as_ref().and_then(|all| all.get(ORIGIN));
+        let origin = change
+            .object
+            .meta()
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(ORIGIN));
         let concerned = concerns.concerns(change.old.as_deref(), change.new());
-        let key = origin.filter(|_| concerned).and_then(|origin| resource_of_origin(&cluster_id, origin));
+        let key = origin
+            .filter(|_| concerned)
+            .and_then(|origin| resource_of_origin(&cluster_id, origin));
         key.into_iter().collect()
     })
 }
@@ -128,21 +145,45 @@ fn judge<K>(cache: &Cache<K>, reference: &ObjectReference) -> Verdict
 where
     K: Judged + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    let key = ObjectKey { namespace: reference.namespace.clone(), name: reference.name.clone().unwrap_or_default() };
-    let Some(object) = cache.get(&key) else { return Verdict { missing: true, ..Verdict::default() } };
-    let skipped = object.meta().annotations.as_ref().and_then(|all| all.get(wish::SKIP_HEALTH_CHECK)).is_some_and(|value| value == "true");
+    let key = ObjectKey {
+        namespace: reference.namespace.clone(),
+        name: reference.name.clone().unwrap_or_default(),
+    };
+    let Some(object) = cache.get(&key) else {
+        return Verdict {
+            missing: true,
+            ..Verdict::default()
+        };
+    };
+    let skipped = object
+        .meta()
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(wish::SKIP_HEALTH_CHECK))
+        .is_some_and(|value| value == "true");
     if skipped {
         return Verdict::default();
     }
-    Verdict { missing: false, unhealthy: object.unhealthy(), rolling_out: object.rolling_out() }
+    Verdict {
+        missing: false,
+        unhealthy: object.unhealthy(),
+        rolling_out: object.rolling_out(),
+    }
 }
 
 pub(crate) async fn care(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
     if !is_applied(resource) {
         return Ok(Next::Change);
     }
-    let references = resource.status.as_ref().map(|status| status.resources.clone()).unwrap_or_default();
-    let verdicts: Vec<(ObjectReference, Verdict)> = references.into_iter().filter_map(|reference| context.targets.judge(&reference).map(|verdict| (reference, verdict))).collect();
+    let references = resource
+        .status
+        .as_ref()
+        .map(|status| status.resources.clone())
+        .unwrap_or_default();
+    let verdicts: Vec<(ObjectReference, Verdict)> = references
+        .into_iter()
+        .filter_map(|reference| context.targets.judge(&reference).map(|verdict| (reference, verdict)))
+        .collect();
     let mut after = resource.clone();
     report(&mut Report::of(&mut after, context.clock.now()), &verdicts);
     write(resource, after, context).await?;
@@ -153,7 +194,12 @@ pub(crate) async fn care(resource: &ManagedResource, context: &Context) -> Resul
 fn is_applied(resource: &ManagedResource) -> bool {
     let Some(status) = &resource.status else { return false };
     let applied = Condition::find(&status.conditions, RESOURCES_APPLIED);
-    let ignored = resource.metadata.annotations.as_ref().and_then(|all| all.get(wish::IGNORE)).is_some_and(|value| value == "true");
+    let ignored = resource
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(wish::IGNORE))
+        .is_some_and(|value| value == "true");
     resource.metadata.deletion_timestamp.is_none()
         && !ignored
         && status.observed_generation == resource.metadata.generation
@@ -162,25 +208,44 @@ fn is_applied(resource: &ManagedResource) -> bool {
 
 fn report(report: &mut Report<'_>, verdicts: &[(ObjectReference, Verdict)]) {
     let kind = |reference: &ObjectReference| reference.kind.clone().unwrap_or_default();
-    let texts = |tell: &dyn Fn(&ObjectReference, &Verdict) -> Option<(String, String)>| -> Option<(String, String)> {
-        let told: Vec<(String, String)> = verdicts.iter().filter_map(|(reference, verdict)| tell(reference, verdict)).collect();
-        let reason = told.first()?.0.clone();
-        Some((reason, told.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")))
-    };
-    let sick = texts(&|reference, verdict| match (&verdict.unhealthy, verdict.missing) {
-        (_, true) => Some((format!("{}Missing", kind(reference)), format!("{} is missing", shown(reference)))),
-        (Some(why), _) => Some((format!("{}Unhealthy", kind(reference)), format!("{} is unhealthy: {why}", shown(reference)))),
-        (None, false) => None,
-    });
-    match sick {
+    let sick = verdicts
+        .iter()
+        .filter_map(|(reference, verdict)| match (&verdict.unhealthy, verdict.missing) {
+            (_, true) => Some((
+                format!("{}Missing", kind(reference)),
+                format!("{} is missing", shown(reference)),
+            )),
+            (Some(why), _) => Some((
+                format!("{}Unhealthy", kind(reference)),
+                format!("{} is unhealthy: {why}", shown(reference)),
+            )),
+            (None, false) => None,
+        });
+    match summary(sick) {
         Some((reason, text)) => report.healthy(ConditionStatus::False, &reason, &text),
         None => report.healthy(ConditionStatus::True, "ResourcesHealthy", "All resources are healthy."),
     }
-    let moving = texts(&|reference, verdict| verdict.rolling_out.as_ref().map(|why| (format!("{}Progressing", kind(reference)), format!("{} is progressing: {why}", shown(reference)))));
-    match moving {
+    let moving = verdicts.iter().filter_map(|(reference, verdict)| {
+        let why = verdict.rolling_out.as_ref()?;
+        Some((
+            format!("{}Progressing", kind(reference)),
+            format!("{} is progressing: {why}", shown(reference)),
+        ))
+    });
+    match summary(moving) {
         Some((reason, text)) => report.progressing(ConditionStatus::True, &reason, &text),
-        None => report.progressing(ConditionStatus::False, "ResourcesRolledOut", "All resources have been fully rolled out."),
+        None => report.progressing(
+            ConditionStatus::False,
+            "ResourcesRolledOut",
+            "All resources have been fully rolled out.",
+        ),
     }
+}
+
+/// The reason of the first and the texts of all; nothing when there is nothing to tell.
+fn summary(told: impl Iterator<Item = (String, String)>) -> Option<(String, String)> {
+    let (reasons, texts): (Vec<String>, Vec<String>) = told.unzip();
+    Some((reasons.into_iter().next()?, texts.join("; ")))
 }
 
 #[cfg(test)]
@@ -191,16 +256,51 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_told_and_the_first_gives_the_reason() {
-        let reference = |kind: &str, name: &str| ObjectReference { kind: Some(kind.into()), namespace: Some("n".into()), name: Some(name.into()), ..ObjectReference::default() };
+        let reference = |kind: &str, name: &str| ObjectReference {
+            kind: Some(kind.into()),
+            namespace: Some("n".into()),
+            name: Some(name.into()),
+            ..ObjectReference::default()
+        };
         let verdicts = [
             (reference("Deployment", "good"), Verdict::default()),
-            (reference("StatefulSet", "gone"), Verdict { missing: true, ..Verdict::default() }),
-            (reference("Deployment", "bad"), Verdict { unhealthy: Some("why".into()), rolling_out: Some("1 of 2".into()), missing: false }),
+            (
+                reference("StatefulSet", "gone"),
+                Verdict {
+                    missing: true,
+                    ..Verdict::default()
+                },
+            ),
+            (
+                reference("Deployment", "bad"),
+                Verdict {
+                    unhealthy: Some("why".into()),
+                    rolling_out: Some("1 of 2".into()),
+                    missing: false,
+                },
+            ),
         ];
         let mut resource = ManagedResource::default();
         report(&mut Report::of(&mut resource, jiff::Timestamp::UNIX_EPOCH), &verdicts);
-        let told: BTreeMap<String, String> = resource.status.unwrap().conditions.into_iter().map(|condition| (condition.type_, format!("{:?} {} {}", condition.status, condition.reason, condition.message))).collect();
-        assert_eq!(told["ResourcesHealthy"], "False StatefulSetMissing StatefulSet \"n/gone\" is missing; Deployment \"n/bad\" is unhealthy: why");
-        assert_eq!(told["ResourcesProgressing"], "True DeploymentProgressing Deployment \"n/bad\" is progressing: 1 of 2");
+        let told: BTreeMap<String, String> = resource
+            .status
+            .unwrap()
+            .conditions
+            .into_iter()
+            .map(|condition| {
+                (
+                    condition.type_,
+                    format!("{:?} {} {}", condition.status, condition.reason, condition.message),
+                )
+            })
+            .collect();
+        assert_eq!(
+            told["ResourcesHealthy"],
+            "False StatefulSetMissing StatefulSet \"n/gone\" is missing; Deployment \"n/bad\" is unhealthy: why"
+        );
+        assert_eq!(
+            told["ResourcesProgressing"],
+            "True DeploymentProgressing Deployment \"n/bad\" is progressing: 1 of 2"
+        );
     }
 }

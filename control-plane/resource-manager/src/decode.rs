@@ -34,11 +34,24 @@ pub(crate) enum DecodeError {
     #[error("secret \"{secret}\", key \"{key}\": not UTF-8 text")]
     NotText { secret: String, key: String },
     #[error("secret \"{secret}\", key \"{key}\": not YAML: {problem}")]
-    Yaml { secret: String, key: String, problem: String },
+    Yaml {
+        secret: String,
+        key: String,
+        problem: String,
+    },
     #[error("secret \"{secret}\", key \"{key}\": document {document}: {field} is missing or not text")]
-    Incomplete { secret: String, key: String, document: usize, field: &'static str },
+    Incomplete {
+        secret: String,
+        key: String,
+        document: usize,
+        field: &'static str,
+    },
     #[error("secret \"{secret}\", key \"{key}\": {object} is given twice")]
-    Duplicate { secret: String, key: String, object: String },
+    Duplicate {
+        secret: String,
+        key: String,
+        object: String,
+    },
 }
 
 impl Classified for DecodeError {
@@ -60,11 +73,24 @@ pub(crate) fn decode(secrets: &[&Secret]) -> Result<Vec<Desired>, DecodeError> {
         for (key, bytes) in secret.data.iter().flatten() {
             let place = || (secret_name.clone(), key.clone());
             for object in entry(place, &bytes.0)? {
-                let identity = (object.group.clone(), object.kind.clone(), object.namespace.clone(), object.name.clone());
+                let identity = (
+                    object.group.clone(),
+                    object.kind.clone(),
+                    object.namespace.clone(),
+                    object.name.clone(),
+                );
                 if !known.insert(identity) {
                     let (secret, key) = place();
-                    let namespace = object.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-                    return Err(DecodeError::Duplicate { secret, key, object: format!("{} \"{namespace}{}\"", object.kind, object.name) });
+                    let namespace = object
+                        .namespace
+                        .as_ref()
+                        .map(|namespace| format!("{namespace}/"))
+                        .unwrap_or_default();
+                    return Err(DecodeError::Duplicate {
+                        secret,
+                        key,
+                        object: format!("{} \"{namespace}{}\"", object.kind, object.name),
+                    });
                 }
                 all.push(object);
             }
@@ -81,33 +107,64 @@ fn entry(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<Desir
     if bytes.len() > ENTRY_BYTES_MAX {
         return Err(DecodeError::TooLong { secret, key });
     }
-    let Ok(text) = std::str::from_utf8(bytes) else { return Err(DecodeError::NotText { secret, key }) };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Err(DecodeError::NotText { secret, key });
+    };
     // Go reads YAML by the rules of 1.1: a leading zero means octal.
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|error| DecodeError::Yaml { secret: secret.clone(), key: key.clone(), problem: error.to_string() })?;
-    let documents = documents.into_iter().enumerate().filter(|(_, document)| !document.is_null());
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| DecodeError::Yaml {
+            secret: secret.clone(),
+            key: key.clone(),
+            problem: error.to_string(),
+        })?;
+    let documents = documents
+        .into_iter()
+        .enumerate()
+        .filter(|(_, document)| !document.is_null());
     documents
         .map(|(index, document)| {
-            let incomplete = |field| DecodeError::Incomplete { secret: secret.clone(), key: key.clone(), document: index + 1, field };
+            let incomplete = |field| DecodeError::Incomplete {
+                secret: secret.clone(),
+                key: key.clone(),
+                document: index + 1,
+                field,
+            };
             object(document).map_err(incomplete)
         })
         .collect()
 }
 
 fn object(mut value: Value) -> Result<Desired, &'static str> {
-    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let text = |pointer: &str| {
+        value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
     let api_version = text("/apiVersion").ok_or("apiVersion")?;
     let kind = text("/kind").ok_or("kind")?;
     let name = text("/metadata/name").ok_or("metadata.name")?;
     let namespace = text("/metadata/namespace");
     // `namespace: no` is false in YAML; taken for "none" it would put the object elsewhere.
-    if namespace.is_none() && value.pointer("/metadata/namespace").is_some_and(|given| !given.is_null() && given != "") {
+    if namespace.is_none()
+        && value
+            .pointer("/metadata/namespace")
+            .is_some_and(|given| !given.is_null() && given != "")
+    {
         return Err("metadata.namespace");
     }
     let group = api_version.parse::<GroupVersion>().map_err(|_| "apiVersion")?.group;
     strip(&mut value);
-    Ok(Desired { api_version, group, kind, namespace, name, value })
+    Ok(Desired {
+        api_version,
+        group,
+        kind,
+        namespace,
+        name,
+        value,
+    })
 }
 
 /// Takes out what is the server's to say.
@@ -116,7 +173,14 @@ fn strip(value: &mut Value) {
         object.remove("status");
     }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ["creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink"] {
+        for field in [
+            "creationTimestamp",
+            "managedFields",
+            "resourceVersion",
+            "uid",
+            "generation",
+            "selfLink",
+        ] {
             metadata.remove(field);
         }
     }
@@ -141,9 +205,15 @@ pub(crate) fn unsupported(resource: &ManagedResource) -> Option<&'static str> {
     let asked = [
         (spec.force_overwrite_labels, "spec.forceOverwriteLabels"),
         (spec.force_overwrite_annotations, "spec.forceOverwriteAnnotations"),
-        (spec.delete_persistent_volume_claims, "spec.deletePersistentVolumeClaims"),
+        (
+            spec.delete_persistent_volume_claims,
+            "spec.deletePersistentVolumeClaims",
+        ),
     ];
-    asked.into_iter().find(|(value, _)| *value == Some(true)).map(|(_, field)| field)
+    asked
+        .into_iter()
+        .find(|(value, _)| *value == Some(true))
+        .map(|(_, field)| field)
 }
 
 /// SHA-256 over the data of the Secrets.
@@ -167,7 +237,15 @@ mod tests {
     use super::*;
 
     fn secret(entries: &[(&str, &str)]) -> Secret {
-        let mut secret = Secret { data: Some(entries.iter().map(|(key, text)| ((*key).to_owned(), ByteString(text.as_bytes().to_vec()))).collect()), ..Secret::default() };
+        let mut secret = Secret {
+            data: Some(
+                entries
+                    .iter()
+                    .map(|(key, text)| ((*key).to_owned(), ByteString(text.as_bytes().to_vec())))
+                    .collect(),
+            ),
+            ..Secret::default()
+        };
         secret.metadata.name = Some("s".to_owned());
         secret
     }
@@ -175,27 +253,77 @@ mod tests {
     #[test]
     fn objects_come_in_the_order_of_keys_and_documents_without_what_is_the_servers() {
         let text = "---\n# only a comment\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, namespace: ns, creationTimestamp: null, uid: x}\nspec: {template: {metadata: {creationTimestamp: null, labels: {a: b}}}}\nstatus: {}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {mode: \"0777\"}\ncount: 0777\n";
-        let given = secret(&[("z.yaml", text), ("a.json", r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}"#)]);
+        let given = secret(&[
+            ("z.yaml", text),
+            (
+                "a.json",
+                r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}"#,
+            ),
+        ]);
         let all = decode(&[&given]).unwrap();
-        let names: Vec<_> = all.iter().map(|object| (object.group.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str())).collect();
-        assert_eq!(names, [("", "Namespace", None, "a"), ("apps", "Deployment", Some("ns"), "b"), ("", "ConfigMap", None, "c")]);
-        assert_eq!(all[1].value, serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "b", "namespace": "ns"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}));
-        assert_eq!((&all[2].value["data"]["mode"], &all[2].value["count"]), (&serde_json::json!("0777"), &serde_json::json!(511)));
+        let names: Vec<_> = all
+            .iter()
+            .map(|object| {
+                (
+                    object.group.as_str(),
+                    object.kind.as_str(),
+                    object.namespace.as_deref(),
+                    object.name.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("", "Namespace", None, "a"),
+                ("apps", "Deployment", Some("ns"), "b"),
+                ("", "ConfigMap", None, "c")
+            ]
+        );
+        assert_eq!(
+            all[1].value,
+            serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "b", "namespace": "ns"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}})
+        );
+        assert_eq!(
+            (&all[2].value["data"]["mode"], &all[2].value["count"]),
+            (&serde_json::json!("0777"), &serde_json::json!(511))
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_named_with_its_place() {
         let cases = [
-            (secret(&[("x.yaml.br", "")]), "secret \"s\", key \"x.yaml.br\": data compressed with brotli is not supported"),
-            (secret(&[("x", "apiVersion: v1\nkind: Pod\n")]), "secret \"s\", key \"x\": document 1: metadata.name is missing or not text"),
-            (secret(&[("x", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: no}\n")]), "secret \"s\", key \"x\": document 1: metadata.namespace is missing or not text"),
-            (secret(&[("x", "kind: Pod\nmetadata: {name: a}\n")]), "secret \"s\", key \"x\": document 1: apiVersion is missing or not text"),
-            (secret(&[("x", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"), ("y", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]), "secret \"s\", key \"y\": Pod \"a\" is given twice"),
+            (
+                secret(&[("x.yaml.br", "")]),
+                "secret \"s\", key \"x.yaml.br\": data compressed with brotli is not supported",
+            ),
+            (
+                secret(&[("x", "apiVersion: v1\nkind: Pod\n")]),
+                "secret \"s\", key \"x\": document 1: metadata.name is missing or not text",
+            ),
+            (
+                secret(&[("x", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: no}\n")]),
+                "secret \"s\", key \"x\": document 1: metadata.namespace is missing or not text",
+            ),
+            (
+                secret(&[("x", "kind: Pod\nmetadata: {name: a}\n")]),
+                "secret \"s\", key \"x\": document 1: apiVersion is missing or not text",
+            ),
+            (
+                secret(&[
+                    ("x", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"),
+                    ("y", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"),
+                ]),
+                "secret \"s\", key \"y\": Pod \"a\" is given twice",
+            ),
         ];
         for (secret, wanted) in cases {
             assert_eq!(decode(&[&secret]).unwrap_err().to_string(), wanted);
         }
-        assert!(matches!(decode(&[&secret(&[("x", "a: [")])]), Err(DecodeError::Yaml { .. })));
+        assert!(matches!(
+            decode(&[&secret(&[("x", "a: [")])]),
+            Err(DecodeError::Yaml { .. })
+        ));
     }
 
     #[test]

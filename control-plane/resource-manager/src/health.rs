@@ -31,7 +31,9 @@ fn not_as_wanted(conditions: &[Told<'_>], type_: &str, wanted: &str, may_be_miss
         return (!may_be_missing).then(|| format!("condition \"{type_}\" is missing"));
     };
     let (reason, message) = (reason.unwrap_or_default(), message.unwrap_or_default());
-    (*status != wanted).then(|| format!("condition \"{type_}\" has invalid status {status} (expected {wanted}) due to {reason}: {message}"))
+    (*status != wanted).then(|| {
+        format!("condition \"{type_}\" has invalid status {status} (expected {wanted}) due to {reason}: {message}")
+    })
 }
 
 macro_rules! told {
@@ -39,7 +41,14 @@ macro_rules! told {
         $status
             .into_iter()
             .flat_map(|status| status.conditions.iter().flatten())
-            .map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_deref(), c.message.as_deref()))
+            .map(|c| {
+                (
+                    c.type_.as_str(),
+                    c.status.as_str(),
+                    c.reason.as_deref(),
+                    c.message.as_deref(),
+                )
+            })
             .collect::<Vec<Told<'_>>>()
     };
 }
@@ -48,9 +57,12 @@ impl Judged for Deployment {
     fn unhealthy(&self) -> Option<String> {
         let status = self.status.as_ref();
         let told = told!(status);
-        outdated(status.and_then(|status| status.observed_generation), self.metadata.generation)
-            .or_else(|| not_as_wanted(&told, "Available", "True", false))
-            .or_else(|| not_as_wanted(&told, "ReplicaFailure", "False", true))
+        outdated(
+            status.and_then(|status| status.observed_generation),
+            self.metadata.generation,
+        )
+        .or_else(|| not_as_wanted(&told, "Available", "True", false))
+        .or_else(|| not_as_wanted(&told, "ReplicaFailure", "False", true))
     }
 
     fn rolling_out(&self) -> Option<String> {
@@ -91,12 +103,19 @@ impl Judged for DaemonSet {
         let allowed = unavailable_max(self, desired);
         outdated(status.observed_generation, self.metadata.generation)
             .or_else(|| (current < desired).then(|| format!("not enough scheduled pods ({current}/{desired})")))
-            .or_else(|| (missing > allowed).then(|| format!("too many unavailable pods found ({missing}/{desired}, max unavailable: {allowed})")))
+            .or_else(|| {
+                (missing > allowed).then(|| {
+                    format!("too many unavailable pods found ({missing}/{desired}, max unavailable: {allowed})")
+                })
+            })
     }
 
     fn rolling_out(&self) -> Option<String> {
         let status = self.status.clone().unwrap_or_default();
-        let (desired, updated) = (status.desired_number_scheduled, status.updated_number_scheduled.unwrap_or(0));
+        let (desired, updated) = (
+            status.desired_number_scheduled,
+            status.updated_number_scheduled.unwrap_or(0),
+        );
         outdated(status.observed_generation, self.metadata.generation)
             .or_else(|| (updated < desired).then(|| format!("{updated} of {desired} replica(s) have been updated")))
     }
@@ -106,7 +125,9 @@ impl Judged for DaemonSet {
 /// default.
 fn unavailable_max(set: &DaemonSet, desired: i32) -> i32 {
     let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
-    let given = strategy.and_then(|strategy| strategy.rolling_update.as_ref()).and_then(|update| update.max_unavailable.clone());
+    let given = strategy
+        .and_then(|strategy| strategy.rolling_update.as_ref())
+        .and_then(|update| update.max_unavailable.clone());
     match given {
         None => 1,
         Some(IntOrString::Int(count)) => count,
@@ -127,7 +148,9 @@ impl Judged for Job {
     fn rolling_out(&self) -> Option<String> {
         let status = self.status.clone().unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
-        let over = conditions.iter().any(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True");
+        let over = conditions
+            .iter()
+            .any(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True");
         (!over).then(|| "it has not completed yet".to_owned())
     }
 }
@@ -135,7 +158,8 @@ impl Judged for Job {
 impl Judged for CustomResourceDefinition {
     fn unhealthy(&self) -> Option<String> {
         let told = told!(self.status.as_ref());
-        not_as_wanted(&told, "NamesAccepted", "True", false).or_else(|| not_as_wanted(&told, "Established", "True", false))
+        not_as_wanted(&told, "NamesAccepted", "True", false)
+            .or_else(|| not_as_wanted(&told, "Established", "True", false))
     }
 }
 
@@ -148,7 +172,10 @@ mod tests {
 
     fn judged<K: Judged + DeserializeOwned>(object: Value) -> (String, String) {
         let object: K = serde_json::from_value(object).unwrap();
-        (object.unhealthy().unwrap_or_default(), object.rolling_out().unwrap_or_default())
+        (
+            object.unhealthy().unwrap_or_default(),
+            object.rolling_out().unwrap_or_default(),
+        )
     }
 
     fn of(healthy: &str, rolled_out: &str) -> (String, String) {
@@ -157,30 +184,74 @@ mod tests {
 
     #[test]
     fn a_deployment_is_healthy_when_available_and_rolled_out_when_only_new_pods_are_left() {
-        let deployment = |status: Value| judged::<Deployment>(json!({"metadata": {"generation": 2}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}));
+        let deployment = |status: Value| {
+            judged::<Deployment>(
+                json!({"metadata": {"generation": 2}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}),
+            )
+        };
         let available = json!([{"type": "Available", "status": "True"}]);
-        assert_eq!(deployment(json!({"observedGeneration": 1})), of("observed generation outdated (1/2)", "observed generation outdated (1/2)"));
-        assert_eq!(deployment(json!({"observedGeneration": 2, "updatedReplicas": 1})), of("condition \"Available\" is missing", "1 of 2 replica(s) have been updated"));
-        assert_eq!(deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 3, "conditions": available})), of("", "1 old replica(s) are pending termination"));
-        assert_eq!(deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "conditions": available})), of("", ""));
+        assert_eq!(
+            deployment(json!({"observedGeneration": 1})),
+            of(
+                "observed generation outdated (1/2)",
+                "observed generation outdated (1/2)"
+            )
+        );
+        assert_eq!(
+            deployment(json!({"observedGeneration": 2, "updatedReplicas": 1})),
+            of(
+                "condition \"Available\" is missing",
+                "1 of 2 replica(s) have been updated"
+            )
+        );
+        assert_eq!(
+            deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 3, "conditions": available})),
+            of("", "1 old replica(s) are pending termination")
+        );
+        assert_eq!(
+            deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "conditions": available})),
+            of("", "")
+        );
         let failing = json!([{"type": "Available", "status": "True"}, {"type": "ReplicaFailure", "status": "True", "reason": "R", "message": "m"}]);
-        assert_eq!(deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "conditions": failing})).0, "condition \"ReplicaFailure\" has invalid status True (expected False) due to R: m");
+        assert_eq!(
+            deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "conditions": failing})).0,
+            "condition \"ReplicaFailure\" has invalid status True (expected False) due to R: m"
+        );
     }
 
     #[test]
     fn sets_jobs_and_definitions_are_judged_by_their_own_rules() {
         let spec = json!({"selector": {}, "template": {}, "serviceName": "s"});
-        assert_eq!(judged::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})), of("not enough ready replicas (0/1)", "0 of 1 replica(s) have been updated"));
-        let set = |spec: Value, missing: i32| judged::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": 10}})).0;
-        let percent = json!({"selector": {}, "template": {}, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}});
-        assert_eq!((set(spec.clone(), 1), set(percent.clone(), 3)), (String::new(), String::new()));
-        assert_eq!(set(spec, 2), "too many unavailable pods found (2/10, max unavailable: 1)");
+        assert_eq!(
+            judged::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})),
+            of("not enough ready replicas (0/1)", "0 of 1 replica(s) have been updated")
+        );
+        let set = |spec: Value, missing: i32| {
+            judged::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": 10}})).0
+        };
+        let percent =
+            json!({"selector": {}, "template": {}, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}});
+        assert_eq!(
+            (set(spec.clone(), 1), set(percent.clone(), 3)),
+            (String::new(), String::new())
+        );
+        assert_eq!(
+            set(spec, 2),
+            "too many unavailable pods found (2/10, max unavailable: 1)"
+        );
         assert!(set(percent, 4).contains("max unavailable: 3"));
-        let job = |conditions: Value| judged::<Job>(json!({"spec": {"template": {}}, "status": {"conditions": conditions}}));
+        let job =
+            |conditions: Value| judged::<Job>(json!({"spec": {"template": {}}, "status": {"conditions": conditions}}));
         assert_eq!(job(json!([])), of("", "it has not completed yet"));
-        assert_eq!(job(json!([{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}])).0, "condition \"Failed\" has invalid status True (expected False) due to BackoffLimitExceeded: m");
+        assert_eq!(
+            job(json!([{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}])).0,
+            "condition \"Failed\" has invalid status True (expected False) due to BackoffLimitExceeded: m"
+        );
         assert_eq!(job(json!([{"type": "Complete", "status": "True"}])), of("", ""));
         let definition = json!({"spec": {"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster", "versions": []}, "status": {"conditions": [{"type": "NamesAccepted", "status": "True"}]}});
-        assert_eq!(judged::<CustomResourceDefinition>(definition).0, "condition \"Established\" is missing");
+        assert_eq!(
+            judged::<CustomResourceDefinition>(definition).0,
+            "condition \"Established\" is missing"
+        );
     }
 }

@@ -25,7 +25,10 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, known: Mutex::default() }
+        Self {
+            client,
+            known: Mutex::default(),
+        }
     }
 
     /// How the target serves the kind; `None` when it does not.
@@ -34,16 +37,33 @@ impl Kinds {
         if let Some(served) = self.known().get(&key).cloned() {
             return Ok(Some(served));
         }
-        let Ok(GroupVersion { group, version, .. }) = api_version.parse() else { return Ok(None) };
-        match pinned_kind(&self.client, &GroupVersionKind { group, version, kind: kind.to_owned() }).await {
+        let Ok(GroupVersion { group, version, .. }) = api_version.parse() else {
+            return Ok(None);
+        };
+        match pinned_kind(
+            &self.client,
+            &GroupVersionKind {
+                group,
+                version,
+                kind: kind.to_owned(),
+            },
+        )
+        .await
+        {
             Ok((resource, capabilities)) => {
-                let served = Served { resource, namespaced: capabilities.scope == Scope::Namespaced };
+                let served = Served {
+                    resource,
+                    namespaced: capabilities.scope == Scope::Namespaced,
+                };
                 self.known().insert(key, served.clone());
                 Ok(Some(served))
             }
             Err(kube::Error::Discovery(_)) => Ok(None),
             Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(fault_of(error, &format!("ask the target for the kind {kind} of {api_version}"))),
+            Err(error) => Err(fault_of(
+                error,
+                &format!("ask the target for the kind {kind} of {api_version}"),
+            )),
         }
     }
 

@@ -57,10 +57,19 @@ pub(crate) struct Context {
 
 /// Runs until `stop`.
 pub async fn run(source: Client, target: Client, options: Options, clock: Clock, stop: CancellationToken) {
-    let resources: Cache<ManagedResource> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
+    let resources: Cache<ManagedResource> =
+        Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let targets = Targets::start(&target, &stop);
-    let context = Arc::new(Context { source, kinds: Kinds::new(target.clone()), target, options, clock, secrets, targets });
+    let context = Arc::new(Context {
+        source,
+        kinds: Kinds::new(target.clone()),
+        target,
+        options,
+        clock,
+        secrets,
+        targets,
+    });
     let applying = applying(&resources, &context, stop.clone());
     let caring = caring(&resources, &context, stop);
     tokio::join!(applying, caring);
@@ -77,7 +86,9 @@ async fn applying(resources: &Cache<ManagedResource>, context: &Arc<Context>, st
         return;
     }
     let context = context.clone();
-    controller.run(stop, move |resource| apply_one(resource, context.clone())).await;
+    controller
+        .run(stop, move |resource| apply_one(resource, context.clone()))
+        .await;
 }
 
 async fn apply_one(resource: Arc<ManagedResource>, context: Arc<Context>) -> Result<Next, Fault> {
@@ -95,7 +106,9 @@ async fn caring(resources: &Cache<ManagedResource>, context: &Arc<Context>, stop
         return;
     }
     let context = context.clone();
-    controller.run(stop, move |resource| care_for_one(resource, context.clone())).await;
+    controller
+        .run(stop, move |resource| care_for_one(resource, context.clone()))
+        .await;
 }
 
 async fn care_for_one(resource: Arc<ManagedResource>, context: Arc<Context>) -> Result<Next, Fault> {
@@ -114,9 +127,22 @@ fn drifted<K: Resource>(old: Option<&K>, new: Option<&K>) -> bool {
 
 fn users_of(resources: &Cache<ManagedResource>, change: &Change<Secret>) -> Vec<ObjectKey> {
     let secret = ObjectKey::of(&*change.object);
-    let Some(namespace) = &secret.namespace else { return Vec::new() };
-    let refers = |resource: &ManagedResource| resource.spec.secret_refs.iter().any(|reference| reference.name == secret.name);
-    resources.list_in(namespace).iter().filter(|resource| refers(resource)).map(|resource| ObjectKey::of(&**resource)).collect()
+    let Some(namespace) = &secret.namespace else {
+        return Vec::new();
+    };
+    let refers = |resource: &ManagedResource| {
+        resource
+            .spec
+            .secret_refs
+            .iter()
+            .any(|reference| reference.name == secret.name)
+    };
+    resources
+        .list_in(namespace)
+        .iter()
+        .filter(|resource| refers(resource))
+        .map(|resource| ObjectKey::of(&**resource))
+        .collect()
 }
 
 fn scoped<K>(client: &Client, options: &Options) -> Api<K>

@@ -47,7 +47,11 @@ pub(crate) fn is_of_class(resource: &ManagedResource, class: Option<&str>) -> bo
 /// The origin that a ManagedResource writes on its objects.
 pub(crate) fn origin(cluster_id: &str, resource: &ManagedResource) -> String {
     let key = ObjectKey::of(resource);
-    if cluster_id.is_empty() { key.to_string() } else { format!("{cluster_id}:{key}") }
+    if cluster_id.is_empty() {
+        key.to_string()
+    } else {
+        format!("{cluster_id}:{key}")
+    }
 }
 
 /// The ManagedResource that an origin names; `None` for one of another source.
@@ -62,18 +66,32 @@ pub(crate) fn resource_of_origin(cluster_id: &str, origin: &str) -> Option<Objec
 
 /// Whether the annotation says `true`.
 pub(crate) fn wishes(object: &DynamicObject, annotation: &str) -> bool {
-    object.metadata.annotations.as_ref().and_then(|all| all.get(annotation)).is_some_and(|value| value == "true")
+    object
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotation))
+        .is_some_and(|value| value == "true")
 }
 
 /// The API group of a reference.
 pub(crate) fn group_of(reference: &ObjectReference) -> String {
-    reference.api_version.as_deref().and_then(|version| version.parse::<GroupVersion>().ok()).map(|version| version.group).unwrap_or_default()
+    reference
+        .api_version
+        .as_deref()
+        .and_then(|version| version.parse::<GroupVersion>().ok())
+        .map(|version| version.group)
+        .unwrap_or_default()
 }
 
 /// `Deployment "kube-system/coredns"`, for people.
 pub(crate) fn shown(reference: &ObjectReference) -> String {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let namespace = reference.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let namespace = reference
+        .namespace
+        .as_ref()
+        .map(|namespace| format!("{namespace}/"))
+        .unwrap_or_default();
     format!("{} \"{namespace}{}\"", text(&reference.kind), text(&reference.name))
 }
 

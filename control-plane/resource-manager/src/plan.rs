@@ -33,7 +33,11 @@ pub(crate) fn plan(desired: Vec<Desired>, applied: &[ObjectReference], equivalen
     let same = |object: &Desired, reference: &ObjectReference| {
         reference.name.as_deref() == Some(&object.name)
             && namespace_fits(object.namespace.as_deref(), reference.namespace.as_deref())
-            && same_kind((&object.group, &object.kind), (&group_of(reference), reference.kind.as_deref().unwrap_or_default()), equivalences)
+            && same_kind(
+                (&object.group, &object.kind),
+                (&group_of(reference), reference.kind.as_deref().unwrap_or_default()),
+                equivalences,
+            )
     };
     let (ignored, mut apply): (Vec<Desired>, Vec<Desired>) = desired.into_iter().partition(is_ignored);
     let mut plan = Plan::default();
@@ -44,14 +48,21 @@ pub(crate) fn plan(desired: Vec<Desired>, applied: &[ObjectReference], equivalen
             plan.delete.push(reference.clone());
         }
     }
-    plan.delete.sort_by_key(|reference| std::cmp::Reverse(rank(reference.kind.as_deref().unwrap_or_default())));
+    plan.delete
+        .sort_by_key(|reference| std::cmp::Reverse(rank(reference.kind.as_deref().unwrap_or_default())));
     apply.sort_by_key(|object| rank(&object.kind));
     plan.apply = apply;
     plan
 }
 
 fn is_ignored(object: &Desired) -> bool {
-    let annotation = |name: &str| object.value.pointer("/metadata/annotations").and_then(|all| all.get(name)).and_then(Value::as_str);
+    let annotation = |name: &str| {
+        object
+            .value
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(name))
+            .and_then(Value::as_str)
+    };
     annotation(wish::IGNORE) == Some("true") || annotation(wish::MODE) == Some(wish::MODE_IGNORE)
 }
 
@@ -66,8 +77,14 @@ fn namespace_fits(wanted: Option<&str>, applied: Option<&str>) -> bool {
 }
 
 fn same_kind(one: (&str, &str), other: (&str, &str), equivalences: &[Vec<GroupKind>]) -> bool {
-    let of_kind = |kind: &str| EQUIVALENT.iter().find(|(known, _)| *known == kind).map(|(_, groups)| *groups);
-    let built_in = one.1 == other.1 && of_kind(one.1).is_some_and(|groups| groups.contains(&one.0) && groups.contains(&other.0));
+    let of_kind = |kind: &str| {
+        EQUIVALENT
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .map(|(_, groups)| *groups)
+    };
+    let built_in =
+        one.1 == other.1 && of_kind(one.1).is_some_and(|groups| groups.contains(&one.0) && groups.contains(&other.0));
     let asked = equivalences.iter().any(|set| {
         let holds = |(group, kind): (&str, &str)| set.iter().any(|member| member.group == group && member.kind == kind);
         holds(one) && holds(other)
@@ -78,13 +95,38 @@ fn same_kind(one: (&str, &str), other: (&str, &str), equivalences: &[Vec<GroupKi
 /// Where a kind stands: what others live in, are typed by, run as or read comes first; what intercepts requests last.
 pub(crate) fn rank(kind: &str) -> usize {
     const FIRST: [&str; 18] = [
-        "Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "ResourceQuota", "LimitRange", "ServiceAccount", "Secret",
-        "ConfigMap", "PersistentVolume", "PersistentVolumeClaim", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "NetworkPolicy",
-        "Service", "Endpoints",
+        "Namespace",
+        "CustomResourceDefinition",
+        "PriorityClass",
+        "StorageClass",
+        "ResourceQuota",
+        "LimitRange",
+        "ServiceAccount",
+        "Secret",
+        "ConfigMap",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+        "NetworkPolicy",
+        "Service",
+        "Endpoints",
     ];
     const LAST: [&str; 12] = [
-        "DaemonSet", "Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job", "CronJob", "HorizontalPodAutoscaler", "PodDisruptionBudget",
-        "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+        "DaemonSet",
+        "Pod",
+        "ReplicaSet",
+        "Deployment",
+        "StatefulSet",
+        "Job",
+        "CronJob",
+        "HorizontalPodAutoscaler",
+        "PodDisruptionBudget",
+        "APIService",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
     ];
     let place = |list: &[&str]| list.iter().position(|known| *known == kind);
     match (place(&FIRST), place(&LAST)) {
@@ -101,33 +143,82 @@ mod tests {
     use super::*;
 
     fn desired(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Desired {
-        let group = api_version.split_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default();
-        Desired { api_version: api_version.into(), group, kind: kind.into(), namespace: namespace.map(Into::into), name: name.into(), value: json!({"metadata": {}}) }
+        let group = api_version
+            .split_once('/')
+            .map(|(group, _)| group.to_owned())
+            .unwrap_or_default();
+        Desired {
+            api_version: api_version.into(),
+            group,
+            kind: kind.into(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+            value: json!({"metadata": {}}),
+        }
     }
 
     fn applied(object: &Desired) -> ObjectReference {
-        ObjectReference { api_version: Some(object.api_version.clone()), kind: Some(object.kind.clone()), namespace: object.namespace.clone(), name: Some(object.name.clone()), ..ObjectReference::default() }
+        ObjectReference {
+            api_version: Some(object.api_version.clone()),
+            kind: Some(object.kind.clone()),
+            namespace: object.namespace.clone(),
+            name: Some(object.name.clone()),
+            ..ObjectReference::default()
+        }
     }
 
     #[test]
     fn namespaces_and_definitions_come_first_webhooks_last_and_deletions_go_the_other_way() {
-        let all: Vec<Desired> = [("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), ("apps/v1", "Deployment"), ("x.example/v1", "Widget"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("v1", "ConfigMap"), ("v1", "Namespace")]
-            .iter().map(|(version, kind)| desired(version, kind, None, "x")).collect();
+        let all: Vec<Desired> = [
+            ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+            ("apps/v1", "Deployment"),
+            ("x.example/v1", "Widget"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+            ("v1", "ConfigMap"),
+            ("v1", "Namespace"),
+        ]
+        .iter()
+        .map(|(version, kind)| desired(version, kind, None, "x"))
+        .collect();
         let order = |kinds: Vec<String>| kinds.join(" ");
         let first = plan(all.clone(), &[], &[]);
-        assert_eq!(order(first.apply.iter().map(|object| object.kind.clone()).collect()), "Namespace CustomResourceDefinition ConfigMap Widget Deployment ValidatingWebhookConfiguration");
+        assert_eq!(
+            order(first.apply.iter().map(|object| object.kind.clone()).collect()),
+            "Namespace CustomResourceDefinition ConfigMap Widget Deployment ValidatingWebhookConfiguration"
+        );
         let references: Vec<_> = first.apply.iter().map(applied).collect();
         let settled = plan(all, &references, &[]);
         assert!(settled.delete.is_empty() && settled.release.is_empty());
         let gone = plan(vec![], &references, &[]);
-        assert_eq!(order(gone.delete.iter().map(|reference| reference.kind.clone().unwrap()).collect()), "ValidatingWebhookConfiguration Deployment Widget ConfigMap CustomResourceDefinition Namespace");
+        assert_eq!(
+            order(
+                gone.delete
+                    .iter()
+                    .map(|reference| reference.kind.clone().unwrap())
+                    .collect()
+            ),
+            "ValidatingWebhookConfiguration Deployment Widget ConfigMap CustomResourceDefinition Namespace"
+        );
     }
 
     #[test]
     fn only_what_is_no_longer_listed_is_deleted_and_a_change_of_group_is_no_deletion() {
-        let before = [desired("extensions/v1beta1", "Deployment", Some("n"), "d"), desired("v1", "ConfigMap", Some("default"), "c"), desired("v1", "ConfigMap", Some("n"), "c"), desired("a.example/v1", "Old", None, "o")].map(|object| applied(&object));
-        let now = vec![desired("apps/v1", "Deployment", Some("n"), "d"), desired("v1", "ConfigMap", None, "c"), desired("b.example/v1", "New", None, "o")];
-        let kind = |group: &str, kind: &str| GroupKind { group: group.into(), kind: kind.into() };
+        let before = [
+            desired("extensions/v1beta1", "Deployment", Some("n"), "d"),
+            desired("v1", "ConfigMap", Some("default"), "c"),
+            desired("v1", "ConfigMap", Some("n"), "c"),
+            desired("a.example/v1", "Old", None, "o"),
+        ]
+        .map(|object| applied(&object));
+        let now = vec![
+            desired("apps/v1", "Deployment", Some("n"), "d"),
+            desired("v1", "ConfigMap", None, "c"),
+            desired("b.example/v1", "New", None, "o"),
+        ];
+        let kind = |group: &str, kind: &str| GroupKind {
+            group: group.into(),
+            kind: kind.into(),
+        };
         let equivalences = [vec![kind("a.example", "Old"), kind("b.example", "New")]];
         assert_eq!(plan(now.clone(), &before, &equivalences).delete, [before[2].clone()]);
         assert_eq!(plan(now, &before, &[]).delete.len(), 2);
@@ -137,9 +228,18 @@ mod tests {
     fn an_ignored_object_is_released_and_neither_applied_nor_deleted() {
         let mut object = desired("v1", "ConfigMap", Some("n"), "c");
         let before = [applied(&object)];
-        for annotation in [json!({"resources.gardener.cloud/ignore": "true"}), json!({"resources.gardener.cloud/mode": "Ignore"})] {
+        for annotation in [
+            json!({"resources.gardener.cloud/ignore": "true"}),
+            json!({"resources.gardener.cloud/mode": "Ignore"}),
+        ] {
             object.value["metadata"]["annotations"] = annotation;
-            assert_eq!(plan(vec![object.clone()], &before, &[]), Plan { release: before.to_vec(), ..Plan::default() });
+            assert_eq!(
+                plan(vec![object.clone()], &before, &[]),
+                Plan {
+                    release: before.to_vec(),
+                    ..Plan::default()
+                }
+            );
         }
     }
 }

@@ -24,15 +24,25 @@ pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> 
         write(resource, after, context).await?;
         return Ok(Next::Change);
     }
-    if resource.metadata.deletion_timestamp.is_some() { delete(resource, context).await } else { apply(resource, context).await }
+    if resource.metadata.deletion_timestamp.is_some() {
+        delete(resource, context).await
+    } else {
+        apply(resource, context).await
+    }
 }
 
 fn is_ignored(resource: &ManagedResource) -> bool {
-    resource.annotations().get(wish::IGNORE).is_some_and(|value| value == "true")
+    resource
+        .annotations()
+        .get(wish::IGNORE)
+        .is_some_and(|value| value == "true")
 }
 
 fn api(resource: &ManagedResource, context: &Context) -> Api<ManagedResource> {
-    Api::namespaced(context.source.clone(), resource.metadata.namespace.as_deref().unwrap_or_default())
+    Api::namespaced(
+        context.source.clone(),
+        resource.metadata.namespace.as_deref().unwrap_or_default(),
+    )
 }
 
 async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
@@ -51,7 +61,11 @@ async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fa
         Ok(desired) => desired,
         Err(error) => return fail(&resource, reason::DECODING_FAILED, error.into(), context).await,
     };
-    let before = resource.status.as_ref().map(|status| status.resources.clone()).unwrap_or_default();
+    let before = resource
+        .status
+        .as_ref()
+        .map(|status| status.resources.clone())
+        .unwrap_or_default();
     let plan = plan(desired, &before, &resource.spec.equivalences);
     let checksum = checksum(&secrets);
     let resource = announce(resource, &plan, &before, &checksum, context).await?;
@@ -59,21 +73,37 @@ async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fa
 }
 
 /// Writes down what is about to be applied, before it is: whatever happens then, it is known to be ours.
-async fn announce(resource: ManagedResource, plan: &Plan, before: &[ObjectReference], checksum: &str, context: &Context) -> Result<ManagedResource, Fault> {
+async fn announce(
+    resource: ManagedResource,
+    plan: &Plan,
+    before: &[ObjectReference],
+    checksum: &str,
+    context: &Context,
+) -> Result<ManagedResource, Fault> {
     let status = resource.status.clone().unwrap_or_default();
-    let known = status.secrets_data_checksum.as_deref() == Some(checksum) && status.observed_generation == resource.metadata.generation;
+    let known = status.secrets_data_checksum.as_deref() == Some(checksum)
+        && status.observed_generation == resource.metadata.generation;
     if known {
         return Ok(resource);
     }
     let mut after = resource.clone();
     let mut report = Report::of(&mut after, context.clock.now());
-    report.applied(ConditionStatus::Progressing, reason::APPLY_PROGRESSING, "The resources are currently being reconciled.");
+    report.applied(
+        ConditionStatus::Progressing,
+        reason::APPLY_PROGRESSING,
+        "The resources are currently being reconciled.",
+    );
     report.checks_pending();
     let mut resources: Vec<ObjectReference> = before.to_vec();
     for object in &plan.apply {
         let new = reference(object, object.namespace.clone());
         // The namespace of one that names none is known only once its kind is.
-        let known = |old: &ObjectReference| old.kind == new.kind && old.name == new.name && old.api_version == new.api_version && (new.namespace.is_none() || old.namespace == new.namespace);
+        let known = |old: &ObjectReference| {
+            old.kind == new.kind
+                && old.name == new.name
+                && old.api_version == new.api_version
+                && (new.namespace.is_none() || old.namespace == new.namespace)
+        };
         if !resources.iter().any(known) {
             resources.push(new);
         }
@@ -89,23 +119,45 @@ async fn execute(resource: ManagedResource, plan: Plan, checksum: String, contex
     let status = after.status.get_or_insert_default();
     status.resources = applied.references.clone();
     status.resources.extend(pending.iter().cloned());
-    status.resources.extend(failed.iter().map(|(reference, _)| reference.clone()));
+    status
+        .resources
+        .extend(failed.iter().map(|(reference, _)| reference.clone()));
     status.observed_generation = resource.metadata.generation;
     status.secrets_data_checksum = Some(checksum);
-    let deletions = (!failed.is_empty()).then(|| Applied { references: Vec::new(), failed }.fault()).flatten();
+    let deletions = (!failed.is_empty())
+        .then(|| {
+            Applied {
+                references: Vec::new(),
+                failed,
+            }
+            .fault()
+        })
+        .flatten();
     let mut report = Report::of(&mut after, context.clock.now());
     let fault = if let Some(fault) = applied.fault() {
-        report.applied(ConditionStatus::False, reason::APPLY_FAILED, &format!("Could not apply all new resources: {}", fault.chain()));
+        report.applied(
+            ConditionStatus::False,
+            reason::APPLY_FAILED,
+            &format!("Could not apply all new resources: {}", fault.chain()),
+        );
         Some(fault)
     } else if let Some(fault) = deletions {
-        report.applied(ConditionStatus::False, reason::DELETION_FAILED, &format!("Could not delete all old resources: {}", fault.chain()));
+        report.applied(
+            ConditionStatus::False,
+            reason::DELETION_FAILED,
+            &format!("Could not delete all old resources: {}", fault.chain()),
+        );
         Some(fault)
     } else if !pending.is_empty() {
         let text = format!("Deletion of old resources is still pending: {}", all_shown(&pending));
         report.applied(ConditionStatus::Progressing, reason::DELETION_PENDING, &text);
         Some(Fault::dependency(text).hint("look at the finalizers of the named objects"))
     } else {
-        report.applied(ConditionStatus::True, reason::APPLY_SUCCEEDED, "All resources are applied.");
+        report.applied(
+            ConditionStatus::True,
+            reason::APPLY_SUCCEEDED,
+            "All resources are applied.",
+        );
         None
     };
     write(&resource, after, context).await?;
@@ -125,9 +177,16 @@ fn read_secrets(resource: &ManagedResource, context: &Context) -> Result<Vec<Arc
     let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
     let read = |name: &str| {
         let found = context.secrets.get(&ObjectKey::namespaced(namespace, name));
-        found.ok_or_else(|| Fault::dependency(format!("secret \"{namespace}/{name}\" does not exist")).hint("create the named Secret"))
+        found.ok_or_else(|| {
+            Fault::dependency(format!("secret \"{namespace}/{name}\" does not exist")).hint("create the named Secret")
+        })
     };
-    resource.spec.secret_refs.iter().map(|reference| read(&reference.name)).collect()
+    resource
+        .spec
+        .secret_refs
+        .iter()
+        .map(|reference| read(&reference.name))
+        .collect()
 }
 
 async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
@@ -136,7 +195,11 @@ async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, F
         return Ok(Next::Change);
     }
     if resource.spec.keep_objects != Some(true) {
-        let mut references = resource.status.as_ref().map(|status| status.resources.clone()).unwrap_or_default();
+        let mut references = resource
+            .status
+            .as_ref()
+            .map(|status| status.resources.clone())
+            .unwrap_or_default();
         references.sort_by_key(|reference| std::cmp::Reverse(rank(reference.kind.as_deref().unwrap_or_default())));
         let Removed { pending, failed } = remove_all(&references, resource, context).await;
         if let Some(fault) = not_gone(resource, pending, failed, context).await? {
@@ -148,21 +211,42 @@ async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, F
 }
 
 /// Reports what is left of a ManagedResource that is being deleted.
-async fn not_gone(resource: &ManagedResource, pending: Vec<ObjectReference>, failed: Vec<(ObjectReference, Fault)>, context: &Context) -> Result<Option<Fault>, Fault> {
+async fn not_gone(
+    resource: &ManagedResource,
+    pending: Vec<ObjectReference>,
+    failed: Vec<(ObjectReference, Fault)>,
+    context: &Context,
+) -> Result<Option<Fault>, Fault> {
     if pending.is_empty() && failed.is_empty() {
         return Ok(None);
     }
     let mut after = resource.clone();
-    let left = pending.iter().cloned().chain(failed.iter().map(|(reference, _)| reference.clone())).collect();
+    let left = pending
+        .iter()
+        .cloned()
+        .chain(failed.iter().map(|(reference, _)| reference.clone()))
+        .collect();
     after.status.get_or_insert_default().resources = left;
     let mut report = Report::of(&mut after, context.clock.now());
-    let fault = match (Applied { references: Vec::new(), failed }).fault() {
+    let fault = match (Applied {
+        references: Vec::new(),
+        failed,
+    })
+    .fault()
+    {
         Some(fault) => {
-            report.applied(ConditionStatus::False, reason::DELETION_FAILED, &format!("Could not delete all resources: {}", fault.chain()));
+            report.applied(
+                ConditionStatus::False,
+                reason::DELETION_FAILED,
+                &format!("Could not delete all resources: {}", fault.chain()),
+            );
             fault
         }
         None => {
-            let text = format!("Deletion of resources is still pending: {}", pending.iter().map(shown).collect::<Vec<_>>().join(", "));
+            let text = format!(
+                "Deletion of resources is still pending: {}",
+                pending.iter().map(shown).collect::<Vec<_>>().join(", ")
+            );
             report.applied(ConditionStatus::Progressing, reason::DELETION_PENDING, &text);
             Fault::dependency(text).hint("look at the finalizers of the named objects")
         }

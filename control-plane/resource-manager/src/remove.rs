@@ -27,7 +27,11 @@ pub(crate) struct Removed {
 }
 
 /// Deletes all in the given order, then waits a little for them to be gone.
-pub(crate) async fn remove_all(references: &[ObjectReference], resource: &ManagedResource, context: &Context) -> Removed {
+pub(crate) async fn remove_all(
+    references: &[ObjectReference],
+    resource: &ManagedResource,
+    context: &Context,
+) -> Removed {
     let (mut removed, mut waiting) = (Removed::default(), Vec::new());
     for reference in references {
         match remove_one(reference, resource, context).await {
@@ -48,25 +52,43 @@ pub(crate) async fn remove_all(references: &[ObjectReference], resource: &Manage
 }
 
 /// Asks for one to be deleted; what to wait for, if anything.
-async fn remove_one(reference: &ObjectReference, resource: &ManagedResource, context: &Context) -> Result<Option<(Api<DynamicObject>, String)>, Fault> {
-    let (version, kind) = (reference.api_version.as_deref().unwrap_or_default(), reference.kind.as_deref().unwrap_or_default());
+async fn remove_one(
+    reference: &ObjectReference,
+    resource: &ManagedResource,
+    context: &Context,
+) -> Result<Option<(Api<DynamicObject>, String)>, Fault> {
+    let (version, kind) = (
+        reference.api_version.as_deref().unwrap_or_default(),
+        reference.kind.as_deref().unwrap_or_default(),
+    );
     let name = reference.name.as_deref().unwrap_or_default();
     // A kind that is no longer served has no objects.
-    let Some(served) = context.kinds.find(version, kind).await? else { return Ok(None) };
+    let Some(served) = context.kinds.find(version, kind).await? else {
+        return Ok(None);
+    };
     let api = context.kinds.api(&served, reference.namespace.as_deref());
     let live = match api.get_opt(name).await {
         Ok(Some(live)) => live,
         Ok(None) => return Ok(None),
         Err(error) => return Err(fault_of(error, "read it")),
     };
-    let own = live.annotations().get(ORIGIN).is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
+    let own = live
+        .annotations()
+        .get(ORIGIN)
+        .is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
     if !own || wishes(&live, wish::KEEP_OBJECT) {
         return Ok(None);
     }
     let uid = live.uid().unwrap_or_default();
     if live.metadata.deletion_timestamp.is_none() {
-        let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
-        match api.delete(name, &propagation(reference).preconditions(preconditions)).await {
+        let preconditions = Preconditions {
+            uid: Some(uid.clone()),
+            resource_version: None,
+        };
+        match api
+            .delete(name, &propagation(reference).preconditions(preconditions))
+            .await
+        {
             Ok(_) => {}
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(fault_of(error, "delete it")),

@@ -30,7 +30,10 @@ pub(crate) struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub(crate) fn of(resource: &'a mut ManagedResource, now: Timestamp) -> Self {
-        Self { status: resource.status.get_or_insert_default(), now }
+        Self {
+            status: resource.status.get_or_insert_default(),
+            now,
+        }
     }
 
     fn say(&mut self, type_: &str, status: ConditionStatus, reason: &str, message: &str) {
@@ -65,7 +68,11 @@ impl<'a> Report<'a> {
 }
 
 /// Writes the status if it differs; returns the object as it is then.
-pub(crate) async fn write(before: &ManagedResource, after: ManagedResource, context: &Context) -> Result<ManagedResource, Fault> {
+pub(crate) async fn write(
+    before: &ManagedResource,
+    after: ManagedResource,
+    context: &Context,
+) -> Result<ManagedResource, Fault> {
     let namespace = before.metadata.namespace.clone().unwrap_or_default();
     let api: Api<ManagedResource> = Api::namespaced(context.source.clone(), &namespace);
     let written = patch_status_if_changed(&api, before, &after).await?;

@@ -52,7 +52,13 @@ struct Made {
 
 impl Made {
     fn into_secret(self, all: &[Secret], namespace: &str, identity: &str, now: Timestamp) -> Secret {
-        let Self { name, data, mut labels, recipe, mut rotated } = self;
+        let Self {
+            name,
+            data,
+            mut labels,
+            recipe,
+            mut rotated,
+        } = self;
         let taken = |object: &str| all.iter().any(|secret| secret.metadata.name.as_deref() == Some(object));
         let mut object = object_for(&name, &recipe, rotated);
         if taken(&object) {
@@ -65,7 +71,10 @@ impl Made {
             (label::MANAGED_BY.to_owned(), label::MANAGER.to_owned()),
             (label::IDENTITY.to_owned(), identity.to_owned()),
             (label::ISSUED_AT.to_owned(), now.as_second().to_string()),
-            (label::ROTATED.to_owned(), rotated.map(|at| at.as_second().to_string()).unwrap_or_default()),
+            (
+                label::ROTATED.to_owned(),
+                rotated.map(|at| at.as_second().to_string()).unwrap_or_default(),
+            ),
         ]);
         Secret {
             metadata: ObjectMeta {
@@ -86,12 +95,21 @@ impl Made {
 fn object_for(name: &str, recipe: &str, rotated: Option<Timestamp>) -> String {
     let hash = &checksum(recipe.as_bytes())[..8];
     match rotated {
-        Some(at) => format!("{name}-{hash}-{}", &checksum(at.as_second().to_string().as_bytes())[..5]),
+        Some(at) => format!(
+            "{name}-{hash}-{}",
+            &checksum(at.as_second().to_string().as_bytes())[..5]
+        ),
         None => format!("{name}-{hash}"),
     }
 }
 
-fn make(wanted: &Wanted, all_wanted: &[Wanted], all: &[Secret], now: Timestamp, entropy: &Entropy) -> Result<Made, SecretError> {
+fn make(
+    wanted: &Wanted,
+    all_wanted: &[Wanted],
+    all: &[Secret],
+    now: Timestamp,
+    entropy: &Entropy,
+) -> Result<Made, SecretError> {
     let config = wanted.checksum();
     let mut labels = BTreeMap::from([(label::CHECKSUM_CONFIG.to_owned(), config.clone())]);
     let mut recipe = config;
@@ -106,7 +124,10 @@ fn make(wanted: &Wanted, all_wanted: &[Wanted], all: &[Secret], now: Timestamp, 
             ])
         }
         Content::Certificate { spec, signed_by } => {
-            let unknown = || SecretError::UnknownAuthority { secret: wanted.name.clone(), authority: signed_by.clone() };
+            let unknown = || SecretError::UnknownAuthority {
+                secret: wanted.name.clone(),
+                authority: signed_by.clone(),
+            };
             let secret = signer(signed_by, spec.usage, all_wanted, all, now, &wanted.name)?.ok_or_else(unknown)?;
             let issued = authority_of(secret)?.issue_at(spec, now, entropy)?;
             expires(issued.certificate.not_after());
@@ -130,17 +151,34 @@ fn make(wanted: &Wanted, all_wanted: &[Wanted], all: &[Secret], now: Timestamp, 
             (data::PASSWORD, password(*length, entropy).expose_bytes()),
         ]),
     };
-    Ok(Made { name: wanted.name.clone(), data, labels, recipe, rotated: wanted.rotation.initiated })
+    Ok(Made {
+        name: wanted.name.clone(),
+        data,
+        labels,
+        recipe,
+        rotated: wanted.rotation.initiated,
+    })
 }
 
 fn bundle(wanted: &Wanted, all_wanted: &[Wanted], all: &[Secret], now: Timestamp) -> Result<Option<Made>, SecretError> {
     let found = Found::of(wanted, all_wanted, all, now)?;
-    let Some((key, text)) = members(wanted, &found) else { return Ok(None) };
+    let Some((key, text)) = members(wanted, &found) else {
+        return Ok(None);
+    };
     let labels = BTreeMap::from([(label::BUNDLE_FOR.to_owned(), wanted.name.clone())]);
     let recipe = text.clone();
-    Ok(Some(Made { name: wanted.bundle_name(), data: entries([(key, text.into_bytes())]), labels, recipe, rotated: None }))
+    Ok(Some(Made {
+        name: wanted.bundle_name(),
+        data: entries([(key, text.into_bytes())]),
+        labels,
+        recipe,
+        rotated: None,
+    }))
 }
 
 fn entries<const N: usize>(pairs: [(&str, Vec<u8>); N]) -> BTreeMap<String, ByteString> {
-    pairs.into_iter().map(|(key, bytes)| (key.to_owned(), ByteString(bytes))).collect()
+    pairs
+        .into_iter()
+        .map(|(key, bytes)| (key.to_owned(), ByteString(bytes)))
+        .collect()
 }

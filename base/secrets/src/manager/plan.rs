@@ -99,7 +99,9 @@ impl Plan {
 
     /// Whether anything is to be generated.
     pub fn generates(&self) -> bool {
-        self.actions.iter().any(|action| matches!(action, Action::Generate { .. } | Action::Bundle { .. }))
+        self.actions
+            .iter()
+            .any(|action| matches!(action, Action::Generate { .. } | Action::Bundle { .. }))
     }
 }
 
@@ -114,9 +116,16 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
     for wanted_one in sorted {
         let found = Found::of(wanted_one, wanted, existing, now)?;
         kept.extend(found.current.into_iter().chain(found.old).map(object_name));
-        let into = if wanted_one.has_bundle() { &mut actions } else { &mut certificates };
+        let into = if wanted_one.has_bundle() {
+            &mut actions
+        } else {
+            &mut certificates
+        };
         if let Some(reason) = found.reason.clone() {
-            into.push(Action::Generate { wanted: wanted_one.clone(), reason });
+            into.push(Action::Generate {
+                wanted: wanted_one.clone(),
+                reason,
+            });
         }
         if wanted_one.has_bundle() {
             match bundle(wanted_one, &found, existing) {
@@ -124,8 +133,15 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
                     kept.insert(object_name(secret));
                 }
                 None => {
-                    let reason = if bundles(wanted_one, existing).next().is_none() { Reason::Missing } else { Reason::BundleChanged };
-                    actions.push(Action::Bundle { wanted: wanted_one.clone(), reason });
+                    let reason = if bundles(wanted_one, existing).next().is_none() {
+                        Reason::Missing
+                    } else {
+                        Reason::BundleChanged
+                    };
+                    actions.push(Action::Bundle {
+                        wanted: wanted_one.clone(),
+                        reason,
+                    });
                 }
             }
         }
@@ -133,12 +149,21 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
     actions.sort_by_key(|action| matches!(action, Action::Bundle { .. }));
     actions.append(&mut certificates);
     actions.extend(kept.iter().map(|object| Action::Keep { object: object.clone() }));
-    let names: BTreeSet<String> = wanted.iter().flat_map(|wanted| [wanted.name.clone(), wanted.bundle_name()]).collect();
-    for secret in existing.iter().filter(|secret| label_of(secret, label::MANAGED_BY) == Some(label::MANAGER)) {
+    let names: BTreeSet<String> = wanted
+        .iter()
+        .flat_map(|wanted| [wanted.name.clone(), wanted.bundle_name()])
+        .collect();
+    for secret in existing
+        .iter()
+        .filter(|secret| label_of(secret, label::MANAGED_BY) == Some(label::MANAGER))
+    {
         let object = object_name(secret);
         if !kept.contains(&object) {
             let wanted = label_of(secret, label::NAME).is_some_and(|name| names.contains(name));
-            actions.push(Action::Delete { object, reason: if wanted { Reason::Superseded } else { Reason::NotWanted } });
+            actions.push(Action::Delete {
+                object,
+                reason: if wanted { Reason::Superseded } else { Reason::NotWanted },
+            });
         }
     }
     Ok(Plan { actions })
@@ -148,14 +173,22 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
 ///
 /// # Errors
 /// [`SecretError::UnknownAuthority`] when a certificate names an authority that is not wanted.
-pub fn lookup(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<BTreeMap<String, Managed>, SecretError> {
+pub fn lookup(
+    wanted: &[Wanted],
+    existing: &[Secret],
+    now: Timestamp,
+) -> Result<BTreeMap<String, Managed>, SecretError> {
     let mut all = BTreeMap::new();
     for wanted_one in wanted {
         let found = Found::of(wanted_one, wanted, existing, now)?;
         let bundle = bundle(wanted_one, &found, existing).cloned();
         // A certificate that is due for renewal still serves until the new one is there.
         if let Some(current) = found.current.or(found.due) {
-            let managed = Managed { current: current.clone(), old: found.old.cloned(), bundle };
+            let managed = Managed {
+                current: current.clone(),
+                old: found.old.cloned(),
+                bundle,
+            };
             all.insert(wanted_one.name.clone(), managed);
         }
     }
@@ -171,7 +204,12 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    pub(super) fn of(wanted: &Wanted, all: &[Wanted], existing: &'a [Secret], now: Timestamp) -> Result<Self, SecretError> {
+    pub(super) fn of(
+        wanted: &Wanted,
+        all: &[Wanted],
+        existing: &'a [Secret],
+        now: Timestamp,
+    ) -> Result<Self, SecretError> {
         let mut generations: Vec<&'a Secret> = existing
             .iter()
             .filter(|secret| label_of(secret, label::MANAGED_BY) == Some(label::MANAGER))
@@ -179,11 +217,18 @@ impl<'a> Found<'a> {
             .filter(|secret| label_of(secret, label::BUNDLE_FOR).is_none())
             .collect();
         generations.sort_by_key(|secret| {
-            (seconds_of(secret, label::ISSUED_AT), seconds_of(secret, label::ROTATED), object_name(secret))
+            (
+                seconds_of(secret, label::ISSUED_AT),
+                seconds_of(secret, label::ROTATED),
+                object_name(secret),
+            )
         });
         generations.reverse();
         let signer = match &wanted.content {
-            Content::Certificate { spec, signed_by } => Some((signed_by, signer(signed_by, spec.usage, all, existing, now, &wanted.name)?)),
+            Content::Certificate { spec, signed_by } => Some((
+                signed_by,
+                signer(signed_by, spec.usage, all, existing, now, &wanted.name)?,
+            )),
             _ => None,
         };
         let mut reason = Reason::Missing;
@@ -203,16 +248,37 @@ impl<'a> Found<'a> {
             }
         }
         let rest = current.map_or(0, |(index, _)| index + 1);
-        let old = generations.get(rest).copied().filter(|_| wanted.rotation.keep_old).filter(|secret| readable(wanted, secret));
+        let old = generations
+            .get(rest)
+            .copied()
+            .filter(|_| wanted.rotation.keep_old)
+            .filter(|secret| readable(wanted, secret));
         let reason = current.is_none().then_some(reason);
-        Ok(Self { current: current.map(|(_, secret)| secret), old, due, reason })
+        Ok(Self {
+            current: current.map(|(_, secret)| secret),
+            old,
+            due,
+            reason,
+        })
     }
 }
 
 /// The Secret of the authority that is to sign for this usage: servers stay with the old one while it is trusted.
-pub(super) fn signer<'a>(authority: &str, usage: Usage, all: &[Wanted], existing: &'a [Secret], now: Timestamp, asking: &str) -> Result<Option<&'a Secret>, SecretError> {
-    let unknown = || SecretError::UnknownAuthority { secret: asking.to_owned(), authority: authority.to_owned() };
-    let wanted = all.iter().find(|wanted| wanted.name == authority && matches!(wanted.content, Content::Authority { .. }));
+pub(super) fn signer<'a>(
+    authority: &str,
+    usage: Usage,
+    all: &[Wanted],
+    existing: &'a [Secret],
+    now: Timestamp,
+    asking: &str,
+) -> Result<Option<&'a Secret>, SecretError> {
+    let unknown = || SecretError::UnknownAuthority {
+        secret: asking.to_owned(),
+        authority: authority.to_owned(),
+    };
+    let wanted = all
+        .iter()
+        .find(|wanted| wanted.name == authority && matches!(wanted.content, Content::Authority { .. }));
     let found = Found::of(wanted.ok_or_else(unknown)?, all, existing, now)?;
     Ok(match usage {
         Usage::Client => found.current,
@@ -220,12 +286,21 @@ pub(super) fn signer<'a>(authority: &str, usage: Usage, all: &[Wanted], existing
     })
 }
 
-fn why_not(wanted: &Wanted, secret: &Secret, signer: Option<(&String, Option<&Secret>)>, now: Timestamp) -> Option<Reason> {
+fn why_not(
+    wanted: &Wanted,
+    secret: &Secret,
+    signer: Option<(&String, Option<&Secret>)>,
+    now: Timestamp,
+) -> Option<Reason> {
     if label_of(secret, label::CHECKSUM_CONFIG) != Some(wanted.checksum().as_str()) || !readable(wanted, secret) {
         return Some(Reason::Changed);
     }
     let rotated = seconds_of(secret, label::ROTATED);
-    if wanted.rotation.initiated.is_some_and(|initiated| rotated.is_none_or(|rotated| rotated < initiated.as_second())) {
+    if wanted
+        .rotation
+        .initiated
+        .is_some_and(|initiated| rotated.is_none_or(|rotated| rotated < initiated.as_second()))
+    {
         return Some(Reason::Rotated);
     }
     if let Some((name, signer)) = signer {
@@ -238,8 +313,14 @@ fn why_not(wanted: &Wanted, secret: &Secret, signer: Option<(&String, Option<&Se
     if wanted.has_bundle() {
         return None;
     }
-    let (issued, until) = (seconds_of(secret, label::ISSUED_AT)?, seconds_of(secret, label::VALID_UNTIL)?);
-    let due = renewal_time(Timestamp::from_second(issued).ok()?, Timestamp::from_second(until).ok()?);
+    let (issued, until) = (
+        seconds_of(secret, label::ISSUED_AT)?,
+        seconds_of(secret, label::VALID_UNTIL)?,
+    );
+    let due = renewal_time(
+        Timestamp::from_second(issued).ok()?,
+        Timestamp::from_second(until).ok()?,
+    );
     (now >= due).then_some(Reason::Expiring(due))
 }
 

@@ -19,7 +19,11 @@ struct Shoot {
 
 impl Shoot {
     fn new() -> Self {
-        Self { secrets: Vec::new(), entropy: Entropy::seeded(1), now: "2026-01-01T00:00:00Z".parse().expect("time") }
+        Self {
+            secrets: Vec::new(),
+            entropy: Entropy::seeded(1),
+            now: "2026-01-01T00:00:00Z".parse().expect("time"),
+        }
     }
 
     fn pass(&mut self, time: Duration) {
@@ -29,27 +33,51 @@ impl Shoot {
     /// Plans, generates, and with `clean` deletes; then holds that nothing is left to do.
     fn reconcile(&mut self, wanted: &[Wanted]) -> Plan {
         let plan = plan(wanted, &self.secrets, self.now).expect("plan");
-        let made = generate(&plan, wanted, &self.secrets, "shoot--a--b", "gardenlet", self.now, &self.entropy).expect("generate");
+        let made = generate(
+            &plan,
+            wanted,
+            &self.secrets,
+            "shoot--a--b",
+            "gardenlet",
+            self.now,
+            &self.entropy,
+        )
+        .expect("generate");
         self.secrets.extend(made);
         let gone: Vec<String> = plan.deletions().map(str::to_owned).collect();
-        self.secrets.retain(|secret| !gone.iter().any(|name| Some(name.as_str()) == secret.metadata.name.as_deref()));
+        self.secrets.retain(|secret| {
+            !gone
+                .iter()
+                .any(|name| Some(name.as_str()) == secret.metadata.name.as_deref())
+        });
         let again = super::plan(wanted, &self.secrets, self.now).expect("plan");
         // What a new generation supersedes is deleted by the next plan; nothing is generated twice.
         assert!(!again.generates(), "{again:?}");
         let gone: Vec<String> = again.deletions().map(str::to_owned).collect();
-        self.secrets.retain(|secret| !gone.iter().any(|name| Some(name.as_str()) == secret.metadata.name.as_deref()));
+        self.secrets.retain(|secret| {
+            !gone
+                .iter()
+                .any(|name| Some(name.as_str()) == secret.metadata.name.as_deref())
+        });
         assert!(super::plan(wanted, &self.secrets, self.now).expect("plan").is_settled());
         plan
     }
 
     fn lookup(&self, wanted: &[Wanted], name: &str) -> Managed {
-        lookup(wanted, &self.secrets, self.now).expect("lookup").remove(name).expect("there")
+        lookup(wanted, &self.secrets, self.now)
+            .expect("lookup")
+            .remove(name)
+            .expect("there")
     }
 }
 
 fn wanted(rotation: Rotation) -> Vec<Wanted> {
     vec![
-        Wanted::certificate("kube-apiserver", "ca", CertificateSpec::server("kube-apiserver", vec!["api".to_owned()], vec![], DAY)),
+        Wanted::certificate(
+            "kube-apiserver",
+            "ca",
+            CertificateSpec::server("kube-apiserver", vec!["api".to_owned()], vec![], DAY),
+        ),
         Wanted::certificate("admin", "ca", CertificateSpec::client("admin", &["a", "b"], DAY)),
         Wanted::authority("ca", "kubernetes").rotated(rotation),
         Wanted::signing_key("service-account-key").rotated(rotation),
@@ -62,18 +90,51 @@ fn everything_is_generated_once_and_authorities_come_before_what_they_sign() {
     let mut shoot = Shoot::new();
     let wanted = wanted(Rotation::default());
     let plan = shoot.reconcile(&wanted);
-    let order: Vec<&str> = plan.actions.iter().filter_map(|action| match action {
-        Action::Generate { wanted, reason: Reason::Missing } => Some(wanted.name.as_str()),
-        Action::Bundle { .. } => Some("bundle"),
-        _ => None,
-    }).collect();
-    assert_eq!(order, ["ca", "service-account-key", "bundle", "bundle", "observability", "kube-apiserver", "admin"]);
+    let order: Vec<&str> = plan
+        .actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Generate {
+                wanted,
+                reason: Reason::Missing,
+            } => Some(wanted.name.as_str()),
+            Action::Bundle { .. } => Some("bundle"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "ca",
+            "service-account-key",
+            "bundle",
+            "bundle",
+            "observability",
+            "kube-apiserver",
+            "admin"
+        ]
+    );
     let issued = shoot.lookup(&wanted, "kube-apiserver").issued().expect("certificate");
-    assert!(issued.certificate.names_as_issuer(shoot.lookup(&wanted, "ca").authority().expect("authority").certificate()));
+    assert!(
+        issued.certificate.names_as_issuer(
+            shoot
+                .lookup(&wanted, "ca")
+                .authority()
+                .expect("authority")
+                .certificate()
+        )
+    );
     let secret = shoot.lookup(&wanted, "ca").current;
     assert_eq!(label_of(&secret, label::MANAGED_BY), Some("secrets-manager"));
     assert_eq!(secret.immutable, Some(true));
-    assert!(shoot.secrets.iter().all(|secret| secret.metadata.labels.iter().flatten().all(|(_, value)| value.len() <= 63)));
+    assert!(shoot.secrets.iter().all(|secret| {
+        secret
+            .metadata
+            .labels
+            .iter()
+            .flatten()
+            .all(|(_, value)| value.len() <= 63)
+    }));
 }
 
 #[test]
@@ -85,9 +146,21 @@ fn a_certificate_is_renewed_at_80_percent_and_serves_until_then() {
     shoot.pass(DAY / 100 * 79);
     assert!(plan(&wanted, &shoot.secrets, shoot.now).expect("plan").is_settled());
     shoot.pass(DAY / 100 * 2);
-    assert_eq!(shoot.lookup(&wanted, "admin").object(), before, "the due certificate still serves");
+    assert_eq!(
+        shoot.lookup(&wanted, "admin").object(),
+        before,
+        "the due certificate still serves"
+    );
     let plan = shoot.reconcile(&wanted);
-    let renewed = plan.actions.iter().filter(|action| matches!(action, Action::Generate { reason: Reason::Expiring(_), .. }));
+    let renewed = plan.actions.iter().filter(|action| {
+        matches!(
+            action,
+            Action::Generate {
+                reason: Reason::Expiring(_),
+                ..
+            }
+        )
+    });
     assert_eq!(renewed.count(), 2, "{plan:?}");
     assert_ne!(shoot.lookup(&wanted, "admin").object(), before);
 }
@@ -96,24 +169,55 @@ fn a_certificate_is_renewed_at_80_percent_and_serves_until_then() {
 fn rotation_keeps_both_authorities_in_the_bundle_until_it_completes() {
     let mut shoot = Shoot::new();
     shoot.reconcile(&wanted(Rotation::default()));
-    let first = shoot.lookup(&wanted(Rotation::default()), "ca").authority().expect("authority");
+    let first = shoot
+        .lookup(&wanted(Rotation::default()), "ca")
+        .authority()
+        .expect("authority");
     shoot.pass(Duration::from_secs(3600));
-    let preparing = wanted(Rotation { initiated: Some(shoot.now), keep_old: true });
+    let preparing = wanted(Rotation {
+        initiated: Some(shoot.now),
+        keep_old: true,
+    });
     shoot.reconcile(&preparing);
     let authorities = shoot.lookup(&preparing, "ca");
     let second = authorities.authority().expect("authority");
     assert_ne!(first, second);
-    let bundle = authorities.bundle.as_ref().map(|bundle| text_of(bundle, data::BUNDLE).expect("bundle").expose().to_owned()).expect("bundle");
-    assert_eq!(split_bundle(&bundle), [second.certificate_pem(), first.certificate_pem()]);
-    let signed_by = |shoot: &Shoot, wanted: &[Wanted], name: &str| label_of(&shoot.lookup(wanted, name).current, label::CHECKSUM_AUTHORITY).map(str::to_owned);
+    let bundle = authorities
+        .bundle
+        .as_ref()
+        .map(|bundle| text_of(bundle, data::BUNDLE).expect("bundle").expose().to_owned())
+        .expect("bundle");
+    assert_eq!(
+        split_bundle(&bundle),
+        [second.certificate_pem(), first.certificate_pem()]
+    );
+    let signed_by = |shoot: &Shoot, wanted: &[Wanted], name: &str| {
+        label_of(&shoot.lookup(wanted, name).current, label::CHECKSUM_AUTHORITY).map(str::to_owned)
+    };
     let old = authorities.old.as_ref().map(checksum_of_data);
-    assert_eq!(signed_by(&shoot, &preparing, "kube-apiserver"), old, "servers stay with the old authority");
-    assert_eq!(signed_by(&shoot, &preparing, "admin"), Some(checksum_of_data(&authorities.current)));
-    let completing = wanted(Rotation { keep_old: false, ..preparing[2].rotation });
+    assert_eq!(
+        signed_by(&shoot, &preparing, "kube-apiserver"),
+        old,
+        "servers stay with the old authority"
+    );
+    assert_eq!(
+        signed_by(&shoot, &preparing, "admin"),
+        Some(checksum_of_data(&authorities.current))
+    );
+    let completing = wanted(Rotation {
+        keep_old: false,
+        ..preparing[2].rotation
+    });
     shoot.reconcile(&completing);
     let authorities = shoot.lookup(&completing, "ca");
-    assert_eq!((authorities.authority().expect("authority"), authorities.old.is_none()), (second, true));
-    assert_eq!(signed_by(&shoot, &completing, "kube-apiserver"), Some(checksum_of_data(&authorities.current)));
+    assert_eq!(
+        (authorities.authority().expect("authority"), authorities.old.is_none()),
+        (second, true)
+    );
+    assert_eq!(
+        signed_by(&shoot, &completing, "kube-apiserver"),
+        Some(checksum_of_data(&authorities.current))
+    );
 }
 
 #[test]
@@ -128,7 +232,12 @@ fn what_is_no_longer_wanted_goes_and_what_others_manage_stays() {
     let plan = shoot.reconcile(&wanted);
     assert_eq!(plan.deletions().count(), 1);
     assert!(plan.actions.iter().any(|action| matches!(action, Action::Delete { object, reason: Reason::NotWanted } if object.starts_with("observability-"))));
-    assert!(shoot.secrets.iter().any(|secret| secret.metadata.name.as_deref() == Some("cloudprovider")));
+    assert!(
+        shoot
+            .secrets
+            .iter()
+            .any(|secret| secret.metadata.name.as_deref() == Some("cloudprovider"))
+    );
 }
 
 #[test]
@@ -136,11 +245,24 @@ fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
     let mut shoot = Shoot::new();
     let wanted = wanted(Rotation::default());
     shoot.reconcile(&wanted);
-    for secret in shoot.secrets.iter_mut().filter(|secret| label_of(secret, label::NAME) == Some("admin")) {
+    for secret in shoot
+        .secrets
+        .iter_mut()
+        .filter(|secret| label_of(secret, label::NAME) == Some("admin"))
+    {
         secret.data = None;
     }
     let plan = shoot.reconcile(&wanted);
-    assert!(plan.actions.iter().any(|action| matches!(action, Action::Generate { wanted, reason: Reason::Changed } if wanted.name == "admin")));
-    let orphan = [Wanted::certificate("a", "nobody", CertificateSpec::client("a", &[], DAY))];
-    assert!(matches!(super::plan(&orphan, &[], shoot.now), Err(SecretError::UnknownAuthority { .. })));
+    assert!(plan.actions.iter().any(
+        |action| matches!(action, Action::Generate { wanted, reason: Reason::Changed } if wanted.name == "admin")
+    ));
+    let orphan = [Wanted::certificate(
+        "a",
+        "nobody",
+        CertificateSpec::client("a", &[], DAY),
+    )];
+    assert!(matches!(
+        super::plan(&orphan, &[], shoot.now),
+        Err(SecretError::UnknownAuthority { .. })
+    ));
 }

@@ -23,16 +23,32 @@ struct Objects {
 #[async_trait]
 impl Lookup for Objects {
     async fn live(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Live>, String> {
-        Ok(self.live.lock().unwrap().get(&format!("{resource}/{namespace}/{name}")).cloned())
+        Ok(self
+            .live
+            .lock()
+            .unwrap()
+            .get(&format!("{resource}/{namespace}/{name}"))
+            .cloned())
     }
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, String> {
-        Ok(self.secrets.lock().unwrap().get(&format!("{namespace}/{name}")).cloned())
+        Ok(self
+            .secrets
+            .lock()
+            .unwrap()
+            .get(&format!("{namespace}/{name}"))
+            .cloned())
     }
 }
 
 impl Objects {
     fn put(&self, path: &str, uid: &str) {
-        self.live.lock().unwrap().insert(path.to_owned(), Live { uid: uid.to_owned(), deletion: None });
+        self.live.lock().unwrap().insert(
+            path.to_owned(),
+            Live {
+                uid: uid.to_owned(),
+                deletion: None,
+            },
+        );
     }
 }
 
@@ -54,30 +70,79 @@ async fn a_client_certificate_gives_user_and_groups_until_it_expires() {
     let authority = Authority::generate("ca", &clock, &entropy).unwrap();
     let authenticator = Authenticator::new(clock.clone(), Arc::new(Objects::default()));
     authenticator.trust_clients_of(&authority.certificate_pem()).unwrap();
-    let issued = authority.issue(&CertificateSpec::client("jane", &["a", "b"], HOUR), &clock, &entropy).unwrap();
-    let user = authenticator.authenticate(&HeaderMap::new(), Some(&peer(&issued))).await.unwrap();
-    assert_eq!((user.name.as_str(), user.groups.as_slice()), ("jane", ["a", "b", "system:authenticated"].map(String::from).as_slice()));
+    let issued = authority
+        .issue(&CertificateSpec::client("jane", &["a", "b"], HOUR), &clock, &entropy)
+        .unwrap();
+    let user = authenticator
+        .authenticate(&HeaderMap::new(), Some(&peer(&issued)))
+        .await
+        .unwrap();
+    assert_eq!(
+        (user.name.as_str(), user.groups.as_slice()),
+        ("jane", ["a", "b", "system:authenticated"].map(String::from).as_slice())
+    );
     tokio::time::advance(HOUR + Duration::from_secs(1)).await;
-    let error = authenticator.authenticate(&HeaderMap::new(), Some(&peer(&issued))).await.unwrap_err();
-    assert!(matches!(error, AuthenticationError::Certificate { .. }), "cached past its expiry: {error}");
+    let error = authenticator
+        .authenticate(&HeaderMap::new(), Some(&peer(&issued)))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, AuthenticationError::Certificate { .. }),
+        "cached past its expiry: {error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn certificates_of_other_authorities_servers_and_replaced_authorities_are_refused() {
     let (clock, entropy) = (clock(), Entropy::seeded(1));
-    let (ours, other) = (Authority::generate("ca", &clock, &entropy).unwrap(), Authority::generate("ca", &clock, &entropy).unwrap());
+    let (ours, other) = (
+        Authority::generate("ca", &clock, &entropy).unwrap(),
+        Authority::generate("ca", &clock, &entropy).unwrap(),
+    );
     let authenticator = Authenticator::new(clock.clone(), Arc::new(Objects::default()));
     authenticator.trust_clients_of(&ours.certificate_pem()).unwrap();
-    let good = ours.issue(&CertificateSpec::client("jane", &[], HOUR), &clock, &entropy).unwrap();
-    let forged = other.issue(&CertificateSpec::client("jane", &["system:masters"], HOUR), &clock, &entropy).unwrap();
-    let server = ours.issue(&CertificateSpec::server("jane", vec!["x".into()], vec![], HOUR), &clock, &entropy).unwrap();
-    let nameless = ours.issue(&CertificateSpec::client("", &["a"], HOUR), &clock, &entropy).unwrap();
+    let good = ours
+        .issue(&CertificateSpec::client("jane", &[], HOUR), &clock, &entropy)
+        .unwrap();
+    let forged = other
+        .issue(
+            &CertificateSpec::client("jane", &["system:masters"], HOUR),
+            &clock,
+            &entropy,
+        )
+        .unwrap();
+    let server = ours
+        .issue(
+            &CertificateSpec::server("jane", vec!["x".into()], vec![], HOUR),
+            &clock,
+            &entropy,
+        )
+        .unwrap();
+    let nameless = ours
+        .issue(&CertificateSpec::client("", &["a"], HOUR), &clock, &entropy)
+        .unwrap();
     for refused in [&forged, &server, &nameless] {
-        assert!(authenticator.authenticate(&HeaderMap::new(), Some(&peer(refused))).await.is_err());
+        assert!(
+            authenticator
+                .authenticate(&HeaderMap::new(), Some(&peer(refused)))
+                .await
+                .is_err()
+        );
     }
-    assert!(authenticator.authenticate(&HeaderMap::new(), Some(&peer(&good))).await.is_ok());
+    assert!(
+        authenticator
+            .authenticate(&HeaderMap::new(), Some(&peer(&good)))
+            .await
+            .is_ok()
+    );
     authenticator.trust_clients_of(&other.certificate_pem()).unwrap();
-    assert!(authenticator.authenticate(&HeaderMap::new(), Some(&peer(&good))).await.is_err(), "remembered across a change of authority");
+    assert!(
+        authenticator
+            .authenticate(&HeaderMap::new(), Some(&peer(&good)))
+            .await
+            .is_err(),
+        "remembered across a change of authority"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,20 +151,50 @@ async fn a_service_account_token_dies_with_its_account_its_pod_its_time_and_its_
     let objects = Arc::new(Objects::default());
     objects.put("serviceaccounts/ns/robot", "sa-1");
     objects.put("pods/ns/p", "pod-1");
-    let make = |signer: Option<PrivateKey>| Arc::new(ServiceAccountTokens::new("https://issuer".into(), vec!["api".into()], signer, vec![], clock.clone()));
+    let make = |signer: Option<PrivateKey>| {
+        Arc::new(ServiceAccountTokens::new(
+            "https://issuer".into(),
+            vec!["api".into()],
+            signer,
+            vec![],
+            clock.clone(),
+        ))
+    };
     let tokens = make(Some(PrivateKey::generate(&entropy)));
     let authenticator = Authenticator::new(clock.clone(), objects.clone()).with_tokens(tokens.clone());
-    let bound = BoundObject { kind: "Pod".into(), name: "p".into(), uid: "pod-1".into() };
-    let spec = TokenSpec { namespace: "ns".into(), name: "robot".into(), uid: "sa-1".into(), audiences: vec![], validity: HOUR, bound: Some(bound), node: None };
+    let bound = BoundObject {
+        kind: "Pod".into(),
+        name: "p".into(),
+        uid: "pod-1".into(),
+    };
+    let spec = TokenSpec {
+        namespace: "ns".into(),
+        name: "robot".into(),
+        uid: "sa-1".into(),
+        audiences: vec![],
+        validity: HOUR,
+        bound: Some(bound),
+        node: None,
+    };
     let token = tokens.issue(&spec, &entropy).unwrap().token;
     let ask = async || authenticator.authenticate(&bearer(token.expose()), None).await;
 
     let user = ask().await.unwrap();
     assert_eq!(user.name, "system:serviceaccount:ns:robot");
-    assert_eq!(user.groups, ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"]);
+    assert_eq!(
+        user.groups,
+        [
+            "system:serviceaccounts",
+            "system:serviceaccounts:ns",
+            "system:authenticated"
+        ]
+    );
     assert_eq!(user.extra["authentication.kubernetes.io/pod-name"], ["p"]);
 
-    let fault = |result: Result<User, AuthenticationError>| match result { Err(AuthenticationError::Token(fault)) => fault, other => panic!("{other:?}") };
+    let fault = |result: Result<User, AuthenticationError>| match result {
+        Err(AuthenticationError::Token(fault)) => fault,
+        other => panic!("{other:?}"),
+    };
     objects.put("pods/ns/p", "pod-2");
     assert_eq!(fault(ask().await), TokenFault::Bound("pod".into()));
     objects.put("pods/ns/p", "pod-1");
@@ -107,17 +202,35 @@ async fn a_service_account_token_dies_with_its_account_its_pod_its_time_and_its_
     assert_eq!(fault(ask().await), TokenFault::ServiceAccount);
     objects.put("serviceaccounts/ns/robot", "sa-1");
 
-    let elsewhere = TokenSpec { audiences: vec!["vault".into()], ..spec.clone() };
+    let elsewhere = TokenSpec {
+        audiences: vec!["vault".into()],
+        ..spec.clone()
+    };
     let elsewhere = tokens.issue(&elsewhere, &entropy).unwrap().token;
-    assert!(matches!(fault(authenticator.authenticate(&bearer(elsewhere.expose()), None).await), TokenFault::Audience(_)));
-    let review = authenticator.authenticate_token(elsewhere.expose(), &["vault".into(), "x".into()]).await.unwrap();
+    assert!(matches!(
+        fault(authenticator.authenticate(&bearer(elsewhere.expose()), None).await),
+        TokenFault::Audience(_)
+    ));
+    let review = authenticator
+        .authenticate_token(elsewhere.expose(), &["vault".into(), "x".into()])
+        .await
+        .unwrap();
     assert_eq!(review.audiences, ["vault"]);
 
-    let foreign = make(Some(PrivateKey::generate(&entropy))).issue(&spec, &entropy).unwrap().token;
-    assert_eq!(fault(authenticator.authenticate(&bearer(foreign.expose()), None).await), TokenFault::Signature);
+    let foreign = make(Some(PrivateKey::generate(&entropy)))
+        .issue(&spec, &entropy)
+        .unwrap()
+        .token;
+    assert_eq!(
+        fault(authenticator.authenticate(&bearer(foreign.expose()), None).await),
+        TokenFault::Signature
+    );
     let (head, signature) = token.expose().rsplit_once('.').unwrap();
     let unsigned = format!("eyJhbGciOiJub25lIn0.{}.{signature}", head.split_once('.').unwrap().1);
-    assert_eq!(fault(authenticator.authenticate(&bearer(&unsigned), None).await), TokenFault::Signature);
+    assert_eq!(
+        fault(authenticator.authenticate(&bearer(&unsigned), None).await),
+        TokenFault::Signature
+    );
 
     tokio::time::advance(HOUR).await;
     assert_eq!(fault(ask().await), TokenFault::Expired);
@@ -132,7 +245,11 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
     let put = |change: &dyn Fn(&mut Secret)| {
         let mut secret = token.to_secret("node", clock.now() + HOUR, &["system:bootstrappers:pool"]);
         change(&mut secret);
-        objects.secrets.lock().unwrap().insert(format!("kube-system/{}", token.secret_name()), secret);
+        objects
+            .secrets
+            .lock()
+            .unwrap()
+            .insert(format!("kube-system/{}", token.secret_name()), secret);
     };
     let authenticator = Authenticator::new(clock.clone(), objects.clone()).with_bootstrap_tokens(true);
     let ask = async || authenticator.authenticate(&bearer(token.text().expose()), None).await;
@@ -140,9 +257,22 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
     put(&|_| {});
     let user = ask().await.unwrap();
     assert_eq!(user.name, format!("system:bootstrap:{}", token.id()));
-    assert_eq!(user.groups, ["system:bootstrappers", "system:bootstrappers:pool", "system:authenticated"]);
-    let set = |key: &'static str, text: &'static str| move |secret: &mut Secret| {
-        secret.data.as_mut().unwrap().insert(key.into(), k8s_openapi::ByteString(text.as_bytes().to_vec()));
+    assert_eq!(
+        user.groups,
+        [
+            "system:bootstrappers",
+            "system:bootstrappers:pool",
+            "system:authenticated"
+        ]
+    );
+    let set = |key: &'static str, text: &'static str| {
+        move |secret: &mut Secret| {
+            secret
+                .data
+                .as_mut()
+                .unwrap()
+                .insert(key.into(), k8s_openapi::ByteString(text.as_bytes().to_vec()));
+        }
     };
     let faults: [&dyn Fn(&mut Secret); 5] = [
         &set("usage-bootstrap-authentication", "false"),
@@ -157,7 +287,10 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
     }
     put(&|_| {});
     let off = Authenticator::new(clock.clone(), objects.clone());
-    assert!(off.authenticate(&bearer(token.text().expose()), None).await.is_err(), "switched off");
+    assert!(
+        off.authenticate(&bearer(token.text().expose()), None).await.is_err(),
+        "switched off"
+    );
     tokio::time::advance(HOUR + Duration::from_secs(1)).await;
     assert!(ask().await.is_err(), "expired");
 }
@@ -165,9 +298,18 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
 #[tokio::test(start_paused = true)]
 async fn only_a_request_without_any_credential_is_anonymous() {
     let authenticator = Authenticator::new(clock(), Arc::new(Objects::default()));
-    assert_eq!(authenticator.authenticate(&HeaderMap::new(), None).await.unwrap(), User::anonymous());
+    assert_eq!(
+        authenticator.authenticate(&HeaderMap::new(), None).await.unwrap(),
+        User::anonymous()
+    );
     assert!(authenticator.authenticate(&bearer("nonsense"), None).await.is_err());
-    assert!(authenticator.with_anonymous(false).authenticate(&HeaderMap::new(), None).await.is_err());
+    assert!(
+        authenticator
+            .with_anonymous(false)
+            .authenticate(&HeaderMap::new(), None)
+            .await
+            .is_err()
+    );
 }
 
 #[test]
@@ -175,22 +317,42 @@ fn impersonation_asks_for_each_part_and_becomes_what_was_asked() {
     let mut headers = HeaderMap::new();
     assert_eq!(Impersonation::from_headers(&headers), Ok(None));
     headers.append("Impersonate-Group", "dev".parse().unwrap());
-    assert_eq!(Impersonation::from_headers(&headers), Err(ImpersonationError::WithoutUser));
+    assert_eq!(
+        Impersonation::from_headers(&headers),
+        Err(ImpersonationError::WithoutUser)
+    );
     headers.append("Impersonate-User", "jane".parse().unwrap());
     headers.append("Impersonate-Group", "ops".parse().unwrap());
     headers.append("Impersonate-Extra-scopes%2Fa", "x".parse().unwrap());
     let asked = Impersonation::from_headers(&headers).unwrap().unwrap();
     let real = Arc::new(User::new("root", &[]));
-    let texts: Vec<String> = asked.requests(&real).iter().map(|request| forbidden_message(request, "")).collect();
-    assert_eq!(texts, [
-        r#"users "jane" is forbidden: User "root" cannot impersonate resource "users" in API group "" at the cluster scope"#,
-        r#"groups "dev" is forbidden: User "root" cannot impersonate resource "groups" in API group "" at the cluster scope"#,
-        r#"groups "ops" is forbidden: User "root" cannot impersonate resource "groups" in API group "" at the cluster scope"#,
-        r#"userextras.authentication.k8s.io "x" is forbidden: User "root" cannot impersonate resource "userextras/scopes/a" in API group "authentication.k8s.io" at the cluster scope"#,
-    ]);
+    let texts: Vec<String> = asked
+        .requests(&real)
+        .iter()
+        .map(|request| forbidden_message(request, ""))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            r#"users "jane" is forbidden: User "root" cannot impersonate resource "users" in API group "" at the cluster scope"#,
+            r#"groups "dev" is forbidden: User "root" cannot impersonate resource "groups" in API group "" at the cluster scope"#,
+            r#"groups "ops" is forbidden: User "root" cannot impersonate resource "groups" in API group "" at the cluster scope"#,
+            r#"userextras.authentication.k8s.io "x" is forbidden: User "root" cannot impersonate resource "userextras/scopes/a" in API group "authentication.k8s.io" at the cluster scope"#,
+        ]
+    );
     assert_eq!(asked.user().groups, ["dev", "ops", "system:authenticated"]);
-    let robot = HeaderMap::from_iter([("impersonate-user".parse().unwrap(), "system:serviceaccount:ns:robot".parse().unwrap())]);
+    let robot = HeaderMap::from_iter([(
+        "impersonate-user".parse().unwrap(),
+        "system:serviceaccount:ns:robot".parse().unwrap(),
+    )]);
     let robot = Impersonation::from_headers(&robot).unwrap().unwrap();
-    assert_eq!(robot.user().groups, ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"]);
+    assert_eq!(
+        robot.user().groups,
+        [
+            "system:serviceaccounts",
+            "system:serviceaccounts:ns",
+            "system:authenticated"
+        ]
+    );
     assert!(forbidden_message(&robot.requests(&real)[0], "").contains(r#"serviceaccounts "robot""#));
 }

@@ -1,4 +1,5 @@
 //! Authentication and RBAC through the public API.
+#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 mod authentication;
 mod rbac;

@@ -1,4 +1,5 @@
 //! A toy server behind the front, reached over real sockets and in process by the same kubeconfigs.
+#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -44,13 +45,26 @@ impl Landscape {
             async move { front.serve(listener, stop).await }
         });
         let authority = Authority::generate("ca", &clock, &entropy).unwrap();
-        Self { front, authority, clock, entropy, port, stop, seen: Arc::default() }
+        Self {
+            front,
+            authority,
+            clock,
+            entropy,
+            port,
+            stop,
+            seen: Arc::default(),
+        }
     }
 
     fn server(&self, name: &str) -> RegisteredServer {
         let spec = CertificateSpec::server(name, vec![name.to_owned()], vec![], DAY);
         let issued = self.authority.issue(&spec, &self.clock, &self.entropy).unwrap();
-        RegisteredServer::new(toy(name, self.seen.clone()), &issued.certificate_pem(), issued.key_pem().expose()).unwrap()
+        RegisteredServer::new(
+            toy(name, self.seen.clone()),
+            &issued.certificate_pem(),
+            issued.key_pem().expose(),
+        )
+        .unwrap()
     }
 
     fn kubeconfig(&self, name: &str, credential: Credential) -> Kubeconfig {
@@ -65,12 +79,21 @@ impl Landscape {
     }
 
     fn jane(&self) -> Issued {
-        self.authority.issue(&CertificateSpec::client("jane", &["dev"], DAY), &self.clock, &self.entropy).unwrap()
+        self.authority
+            .issue(
+                &CertificateSpec::client("jane", &["dev"], DAY),
+                &self.clock,
+                &self.entropy,
+            )
+            .unwrap()
     }
 
     /// Both ways to the same servers.
     fn ways(&self) -> [(&'static str, Arc<dyn Connector>); 2] {
-        [("tls", Arc::new(Https::new("test"))), ("in process", Arc::new(self.front.clone()))]
+        [
+            ("tls", Arc::new(Https::new("test"))),
+            ("in process", Arc::new(self.front.clone())),
+        ]
     }
 }
 
@@ -82,13 +105,21 @@ fn toy(name: &str, seen: Arc<Mutex<Vec<String>>>) -> HttpService {
         async move {
             let peer = request.extensions().get::<PeerCertificates>();
             let user = peer.map(|peer| base_secrets::Certificate::from_der(&peer.0[0]).unwrap().common_name());
-            let token = request.headers().get("authorization").map(|value| value.to_str().unwrap().to_owned());
-            let data: BTreeMap<_, _> = [("server", Some(name)), ("user", user), ("token", token)].into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+            let token = request
+                .headers()
+                .get("authorization")
+                .map(|value| value.to_str().unwrap().to_owned());
+            let data: BTreeMap<_, _> = [("server", Some(name)), ("user", user), ("token", token)]
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value?)))
+                .collect();
             seen.lock().unwrap().push(request.uri().path().to_owned());
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "resourceVersion": "1"}, "data": data});
             let answer = if request.uri().query().unwrap_or_default().contains("watch=") {
                 let event = format!("{}\n", json!({"type": "ADDED", "object": object}));
-                stream_body(futures::stream::iter([Ok::<_, std::io::Error>(event.into())]).chain(futures::stream::pending()))
+                stream_body(
+                    futures::stream::iter([Ok::<_, std::io::Error>(event.into())]).chain(futures::stream::pending()),
+                )
             } else {
                 full_body(object.to_string())
             };
@@ -100,37 +131,76 @@ fn toy(name: &str, seen: Arc<Mutex<Vec<String>>>) -> HttpService {
 async fn ask(connector: &Arc<dyn Connector>, kubeconfig: &Kubeconfig) -> Result<BTreeMap<String, String>, String> {
     let client = connector.client(kubeconfig).map_err(|fault| fault.to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(client, "default");
-    api.get("x").await.map(|map| map.data.unwrap_or_default()).map_err(|error| text_of(&error))
+    api.get("x")
+        .await
+        .map(|map| map.data.unwrap_or_default())
+        .map_err(|error| text_of(&error))
 }
 
 fn text_of(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 #[tokio::test]
 async fn the_name_picks_the_server_and_the_credentials_reach_it_both_ways() {
     let landscape = Landscape::new().await;
-    let _garden = landscape.front.register(["garden.internal"], landscape.server("garden.internal"));
-    let _seed = landscape.front.register(["Seed.internal", "other"], landscape.server("seed.internal"));
+    let _garden = landscape
+        .front
+        .register(["garden.internal"], landscape.server("garden.internal"));
+    let _seed = landscape
+        .front
+        .register(["Seed.internal", "other"], landscape.server("seed.internal"));
     for (way, connector) in landscape.ways() {
-        let by_certificate = landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(landscape.jane())));
+        let by_certificate =
+            landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(landscape.jane())));
         let answer = ask(&connector, &by_certificate).await.unwrap();
-        assert_eq!((answer["server"].as_str(), answer["user"].as_str(), answer.get("token")), ("garden.internal", "jane", None), "{way}");
+        assert_eq!(
+            (answer["server"].as_str(), answer["user"].as_str(), answer.get("token")),
+            ("garden.internal", "jane", None),
+            "{way}"
+        );
         let by_token = landscape.kubeconfig("seed.internal", Credential::Token(SecretText::new("t0k")));
         let answer = ask(&connector, &by_token).await.unwrap();
-        assert_eq!((answer["server"].as_str(), answer["token"].as_str(), answer.get("user")), ("seed.internal", "Bearer t0k", None), "{way}");
+        assert_eq!(
+            (answer["server"].as_str(), answer["token"].as_str(), answer.get("user")),
+            ("seed.internal", "Bearer t0k", None),
+            "{way}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate_are_refused_both_ways() {
     let landscape = Landscape::new().await;
-    let _garden = landscape.front.register(["garden.internal"], landscape.server("garden.internal"));
-    let _alias = landscape.front.register(["alias.internal"], landscape.server("garden.internal"));
+    let _garden = landscape
+        .front
+        .register(["garden.internal"], landscape.server("garden.internal"));
+    let _alias = landscape
+        .front
+        .register(["alias.internal"], landscape.server("garden.internal"));
     let foreign = Authority::generate("ca", &landscape.clock, &landscape.entropy).unwrap();
     for (way, connector) in landscape.ways() {
-        assert!(ask(&connector, &landscape.kubeconfig("nobody.internal", Credential::Anonymous)).await.is_err(), "{way}");
-        assert!(ask(&connector, &landscape.kubeconfig("alias.internal", Credential::Anonymous)).await.is_err(), "{way}");
+        assert!(
+            ask(
+                &connector,
+                &landscape.kubeconfig("nobody.internal", Credential::Anonymous)
+            )
+            .await
+            .is_err(),
+            "{way}"
+        );
+        assert!(
+            ask(
+                &connector,
+                &landscape.kubeconfig("alias.internal", Credential::Anonymous)
+            )
+            .await
+            .is_err(),
+            "{way}"
+        );
         let elsewhere = kubeconfig(&KubeconfigSpec {
             name: "t".into(),
             server: format!("https://127.0.0.1:{}", landscape.port),
@@ -141,21 +211,44 @@ async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate
         });
         assert!(ask(&connector, &elsewhere).await.is_err(), "{way}");
     }
-    assert!(landscape.seen.lock().unwrap().is_empty(), "a refused client's request arrived");
+    assert!(
+        landscape.seen.lock().unwrap().is_empty(),
+        "a refused client's request arrived"
+    );
     let in_process: Arc<dyn Connector> = Arc::new(landscape.front.clone());
-    let error = ask(&in_process, &landscape.kubeconfig("nobody.internal", Credential::Anonymous)).await.unwrap_err();
-    assert!(error.contains("connection refused: no API server is registered as nobody.internal"), "{error}");
+    let error = ask(
+        &in_process,
+        &landscape.kubeconfig("nobody.internal", Credential::Anonymous),
+    )
+    .await
+    .unwrap_err();
+    assert!(
+        error.contains("connection refused: no API server is registered as nobody.internal"),
+        "{error}"
+    );
     let mut stolen = landscape.jane();
     stolen.key = base_secrets::PrivateKey::generate(&landscape.entropy);
-    assert!(ask(&in_process, &landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(stolen)))).await.is_err(), "a certificate without its key");
+    assert!(
+        ask(
+            &in_process,
+            &landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(stolen)))
+        )
+        .await
+        .is_err(),
+        "a certificate without its key"
+    );
 }
 
 #[tokio::test]
 async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over() {
     let landscape = Landscape::new().await;
     for (way, connector) in landscape.ways() {
-        let _first = landscape.front.register(["api.internal"], landscape.server("api.internal"));
-        let second = landscape.front.register(["api.internal"], landscape.server("api.internal"));
+        let _first = landscape
+            .front
+            .register(["api.internal"], landscape.server("api.internal"));
+        let second = landscape
+            .front
+            .register(["api.internal"], landscape.server("api.internal"));
         let kubeconfig = landscape.kubeconfig("api.internal", Credential::Anonymous);
         let client = connector.client(&kubeconfig).unwrap();
         let api: Api<ConfigMap> = Api::namespaced(client, "default");
@@ -163,7 +256,9 @@ async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over
         assert!(watch.try_next().await.unwrap().is_some(), "{way}");
         assert!(second.open() > 0, "{way}");
         drop(second);
-        let end = tokio::time::timeout(Duration::from_secs(5), watch.next()).await.expect("the watch is cut");
+        let end = tokio::time::timeout(Duration::from_secs(5), watch.next())
+            .await
+            .expect("the watch is cut");
         assert!(!matches!(end, Some(Ok(_))), "{way}: {end:?}");
         assert!(ask(&connector, &kubeconfig).await.is_ok(), "{way}");
         drop(_first);
@@ -175,16 +270,24 @@ async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over
 async fn a_graceful_close_waits_for_open_answers_no_longer_than_its_grace() {
     let landscape = Landscape::new().await;
     for (way, connector) in landscape.ways() {
-        let registration = landscape.front.register(["api.internal"], landscape.server("api.internal"));
-        let client = connector.client(&landscape.kubeconfig("api.internal", Credential::Anonymous)).unwrap();
+        let registration = landscape
+            .front
+            .register(["api.internal"], landscape.server("api.internal"));
+        let client = connector
+            .client(&landscape.kubeconfig("api.internal", Credential::Anonymous))
+            .unwrap();
         let api: Api<ConfigMap> = Api::namespaced(client, "default");
         api.get("x").await.unwrap();
         registration.close(Duration::from_secs(5)).await;
-        let registration = landscape.front.register(["api.internal"], landscape.server("api.internal"));
+        let registration = landscape
+            .front
+            .register(["api.internal"], landscape.server("api.internal"));
         let mut watch = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
         watch.try_next().await.unwrap();
         registration.close(Duration::from_millis(50)).await;
-        let end = tokio::time::timeout(Duration::from_secs(5), watch.next()).await.expect("the watch is cut");
+        let end = tokio::time::timeout(Duration::from_secs(5), watch.next())
+            .await
+            .expect("the watch is cut");
         assert!(!matches!(end, Some(Ok(_))), "{way}: {end:?}");
     }
 }
@@ -199,10 +302,15 @@ async fn nobody_listens_to_what_is_not_tls_and_an_unknown_name_is_reset() {
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 
     let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions().unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
     let stream = TcpStream::connect(("127.0.0.1", landscape.port)).await.unwrap();
-    let error = tokio_rustls::TlsConnector::from(Arc::new(config)).connect("nobody.internal".try_into().unwrap(), stream).await.unwrap_err();
+    let error = tokio_rustls::TlsConnector::from(Arc::new(config))
+        .connect("nobody.internal".try_into().unwrap(), stream)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
     landscape.stop.cancel();
 }

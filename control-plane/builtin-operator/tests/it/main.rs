@@ -1,4 +1,5 @@
 //! The operator between a garden and a seed, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation};
 use api_meta::{Condition, ConditionStatus};
@@ -26,11 +27,20 @@ impl Landscape {
     async fn start() -> Self {
         let garden = embedded_with("garden", Vec::new(), |builder| builder).await;
         let seed = embedded_with("seed", Vec::new(), |builder| builder).await;
-        for (kind, plural) in [("ControllerInstallation", "controllerinstallations"), ("ControllerDeployment", "controllerdeployments")] {
+        for (kind, plural) in [
+            ("ControllerInstallation", "controllerinstallations"),
+            ("ControllerDeployment", "controllerdeployments"),
+        ] {
             define(&garden, kind, plural).await;
         }
         let stop = CancellationToken::new();
-        tokio::spawn(run(garden.admin(), seed.admin(), "s".to_owned(), garden.clock.clone(), stop.clone()));
+        tokio::spawn(run(
+            garden.admin(),
+            seed.admin(),
+            "s".to_owned(),
+            garden.clock.clone(),
+            stop.clone(),
+        ));
         Self { garden, seed, stop }
     }
 
@@ -43,29 +53,50 @@ impl Landscape {
     }
 
     async fn deploy(&self, type_: &str, config: Value) {
-        let deployment = serde_json::from_value(json!({"metadata": {"name": "d"}, "type": type_, "providerConfig": config})).unwrap();
-        Api::<ControllerDeployment>::all(self.garden.admin()).create(&PostParams::default(), &deployment).await.unwrap();
+        let deployment =
+            serde_json::from_value(json!({"metadata": {"name": "d"}, "type": type_, "providerConfig": config}))
+                .unwrap();
+        Api::<ControllerDeployment>::all(self.garden.admin())
+            .create(&PostParams::default(), &deployment)
+            .await
+            .unwrap();
     }
 
     async fn redeploy(&self, patch: Value) {
-        Api::<ControllerDeployment>::all(self.garden.admin()).patch("d", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        Api::<ControllerDeployment>::all(self.garden.admin())
+            .patch("d", &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
     }
 
     async fn install(&self, name: &str, seed: &str) {
         let installation = json!({"metadata": {"name": name}, "spec": {"registrationRef": {"name": "some"}, "deploymentRef": {"name": "d"}, "seedRef": {"name": seed}}});
-        self.installations().create(&PostParams::default(), &serde_json::from_value(installation).unwrap()).await.unwrap();
+        self.installations()
+            .create(&PostParams::default(), &serde_json::from_value(installation).unwrap())
+            .await
+            .unwrap();
     }
 
     async fn until(&self, type_: &str, status: ConditionStatus, reason: &str) -> ControllerInstallation {
-        until(&self.installations(), "some-x7z", &format!("{type_}={status:?} {reason}"), |installation: &ControllerInstallation| {
-            condition(installation, type_).is_some_and(|condition| condition.status == status && condition.reason == reason)
-        })
+        until(
+            &self.installations(),
+            "some-x7z",
+            &format!("{type_}={status:?} {reason}"),
+            |installation: &ControllerInstallation| {
+                condition(installation, type_)
+                    .is_some_and(|condition| condition.status == status && condition.reason == reason)
+            },
+        )
         .await
     }
 
     async fn make_available(&self) {
-        let status = json!({"status": {"availableReplicas": 1, "conditions": [{"type": "Available", "status": "True"}]}});
-        self.deployments().patch_status("some", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        let status =
+            json!({"status": {"availableReplicas": 1, "conditions": [{"type": "Available", "status": "True"}]}});
+        self.deployments()
+            .patch_status("some", &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .unwrap();
     }
 }
 
@@ -83,7 +114,9 @@ async fn define(garden: &Embedded, kind: &str, plural: &str) {
     let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
     let api: Api<CustomResourceDefinition> = Api::all(garden.admin());
     api.create(&PostParams::default(), &definition).await.unwrap();
-    await_condition(api, &definition.name_any(), is_crd_established()).await.unwrap();
+    await_condition(api, &definition.name_any(), is_crd_established())
+        .await
+        .unwrap();
 }
 
 fn condition<'a>(installation: &'a ControllerInstallation, type_: &str) -> Option<&'a Condition> {
@@ -93,38 +126,99 @@ fn condition<'a>(installation: &'a ControllerInstallation, type_: &str) -> Optio
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_installed_followed_and_taken_down_without_a_trace() {
     let landscape = Landscape::start().await;
-    landscape.deploy("builtin", json!({"image": "one", "args": ["--x"]})).await;
+    landscape
+        .deploy("builtin", json!({"image": "one", "args": ["--x"]}))
+        .await;
     landscape.install("some-x7z", "s").await;
-    let pending = landscape.until("Installed", ConditionStatus::False, "InstallationPending").await;
+    let pending = landscape
+        .until("Installed", ConditionStatus::False, "InstallationPending")
+        .await;
     assert_eq!(pending.finalizers(), [FINALIZER]);
     assert_eq!(condition(&pending, "Valid").unwrap().reason, "RegistrationValid");
     until(&landscape.deployments(), "some", "there", |_: &Deployment| true).await;
     landscape.make_available().await;
-    let installed = landscape.until("Installed", ConditionStatus::True, "InstallationSuccessful").await;
+    let installed = landscape
+        .until("Installed", ConditionStatus::True, "InstallationSuccessful")
+        .await;
     let told = installed.status.unwrap().provider_status.unwrap();
-    assert_eq!(told.get(), r#"{"deployment":"some","image":"one","namespace":"extension-some-x7z","serviceAccount":"some"}"#);
+    assert_eq!(
+        told.get(),
+        r#"{"deployment":"some","image":"one","namespace":"extension-some-x7z","serviceAccount":"some"}"#
+    );
 
     landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
-    let image = |deployment: &Deployment| deployment.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
-    until(&landscape.deployments(), "some", "of the new image", |deployment: &Deployment| image(deployment) == "two").await;
+    let image = |deployment: &Deployment| {
+        deployment
+            .spec
+            .as_ref()
+            .unwrap()
+            .template
+            .spec
+            .as_ref()
+            .unwrap()
+            .containers[0]
+            .image
+            .clone()
+            .unwrap()
+    };
+    until(
+        &landscape.deployments(),
+        "some",
+        "of the new image",
+        |deployment: &Deployment| image(deployment) == "two",
+    )
+    .await;
     landscape.redeploy(json!({"providerConfig": {"image": ""}})).await;
-    landscape.until("Valid", ConditionStatus::False, "ChartInformationInvalid").await;
-    assert_eq!(image(&landscape.deployments().get("some").await.unwrap()), "two", "what runs goes on");
+    landscape
+        .until("Valid", ConditionStatus::False, "ChartInformationInvalid")
+        .await;
+    assert_eq!(
+        image(&landscape.deployments().get("some").await.unwrap()),
+        "two",
+        "what runs goes on"
+    );
 
-    landscape.installations().delete("some-x7z", &DeleteParams::default()).await.unwrap();
-    landscape.until("Installed", ConditionStatus::False, "DeletionPending").await;
+    landscape
+        .installations()
+        .delete("some-x7z", &DeleteParams::default())
+        .await
+        .unwrap();
+    landscape
+        .until("Installed", ConditionStatus::False, "DeletionPending")
+        .await;
     until_gone(&landscape.deployments(), "some").await;
     let namespaces: Api<Namespace> = Api::all(landscape.seed.admin());
-    let doomed = until(&namespaces, SPACE, "being deleted", |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some()).await;
-    assert!(landscape.installations().get("some-x7z").await.is_ok(), "it waits for the namespace");
+    let doomed = until(&namespaces, SPACE, "being deleted", |namespace: &Namespace| {
+        namespace.metadata.deletion_timestamp.is_some()
+    })
+    .await;
+    assert!(
+        landscape.installations().get("some-x7z").await.is_ok(),
+        "it waits for the namespace"
+    );
     // The part of the namespace controller, which this landscape has none of.
     let mut done = serde_json::to_value(&doomed).unwrap();
     done["spec"]["finalizers"] = json!([]);
-    namespaces.replace_subresource("finalize", SPACE, &PostParams::default(), &done).await.unwrap();
+    namespaces
+        .replace_subresource("finalize", SPACE, &PostParams::default(), &done)
+        .await
+        .unwrap();
     until_gone(&landscape.installations(), "some-x7z").await;
     let role = "orangery:extension:some-x7z";
-    assert!(Api::<ClusterRole>::all(landscape.seed.admin()).get_opt(role).await.unwrap().is_none());
-    assert!(Api::<ClusterRoleBinding>::all(landscape.seed.admin()).get_opt(role).await.unwrap().is_none());
+    assert!(
+        Api::<ClusterRole>::all(landscape.seed.admin())
+            .get_opt(role)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        Api::<ClusterRoleBinding>::all(landscape.seed.admin())
+            .get_opt(role)
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,12 +227,24 @@ async fn other_seeds_and_other_types_are_left_alone() {
     landscape.deploy("builtin", json!({"image": "one"})).await;
     landscape.install("elsewhere", "other-seed").await;
     landscape.install("some-x7z", "s").await;
-    landscape.until("Installed", ConditionStatus::False, "InstallationPending").await;
+    landscape
+        .until("Installed", ConditionStatus::False, "InstallationPending")
+        .await;
     let elsewhere = landscape.installations().get("elsewhere").await.unwrap();
     assert!(elsewhere.status.is_none() && elsewhere.finalizers().is_empty());
     let accounts: Api<ServiceAccount> = Api::all(landscape.seed.admin());
-    let accounts = accounts.list(&kube::api::ListParams::default().labels("controllerinstallation-name")).await.unwrap();
-    assert_eq!(accounts.items.iter().map(|account| account.namespace().unwrap()).collect::<Vec<_>>(), [SPACE]);
+    let accounts = accounts
+        .list(&kube::api::ListParams::default().labels("controllerinstallation-name"))
+        .await
+        .unwrap();
+    assert_eq!(
+        accounts
+            .items
+            .iter()
+            .map(|account| account.namespace().unwrap())
+            .collect::<Vec<_>>(),
+        [SPACE]
+    );
     // A change of type takes it down, and leaves the installation to whoever is next.
     landscape.redeploy(json!({"type": "helm"})).await;
     until_gone(&landscape.deployments(), "some").await;

@@ -1,4 +1,5 @@
 //! The resource manager between a source and a target API server, each with its own identity, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,12 +34,37 @@ impl Landscape {
         for definition in api_resources::crds() {
             let api: Api<CustomResourceDefinition> = Api::all(source.admin());
             api.create(&PostParams::default(), &definition).await.unwrap();
-            tokio::time::timeout(Duration::from_secs(60), kube::runtime::wait::await_condition(api, &definition.name_any(), kube::runtime::wait::conditions::is_crd_established())).await.unwrap().unwrap();
+            tokio::time::timeout(
+                Duration::from_secs(60),
+                kube::runtime::wait::await_condition(
+                    api,
+                    &definition.name_any(),
+                    kube::runtime::wait::conditions::is_crd_established(),
+                ),
+            )
+            .await
+            .unwrap()
+            .unwrap();
         }
-        create(&source.admin(), None, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
+        create(
+            &source.admin(),
+            None,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        )
+        .await;
         let stop = CancellationToken::new();
-        let options = Options { namespace: Some(NAMESPACE.to_owned()), class: None, cluster_id: String::new() };
-        tokio::spawn(run(source.admin(), target.admin(), options, source.clock.clone(), stop.clone()));
+        let options = Options {
+            namespace: Some(NAMESPACE.to_owned()),
+            class: None,
+            cluster_id: String::new(),
+        };
+        tokio::spawn(run(
+            source.admin(),
+            target.admin(),
+            options,
+            source.clock.clone(),
+            stop.clone(),
+        ));
         Self { source, target, stop }
     }
 
@@ -52,7 +78,11 @@ impl Landscape {
 
     /// Writes the Secret `mr` with these objects, one per key.
     async fn write(&self, objects: &[Value]) {
-        let data: BTreeMap<String, ByteString> = objects.iter().enumerate().map(|(index, object)| (format!("{index}.yaml"), ByteString(object.to_string().into_bytes()))).collect();
+        let data: BTreeMap<String, ByteString> = objects
+            .iter()
+            .enumerate()
+            .map(|(index, object)| (format!("{index}.yaml"), ByteString(object.to_string().into_bytes())))
+            .collect();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mr"}, "data": data});
         let api: Api<Secret> = Api::namespaced(self.source.admin(), NAMESPACE);
         // Replaced as a whole: a patch would keep keys that are no longer listed.
@@ -63,26 +93,42 @@ impl Landscape {
                 api.replace("mr", &PostParams::default(), &new).await.unwrap();
             }
             None => {
-                api.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+                api.create(&PostParams::default(), &serde_json::from_value(secret).unwrap())
+                    .await
+                    .unwrap();
             }
         }
     }
 
     async fn manage(&self, change: impl FnOnce(&mut ManagedResource)) {
         let mut resource = ManagedResource {
-            metadata: ObjectMeta { name: Some("mr".to_owned()), ..ObjectMeta::default() },
-            spec: ManagedResourceSpec { secret_refs: vec![LocalObjectReference { name: "mr".to_owned() }], ..ManagedResourceSpec::default() },
+            metadata: ObjectMeta {
+                name: Some("mr".to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: ManagedResourceSpec {
+                secret_refs: vec![LocalObjectReference { name: "mr".to_owned() }],
+                ..ManagedResourceSpec::default()
+            },
             status: None,
         };
         change(&mut resource);
-        self.resources().create(&PostParams::default(), &resource).await.unwrap();
+        self.resources()
+            .create(&PostParams::default(), &resource)
+            .await
+            .unwrap();
     }
 
     async fn until(&self, type_: &str, status: ConditionStatus, reason: &str) -> ManagedResource {
         let what = format!("{type_}={status:?} {reason}");
         until(&self.resources(), "mr", &what, |resource: &ManagedResource| {
-            let conditions = resource.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
-            Condition::find(&conditions, type_).is_some_and(|condition| condition.status == status && condition.reason == reason)
+            let conditions = resource
+                .status
+                .as_ref()
+                .map(|status| status.conditions.clone())
+                .unwrap_or_default();
+            Condition::find(&conditions, type_)
+                .is_some_and(|condition| condition.status == status && condition.reason == reason)
         })
         .await
     }
@@ -113,27 +159,59 @@ fn map(name: &str, value: &str) -> Value {
 async fn objects_follow_the_secret_and_go_with_the_managed_resource() {
     let landscape = Landscape::start().await;
     landscape.write(&[map("a", "1"), map("b", "1")]).await;
-    landscape.manage(|resource| resource.spec.inject_labels = BTreeMap::from([("l".to_owned(), "v".to_owned())])).await;
-    let resource = landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
-    landscape.until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy").await;
+    landscape
+        .manage(|resource| resource.spec.inject_labels = BTreeMap::from([("l".to_owned(), "v".to_owned())]))
+        .await;
+    let resource = landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    landscape
+        .until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy")
+        .await;
     let status = resource.status.as_ref().unwrap();
-    assert_eq!((status.observed_generation, status.resources.len()), (resource.metadata.generation, 2));
+    assert_eq!(
+        (status.observed_generation, status.resources.len()),
+        (resource.metadata.generation, 2)
+    );
     assert_eq!(status.resources[0].namespace.as_deref(), Some("default"));
-    assert_eq!(resource.finalizers(), ["resources.gardener.cloud/gardener-resource-manager"]);
+    assert_eq!(
+        resource.finalizers(),
+        ["resources.gardener.cloud/gardener-resource-manager"]
+    );
     let a = landscape.maps().get("a").await.unwrap();
     assert_eq!(a.labels()["resources.gardener.cloud/managed-by"], "gardener");
-    assert_eq!((a.labels()["l"].as_str(), a.annotations()["resources.gardener.cloud/origin"].as_str()), ("v", "shoot--a--b/mr"));
+    assert_eq!(
+        (
+            a.labels()["l"].as_str(),
+            a.annotations()["resources.gardener.cloud/origin"].as_str()
+        ),
+        ("v", "shoot--a--b/mr")
+    );
     // Somebody else's field stays, ours comes back with the next change, and what is no longer listed goes.
     let patch = json!({"data": {"key": "edited", "other": "theirs"}});
-    landscape.maps().patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    landscape
+        .maps()
+        .patch("a", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
     landscape.write(&[map("a", "2"), map("c", "1")]).await;
     until_gone(&landscape.maps(), "b").await;
-    let a = until(&landscape.maps(), "a", "2", |map: &ConfigMap| map.data.as_ref().unwrap()["key"] == "2").await;
+    let a = until(&landscape.maps(), "a", "2", |map: &ConfigMap| {
+        map.data.as_ref().unwrap()["key"] == "2"
+    })
+    .await;
     assert_eq!(a.data.unwrap()["other"], "theirs");
     until(&landscape.maps(), "c", "there", |_: &ConfigMap| true).await;
-    landscape.resources().delete("mr", &DeleteParams::default()).await.unwrap();
+    landscape
+        .resources()
+        .delete("mr", &DeleteParams::default())
+        .await
+        .unwrap();
     until_gone(&landscape.resources(), "mr").await;
-    assert!(landscape.maps().get_opt("a").await.unwrap().is_none() && landscape.maps().get_opt("c").await.unwrap().is_none());
+    assert!(
+        landscape.maps().get_opt("a").await.unwrap().is_none()
+            && landscape.maps().get_opt("c").await.unwrap().is_none()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,10 +224,20 @@ async fn definitions_and_namespaces_are_there_before_what_lives_by_them() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}});
     landscape.write(&[widget, definition, namespace]).await;
     landscape.manage(|_| {}).await;
-    let resource = landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
-    let kinds: Vec<_> = resource.status.unwrap().resources.into_iter().map(|reference| reference.kind.unwrap()).collect();
+    let resource = landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    let kinds: Vec<_> = resource
+        .status
+        .unwrap()
+        .resources
+        .into_iter()
+        .map(|reference| reference.kind.unwrap())
+        .collect();
     assert_eq!(kinds, ["Namespace", "CustomResourceDefinition", "Widget"]);
-    landscape.until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy").await;
+    landscape
+        .until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy")
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,13 +247,25 @@ async fn one_object_that_fails_holds_back_none_of_the_others_and_says_why() {
     let strange = json!({"apiVersion": "nobody.example/v1", "kind": "Thing", "metadata": {"name": "t"}});
     landscape.write(&[homeless, strange, map("good", "1")]).await;
     landscape.manage(|_| {}).await;
-    let resource = landscape.until("ResourcesApplied", ConditionStatus::False, "ApplyFailed").await;
+    let resource = landscape
+        .until("ResourcesApplied", ConditionStatus::False, "ApplyFailed")
+        .await;
     until(&landscape.maps(), "good", "there", |_: &ConfigMap| true).await;
     let conditions = resource.status.unwrap().conditions;
     let message = &Condition::find(&conditions, "ResourcesApplied").unwrap().message;
-    assert!(message.contains("ConfigMap \"nowhere/x\"") && message.contains("the target serves no kind Thing of nobody.example/v1") && !message.contains("good"), "{message}");
+    assert!(
+        message.contains("ConfigMap \"nowhere/x\"")
+            && message.contains("the target serves no kind Thing of nobody.example/v1")
+            && !message.contains("good"),
+        "{message}"
+    );
     // Once the cause is gone, it goes on by itself.
-    create(&landscape.target.admin(), None, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nowhere"}})).await;
+    create(
+        &landscape.target.admin(),
+        None,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nowhere"}}),
+    )
+    .await;
     let maps: Api<ConfigMap> = Api::namespaced(landscape.target.admin(), "nowhere");
     until(&maps, "x", "there", |_: &ConfigMap| true).await;
 }
@@ -177,17 +277,40 @@ async fn health_follows_the_deployment_and_drift_is_undone() {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
     landscape.write(&[deployment]).await;
     landscape.manage(|_| {}).await;
-    landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
-    landscape.until("ResourcesHealthy", ConditionStatus::False, "DeploymentUnhealthy").await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    landscape
+        .until("ResourcesHealthy", ConditionStatus::False, "DeploymentUnhealthy")
+        .await;
     let api: Api<Deployment> = Api::namespaced(landscape.target.admin(), "default");
-    let status = |generation: i64| json!({"status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
-        "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}});
-    api.patch_status("d", &PatchParams::default(), &Patch::Merge(status(1))).await.unwrap();
-    landscape.until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy").await;
-    landscape.until("ResourcesProgressing", ConditionStatus::False, "ResourcesRolledOut").await;
-    api.patch("d", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 5}}))).await.unwrap();
-    until(&api, "d", "two replicas again", |deployment: &Deployment| deployment.metadata.generation == Some(3) && deployment.spec.as_ref().unwrap().replicas == Some(2)).await;
-    landscape.until("ResourcesHealthy", ConditionStatus::False, "DeploymentUnhealthy").await;
+    let status = |generation: i64| {
+        json!({"status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
+        "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+    };
+    api.patch_status("d", &PatchParams::default(), &Patch::Merge(status(1)))
+        .await
+        .unwrap();
+    landscape
+        .until("ResourcesHealthy", ConditionStatus::True, "ResourcesHealthy")
+        .await;
+    landscape
+        .until("ResourcesProgressing", ConditionStatus::False, "ResourcesRolledOut")
+        .await;
+    api.patch(
+        "d",
+        &PatchParams::default(),
+        &Patch::Merge(json!({"spec": {"replicas": 5}})),
+    )
+    .await
+    .unwrap();
+    until(&api, "d", "two replicas again", |deployment: &Deployment| {
+        deployment.metadata.generation == Some(3) && deployment.spec.as_ref().unwrap().replicas == Some(2)
+    })
+    .await;
+    landscape
+        .until("ResourcesHealthy", ConditionStatus::False, "DeploymentUnhealthy")
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,20 +321,68 @@ async fn kept_objects_stay_ignored_ones_are_let_go_and_other_classes_are_left_al
         object["metadata"]["annotations"] = json!({annotation: "true"});
         object
     };
-    landscape.write(&[annotated("kept", "resources.gardener.cloud/keep-object"), map("released", "1"), map("gone", "1")]).await;
+    landscape
+        .write(&[
+            annotated("kept", "resources.gardener.cloud/keep-object"),
+            map("released", "1"),
+            map("gone", "1"),
+        ])
+        .await;
     landscape.manage(|_| {}).await;
-    landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
-    landscape.write(&[annotated("kept", "resources.gardener.cloud/keep-object"), annotated("released", "resources.gardener.cloud/ignore"), map("gone", "1")]).await;
-    until(&landscape.resources(), "mr", "two objects", |resource: &ManagedResource| resource.status.as_ref().is_some_and(|status| status.resources.len() == 2)).await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    landscape
+        .write(&[
+            annotated("kept", "resources.gardener.cloud/keep-object"),
+            annotated("released", "resources.gardener.cloud/ignore"),
+            map("gone", "1"),
+        ])
+        .await;
+    until(
+        &landscape.resources(),
+        "mr",
+        "two objects",
+        |resource: &ManagedResource| {
+            resource
+                .status
+                .as_ref()
+                .is_some_and(|status| status.resources.len() == 2)
+        },
+    )
+    .await;
     let other = ManagedResource {
-        metadata: ObjectMeta { name: Some("seeds".to_owned()), ..ObjectMeta::default() },
-        spec: ManagedResourceSpec { class: Some("seed".to_owned()), ..ManagedResourceSpec::default() },
+        metadata: ObjectMeta {
+            name: Some("seeds".to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: ManagedResourceSpec {
+            class: Some("seed".to_owned()),
+            ..ManagedResourceSpec::default()
+        },
         status: None,
     };
-    landscape.resources().create(&PostParams::default(), &other).await.unwrap();
-    landscape.resources().delete("mr", &DeleteParams::default()).await.unwrap();
+    landscape
+        .resources()
+        .create(&PostParams::default(), &other)
+        .await
+        .unwrap();
+    landscape
+        .resources()
+        .delete("mr", &DeleteParams::default())
+        .await
+        .unwrap();
     until_gone(&landscape.resources(), "mr").await;
-    let left: Vec<String> = landscape.maps().list(&kube::api::ListParams::default()).await.unwrap().items.iter().map(ResourceExt::name_any).filter(|name| !name.starts_with("kube-root")).collect();
+    let left: Vec<String> = landscape
+        .maps()
+        .list(&kube::api::ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| !name.starts_with("kube-root"))
+        .collect();
     assert_eq!(left, ["kept", "released"]);
     let seeds = landscape.resources().get("seeds").await.unwrap();
     assert!(seeds.status.is_none() && seeds.finalizers().is_empty());
@@ -221,11 +392,21 @@ async fn kept_objects_stay_ignored_ones_are_let_go_and_other_classes_are_left_al
 async fn a_missing_secret_is_waited_for_and_what_is_not_supported_is_refused() {
     let landscape = Landscape::start().await;
     landscape.manage(|_| {}).await;
-    landscape.until("ResourcesApplied", ConditionStatus::False, "CannotReadSecret").await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::False, "CannotReadSecret")
+        .await;
     landscape.write(&[map("a", "1")]).await;
-    landscape.until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded").await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
     let patch = json!({"spec": {"forceOverwriteLabels": true}});
-    landscape.resources().patch("mr", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    let refused = landscape.until("ResourcesApplied", ConditionStatus::False, "ApplyFailed").await;
+    landscape
+        .resources()
+        .patch("mr", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    let refused = landscape
+        .until("ResourcesApplied", ConditionStatus::False, "ApplyFailed")
+        .await;
     assert!(format!("{:?}", refused.status).contains("spec.forceOverwriteLabels is not supported"));
 }
