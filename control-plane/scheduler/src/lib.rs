@@ -32,7 +32,7 @@ pub async fn run_with(client: Client, clock: Clock, strategy: Strategy, stop: Ca
     let caches = context.caches.clone();
     let pending = caches.shoots.clone();
     let controller = Controller::new("scheduler", caches.shoots.clone())
-        .only(|shoot| is_ours(shoot))
+        .only(is_ours)
         .watches(&caches.seeds, all_pending(&pending))
         .watches(&caches.profiles, all_pending(&pending))
         .watches(&caches.namespaced_profiles, all_pending(&pending))

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_core::v1beta1::{
-    ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec, ControllerRegistration, Seed,
+    ControllerDeployment, ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec,
+    ControllerRegistration, Seed,
 };
 use api_meta::conditions::installation::REQUIRED;
 use api_meta::{Condition, ConditionStatus, Kind, ObjectReference, annotations, labels};
@@ -255,14 +256,7 @@ fn plan_installation(
             }
         },
     };
-    let mut hashes = BTreeMap::from([
-        (labels::SEED_SPEC_HASH, seed_hash(&seen.seed)),
-        (labels::REGISTRATION_SPEC_HASH, hash(&registration.spec)),
-    ]);
-    if let Some(deployment) = deployment {
-        let content = json!({"type": deployment.type_, "providerConfig": deployment.provider_config.value()});
-        hashes.insert(labels::DEPLOYMENT_HASH, hash(&content));
-    }
+    let hashes = hashes(seen, registration, deployment.map(|deployment| &**deployment));
     let mut desired = existing.map_or_else(ControllerInstallation::default, |existing| (**existing).clone());
     let pod_security = registration.annotations().get(annotations::POD_SECURITY_ENFORCE);
     let up_to_date = existing.is_some_and(|existing| {
@@ -298,6 +292,24 @@ fn plan_installation(
     }
 }
 
+/// Labels that show what an installation was made from.
+fn hashes(
+    seen: &Seen,
+    registration: &ControllerRegistration,
+    deployment: Option<&ControllerDeployment>,
+) -> BTreeMap<&'static str, String> {
+    let content = deployment.map(|d| json!({"type": d.type_, "providerConfig": d.provider_config.value()}));
+    let hashes = [
+        (labels::SEED_SPEC_HASH, Some(seed_hash(&seen.seed))),
+        (labels::REGISTRATION_SPEC_HASH, Some(hash(&registration.spec))),
+        (labels::DEPLOYMENT_HASH, content.map(|content| hash(&content))),
+    ];
+    hashes
+        .into_iter()
+        .filter_map(|(key, hash)| Some((key, hash?)))
+        .collect()
+}
+
 /// What of a seed is rendered into charts: a change of it installs anew, a change of its status does not.
 fn seed_hash(seed: &Seed) -> String {
     hash(&json!({"spec": seed.spec, "labels": seed.metadata.labels, "annotations": seed.metadata.annotations}))
@@ -326,7 +338,7 @@ fn reference_to<K: Kind + Resource>(object: &K) -> ObjectReference {
 
 #[cfg(test)]
 mod tests {
-    use api_core::v1beta1::{ControllerDeployment, Shoot};
+    use api_core::v1beta1::Shoot;
     use serde::de::DeserializeOwned;
 
     use super::*;

@@ -6,11 +6,10 @@ mod plan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_core::v1beta1::Seed;
 use api_meta::names::{SEED_LEASE_NAMESPACE, seed_namespace};
-use api_meta::{Condition, Fault, labels};
+use api_meta::{Fault, labels};
 use base_client::{apply, patch_status_if_changed};
 use base_controller::{Controller, Next, ObjectKey};
 use k8s_openapi::api::core::v1::Namespace;
@@ -48,16 +47,14 @@ async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Next, Fault> {
     let plan = plan::plan(&seen, now);
     let mut after = (**seed).clone();
     let conditions = &mut after.status.get_or_insert_default().conditions;
-    let changed = plan
-        .conditions
-        .into_iter()
-        .map(|condition: Condition| condition.put_into(conditions));
-    if changed.fold(false, |any, changed| any || changed) {
+    let mut changed = false;
+    for condition in plan.conditions {
+        changed |= condition.put_into(conditions);
+    }
+    if changed {
         patch_status_if_changed(&context.cluster::<Seed>(), seed, &after).await?;
     }
-    Ok(plan
-        .look_again_after
-        .map_or(Next::Change, |delay: Duration| Next::After(delay)))
+    Ok(plan.look_again_after.map_or(Next::Change, Next::After))
 }
 
 async fn observe(context: &Context, seed: &Arc<Seed>) -> Seen {

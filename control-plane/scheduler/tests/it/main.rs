@@ -1,4 +1,5 @@
 //! The scheduler against a real API server with the garden's kinds, in virtual time.
+#![expect(clippy::unwrap_used, reason = "what a test prepares must succeed")]
 
 use api_core::v1beta1::{CloudProfile, ControllerRegistration, Project, Seed, Shoot};
 use control_plane_garden_api::{GardenSettings, kinds};
