@@ -47,7 +47,10 @@ pub struct ReadySwitch {
 impl ReadySwitch {
     /// A switch that says no, and wakes `changed` when it is turned.
     pub(crate) fn new(changed: Arc<Notify>) -> Self {
-        ReadySwitch { ready: watch::Sender::new(false), changed }
+        ReadySwitch {
+            ready: watch::Sender::new(false),
+            changed,
+        }
     }
 
     /// Turns it.

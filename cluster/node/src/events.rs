@@ -58,7 +58,10 @@ impl Recorder {
         let key = (reason.to_owned(), message.to_owned());
         let written = match self.written.get(&key).cloned() {
             Some((name, count)) => self.count_up(host, &name, count + 1).await.map(|()| (name, count + 1)),
-            None => self.create(host, weight, reason, container, message).await.map(|name| (name, 1)),
+            None => self
+                .create(host, weight, reason, container, message)
+                .await
+                .map(|name| (name, 1)),
         };
         match written {
             Ok(written) => {
@@ -83,7 +86,11 @@ impl Recorder {
         message: &str,
     ) -> Result<String, kube::Error> {
         let now = Time(host.clock.now());
-        let name = format!("{}.{}", self.about.name.as_deref().unwrap_or_default(), host.entropy.suffix(10));
+        let name = format!(
+            "{}.{}",
+            self.about.name.as_deref().unwrap_or_default(),
+            host.entropy.suffix(10)
+        );
         let field_path = container.map(|name| format!("spec.containers{{{name}}}"));
         let event = Event {
             metadata: ObjectMeta {
@@ -91,14 +98,20 @@ impl Recorder {
                 namespace: self.about.namespace.clone(),
                 ..ObjectMeta::default()
             },
-            involved_object: ObjectReference { field_path, ..self.about.clone() },
+            involved_object: ObjectReference {
+                field_path,
+                ..self.about.clone()
+            },
             type_: Some(if weight == Weight::Normal { "Normal" } else { "Warning" }.to_owned()),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
             count: Some(1),
             first_timestamp: Some(now.clone()),
             last_timestamp: Some(now),
-            source: Some(EventSource { component: Some(COMPONENT.to_owned()), host: Some(host.name.clone()) }),
+            source: Some(EventSource {
+                component: Some(COMPONENT.to_owned()),
+                host: Some(host.name.clone()),
+            }),
             reporting_component: Some(COMPONENT.to_owned()),
             reporting_instance: Some(host.name.clone()),
             ..Event::default()
@@ -108,6 +121,9 @@ impl Recorder {
 
     async fn count_up(&self, host: &Host, name: &str, count: i32) -> Result<(), kube::Error> {
         let patch = json!({"count": count, "lastTimestamp": Time(host.clock.now())});
-        self.events.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+        self.events
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .map(|_| ())
     }
 }

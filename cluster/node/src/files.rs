@@ -47,16 +47,27 @@ impl Directory {
     }
 
     fn get(&self, path: &str) -> Option<Bytes> {
-        self.files.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+        self.files
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path)
+            .cloned()
     }
 
     fn put(&self, path: &str, bytes: Bytes) {
-        self.files.write().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
+        self.files
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path.to_owned(), bytes);
     }
 
     fn names_below(&self, folder: &str) -> Vec<String> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
-        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let prefix = if folder.is_empty() {
+            String::new()
+        } else {
+            format!("{folder}/")
+        };
         let mut names: Vec<String> = files
             .keys()
             .filter_map(|path| path.strip_prefix(&prefix))
@@ -70,7 +81,9 @@ impl Directory {
 impl fmt::Debug for Directory {
     // Never the content: most directories hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.files.read().unwrap_or_else(PoisonError::into_inner).keys()).finish()
+        f.debug_set()
+            .entries(self.files.read().unwrap_or_else(PoisonError::into_inner).keys())
+            .finish()
     }
 }
 
@@ -96,7 +109,10 @@ impl Files {
     /// Mounts are looked up by their longest matching path. `changes` counts how often a mounted source changed.
     pub(crate) fn new(mut mounts: Vec<Mount>, changes: watch::Receiver<u64>) -> Self {
         mounts.sort_by_key(|mount| std::cmp::Reverse(mount.path.len()));
-        Files { mounts: mounts.into(), changes }
+        Files {
+            mounts: mounts.into(),
+            changes,
+        }
     }
 
     /// The bytes of a file, by absolute path.
@@ -130,7 +146,13 @@ impl Files {
     /// The names directly below a folder, in order; none when it does not exist.
     pub fn list(&self, folder: &str) -> Vec<String> {
         match self.find(folder) {
-            Some((Mount { content: Content::Files(directory), .. }, inside)) => directory.names_below(&inside),
+            Some((
+                Mount {
+                    content: Content::Files(directory),
+                    ..
+                },
+                inside,
+            )) => directory.names_below(&inside),
             _ => Vec::new(),
         }
     }
@@ -138,7 +160,10 @@ impl Files {
     /// The persistent volume that is mounted at or above a path.
     pub fn volume(&self, path: &str) -> Option<Volume> {
         match self.find(path)?.0 {
-            Mount { content: Content::Claim(volume), .. } => Some(volume.clone()),
+            Mount {
+                content: Content::Claim(volume),
+                ..
+            } => Some(volume.clone()),
             _ => None,
         }
     }
@@ -173,12 +198,22 @@ mod tests {
 
     fn directory(files: &[(&str, &str)]) -> Content {
         let directory = Directory::default();
-        directory.replace(files.iter().map(|(p, c)| ((*p).to_owned(), Bytes::from((*c).to_owned()))).collect());
+        directory.replace(
+            files
+                .iter()
+                .map(|(p, c)| ((*p).to_owned(), Bytes::from((*c).to_owned())))
+                .collect(),
+        );
         Content::Files(directory)
     }
 
     fn mount(path: &str, sub_path: &str, writable: bool, content: Content) -> Mount {
-        Mount { path: path.to_owned(), sub_path: sub_path.to_owned(), writable, content }
+        Mount {
+            path: path.to_owned(),
+            sub_path: sub_path.to_owned(),
+            writable,
+            content,
+        }
     }
 
     #[test]

@@ -27,12 +27,18 @@ pub struct Exit {
 impl Exit {
     /// Code 0, nothing to say.
     pub fn done() -> Self {
-        Exit { code: 0, message: String::new() }
+        Exit {
+            code: 0,
+            message: String::new(),
+        }
     }
 
     /// Code 1 and why.
     pub fn failed(message: impl Into<String>) -> Self {
-        Exit { code: 1, message: message.into() }
+        Exit {
+            code: 1,
+            message: message.into(),
+        }
     }
 
     /// Code 1 and an error with everything that caused it.
@@ -166,7 +172,11 @@ mod tests {
             ("localhost:5000/a/b/etcd", "etcd", None),
             ("localhost:5000/etcd:v1@sha256:00:11", "etcd", Some("v1")),
         ] {
-            assert_eq!((image_name(reference), image_tag(reference)), (name, tag), "{reference}");
+            assert_eq!(
+                (image_name(reference), image_tag(reference)),
+                (name, tag),
+                "{reference}"
+            );
         }
     }
 

@@ -37,7 +37,10 @@ impl InCluster {
             .iter()
             .find(|cluster| cluster.name == context.cluster)
             .ok_or_else(|| Fault::user("the node's kubeconfig lacks its context's cluster"))?;
-        Ok(InCluster { connector, cluster: Arc::new(cluster.clone()) })
+        Ok(InCluster {
+            connector,
+            cluster: Arc::new(cluster.clone()),
+        })
     }
 }
 
@@ -115,10 +118,12 @@ impl Followed {
 
 fn service_account_kubeconfig(cluster: &NamedCluster, files: &Files) -> Result<Kubeconfig, Fault> {
     let read = |name: &str| {
-        files.read_text(&format!("{SERVICE_ACCOUNT_FOLDER}/{name}")).map_err(|error| {
-            Fault::user(format!("no service account is mounted: {error}"))
-                .hint("set automountServiceAccountToken or mount a projected token")
-        })
+        files
+            .read_text(&format!("{SERVICE_ACCOUNT_FOLDER}/{name}"))
+            .map_err(|error| {
+                Fault::user(format!("no service account is mounted: {error}"))
+                    .hint("set automountServiceAccountToken or mount a projected token")
+            })
     };
     let token = read("token")?;
     let namespace = read("namespace")?;
@@ -158,15 +163,30 @@ fn mounted_kubeconfig(files: &Files, path: &str) -> Result<Kubeconfig, Fault> {
     let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| unreadable(&error))?;
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let read = |name: &str| {
-        let full = if name.starts_with('/') { name.to_owned() } else { format!("{folder}/{name}") };
+        let full = if name.starts_with('/') {
+            name.to_owned()
+        } else {
+            format!("{folder}/{name}")
+        };
         files.read_text(&full).map_err(|error| unreadable(&error))
     };
-    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-        if let (None, Some(name)) = (&cluster.certificate_authority_data, cluster.certificate_authority.take()) {
+    for cluster in kubeconfig
+        .clusters
+        .iter_mut()
+        .filter_map(|named| named.cluster.as_mut())
+    {
+        if let (None, Some(name)) = (
+            &cluster.certificate_authority_data,
+            cluster.certificate_authority.take(),
+        ) {
             cluster.certificate_authority_data = Some(STANDARD.encode(read(&name)?));
         }
     }
-    for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+    for user in kubeconfig
+        .auth_infos
+        .iter_mut()
+        .filter_map(|named| named.auth_info.as_mut())
+    {
         if let (None, Some(name)) = (&user.client_certificate_data, user.client_certificate.take()) {
             user.client_certificate_data = Some(STANDARD.encode(read(&name)?));
         }

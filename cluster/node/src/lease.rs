@@ -33,11 +33,15 @@ pub(crate) async fn renew(client: kube::Client, name: &str, node_uid: String, cl
 async fn beat(leases: &Api<Lease>, name: &str, node_uid: &str, clock: &Clock) -> Result<(), kube::Error> {
     let now = MicroTime(clock.now());
     let renewal = json!({"spec": {"renewTime": now, "holderIdentity": name, "leaseDurationSeconds": DURATION_SECONDS}});
-    match leases.patch(name, &PatchParams::default(), &Patch::Merge(renewal)).await {
+    match leases
+        .patch(name, &PatchParams::default(), &Patch::Merge(renewal))
+        .await
+    {
         Ok(_) => Ok(()),
-        Err(error) if is_missing(&error) => {
-            leases.create(&PostParams::default(), &lease(name, node_uid, now)).await.map(|_| ())
-        }
+        Err(error) if is_missing(&error) => leases
+            .create(&PostParams::default(), &lease(name, node_uid, now))
+            .await
+            .map(|_| ()),
         Err(error) => Err(error),
     }
 }

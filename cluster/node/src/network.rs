@@ -107,12 +107,18 @@ impl Network {
             None => all.subnets(length).ok()?.find(|range| !state.ranges.contains(range)),
         }?;
         state.ranges.insert(range);
-        Some(PodRange { network: self.clone(), range })
+        Some(PodRange {
+            network: self.clone(),
+            range,
+        })
     }
 
     /// What listens there now.
     pub fn connect(&self, ip: IpAddr, port: u16) -> Option<Endpoint> {
-        self.lock().listening.get(&(ip, port)).map(|listener| listener.endpoint.clone())
+        self.lock()
+            .listening
+            .get(&(ip, port))
+            .map(|listener| listener.endpoint.clone())
     }
 
     fn listen(&self, ip: IpAddr, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
@@ -130,12 +136,20 @@ impl Network {
             }
         };
         state.listening.insert((ip, port), Listener { id, endpoint, link });
-        Ok(Binding { network: self.clone(), ip, port, id })
+        Ok(Binding {
+            network: self.clone(),
+            ip,
+            port,
+            id,
+        })
     }
 
     fn close(&self, ip: IpAddr, port: u16, id: u64) {
         let mut state = self.lock();
-        if state.listening.get(&(ip, port)).is_some_and(|listener| listener.id == id)
+        if state
+            .listening
+            .get(&(ip, port))
+            .is_some_and(|listener| listener.id == id)
             && let Some(link) = state.listening.remove(&(ip, port)).and_then(|listener| listener.link)
         {
             link.cut();
@@ -198,7 +212,10 @@ impl PodRange {
         let mut state = self.network.lock();
         let ip = self.range.hosts().skip(1).find(|ip| !state.addresses.contains(ip))?;
         state.addresses.insert(ip);
-        Some(PodAddress { network: self.network.clone(), ip })
+        Some(PodAddress {
+            network: self.network.clone(),
+            ip,
+        })
     }
 }
 
@@ -250,7 +267,13 @@ pub struct PodNetwork {
 
 impl PodNetwork {
     pub(crate) fn new(network: Network, client: kube::Client, namespace: String, ip: IpAddr) -> Self {
-        PodNetwork { network, client, namespace, ip, bound: Arc::default() }
+        PodNetwork {
+            network,
+            client,
+            namespace,
+            ip,
+            bound: Arc::default(),
+        }
     }
 
     /// The pod's address.
@@ -262,7 +285,10 @@ impl PodNetwork {
     /// Services. A [`Endpoint::Store`] is handed out behind a connection that is cut when the binding ends.
     pub fn bind(&self, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
         let binding = self.network.listen(self.ip, port, endpoint)?;
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner).push((port, binding.id));
+        self.bound
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((port, binding.id));
         Ok(binding)
     }
 
@@ -277,9 +303,10 @@ impl PodNetwork {
     /// endpoints are tried. One read of the Service and one of its EndpointSlices, no wait.
     pub async fn dial(&self, address: &str) -> Result<Endpoint, Refused> {
         match Target::parse(address, &self.namespace)? {
-            Target::Pod(ip, port) => {
-                self.network.connect(ip, port).ok_or_else(|| Refused::NotListening(address.to_owned()))
-            }
+            Target::Pod(ip, port) => self
+                .network
+                .connect(ip, port)
+                .ok_or_else(|| Refused::NotListening(address.to_owned())),
             Target::Service { namespace, name, port } => self.dial_service(address, &namespace, &name, port).await,
         }
     }
@@ -310,14 +337,11 @@ impl PodNetwork {
         dialled.ok().flatten().ok_or(refused)
     }
 
-    async fn dial_service(
-        &self,
-        address: &str,
-        namespace: &str,
-        name: &str,
-        port: u16,
-    ) -> Result<Endpoint, Refused> {
-        let look_up = |source| Refused::LookUp { address: address.to_owned(), source };
+    async fn dial_service(&self, address: &str, namespace: &str, name: &str, port: u16) -> Result<Endpoint, Refused> {
+        let look_up = |source| Refused::LookUp {
+            address: address.to_owned(),
+            source,
+        };
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let service = services.get_opt(name).await.map_err(look_up)?;
         let port_name = service
@@ -342,7 +366,10 @@ impl PodNetwork {
 
 impl fmt::Debug for PodNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PodNetwork").field("ip", &self.ip).field("namespace", &self.namespace).finish()
+        f.debug_struct("PodNetwork")
+            .field("ip", &self.ip)
+            .field("namespace", &self.namespace)
+            .finish()
     }
 }
 
@@ -375,14 +402,21 @@ enum Target {
 impl Target {
     fn parse(address: &str, own_namespace: &str) -> Result<Self, Refused> {
         let malformed = || Refused::Malformed(address.to_owned());
-        let rest = address.split_once("://").map_or(address, |(_scheme, rest)| rest).trim_end_matches('/');
+        let rest = address
+            .split_once("://")
+            .map_or(address, |(_scheme, rest)| rest)
+            .trim_end_matches('/');
         let (host, port) = rest.rsplit_once(':').ok_or_else(malformed)?;
         let port = port.parse().map_err(|_| malformed())?;
         if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
             return Ok(Target::Pod(ip, port));
         }
         let mut parts = host.split('.');
-        let name = parts.next().filter(|name| !name.is_empty()).ok_or_else(malformed)?.to_owned();
+        let name = parts
+            .next()
+            .filter(|name| !name.is_empty())
+            .ok_or_else(malformed)?
+            .to_owned();
         let namespace = parts.next().unwrap_or(own_namespace).to_owned();
         if parts.next().is_some_and(|part| part != "svc") {
             return Err(malformed());
@@ -405,8 +439,10 @@ mod tests {
 
     #[test]
     fn addresses_name_services_near_and_far_or_pods() {
-        let service = |namespace: &str, name: &str, port| {
-            Target::Service { namespace: namespace.to_owned(), name: name.to_owned(), port }
+        let service = |namespace: &str, name: &str, port| Target::Service {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            port,
         };
         for (address, target) in [
             ("etcd:2379", service("own", "etcd", 2379)),
@@ -447,7 +483,9 @@ mod tests {
         let store = Arc::new(cluster_store::MemoryStore::new());
         let binding = network.listen(ip, 2379, Endpoint::Store(store)).unwrap();
         assert!(network.listen(ip, 2379, http()).is_err());
-        let Some(Endpoint::Store(seen)) = network.connect(ip, 2379) else { panic!("a store listens") };
+        let Some(Endpoint::Store(seen)) = network.connect(ip, 2379) else {
+            panic!("a store listens")
+        };
         seen.revision().await.unwrap();
         drop(binding);
         assert!(seen.revision().await.is_err());

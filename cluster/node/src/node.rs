@@ -173,7 +173,13 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
     let pods: Api<Pod> = Api::all(host.client.clone());
     let bound_here = watcher::Config::default().fields(&format!("spec.nodeName={}", host.name));
     let mut events = Box::pin(follow(pods, bound_here));
-    let mut fleet = Fleet { host, tasks: JoinSet::new(), pods: BTreeMap::new(), listed: Vec::new(), stop };
+    let mut fleet = Fleet {
+        host,
+        tasks: JoinSet::new(),
+        pods: BTreeMap::new(),
+        listed: Vec::new(),
+        stop,
+    };
     loop {
         tokio::select! {
             biased;

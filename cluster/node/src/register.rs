@@ -21,12 +21,20 @@ use crate::follow::{Pause, follow_one};
 use crate::network::PodRange;
 
 /// What the machine is called where programs ask for its architecture; containers here are futures of this process.
-const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
+    "arm64"
+} else {
+    "amd64"
+};
 /// How often an unchanged status is sent again; the kubelet's default nodeStatusReportFrequency.
 const REPORT_EVERY: Duration = Duration::from_secs(300);
 /// What a node can hold when nothing else is said; pods as the kubelet's default maxPods.
-const CAPACITY: [(&str, &str); 4] =
-    [("cpu", "8"), ("memory", "16Gi"), ("pods", "110"), ("ephemeral-storage", "100Gi")];
+const CAPACITY: [(&str, &str); 4] = [
+    ("cpu", "8"),
+    ("memory", "16Gi"),
+    ("pods", "110"),
+    ("ephemeral-storage", "100Gi"),
+];
 
 /// A Node that exists.
 pub(crate) struct Registered {
@@ -52,8 +60,17 @@ pub(crate) async fn register(options: &NodeOptions, client: &kube::Client) -> Re
 }
 
 async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Registered, Fault> {
-    let full = || Fault::user(format!("no free range of pod addresses in {} is left", options.pod_ranges));
-    let reserve = |wanted| options.network.reserve_range(options.pod_ranges, options.pod_range_length, wanted);
+    let full = || {
+        Fault::user(format!(
+            "no free range of pod addresses in {} is left",
+            options.pod_ranges
+        ))
+    };
+    let reserve = |wanted| {
+        options
+            .network
+            .reserve_range(options.pod_ranges, options.pod_range_length, wanted)
+    };
     let mut range = reserve(None).ok_or_else(full)?;
     let desired = desired(options, range.range);
     let doing = |what: &str| format!("{what} node {}", options.name);
@@ -70,7 +87,10 @@ async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Regist
         }
         Err(error) => return Err(fault_of(error, &doing("create"))),
     };
-    let given: Option<IpNet> = node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref()?.parse().ok());
+    let given: Option<IpNet> = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.pod_cidr.as_deref()?.parse().ok());
     if let Some(given) = given.filter(|given| *given != range.range) {
         range = reserve(Some(given)).ok_or_else(full)?;
     }
@@ -79,7 +99,10 @@ async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Regist
         .patch_status(&options.name, &PatchParams::default(), &Patch::Strategic(status))
         .await
         .map_err(|error| fault_of(error, &doing("report status of")))?;
-    Ok(Registered { uid: node.metadata.uid.unwrap_or_default(), range })
+    Ok(Registered {
+        uid: node.metadata.uid.unwrap_or_default(),
+        range,
+    })
 }
 
 fn desired(options: &NodeOptions, range: IpNet) -> Node {
@@ -113,12 +136,25 @@ fn desired(options: &NodeOptions, range: IpNet) -> Node {
 }
 
 fn status(options: &NodeOptions) -> NodeStatus {
-    let mut capacity: BTreeMap<String, Quantity> =
-        CAPACITY.iter().map(|(name, size)| ((*name).to_owned(), Quantity((*size).to_owned()))).collect();
-    capacity.extend(options.capacity.iter().map(|(name, size)| (name.clone(), Quantity(size.clone()))));
-    let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
-    let mut addresses: Vec<NodeAddress> =
-        options.addresses.iter().map(|ip| address("InternalIP", ip.to_string())).collect();
+    let mut capacity: BTreeMap<String, Quantity> = CAPACITY
+        .iter()
+        .map(|(name, size)| ((*name).to_owned(), Quantity((*size).to_owned())))
+        .collect();
+    capacity.extend(
+        options
+            .capacity
+            .iter()
+            .map(|(name, size)| (name.clone(), Quantity(size.clone()))),
+    );
+    let address = |type_: &str, address: String| NodeAddress {
+        type_: type_.to_owned(),
+        address,
+    };
+    let mut addresses: Vec<NodeAddress> = options
+        .addresses
+        .iter()
+        .map(|ip| address("InternalIP", ip.to_string()))
+        .collect();
     addresses.push(address("Hostname", options.name.clone()));
     // One identity per registration, as a machine's boot id is.
     let id = options.entropy.uid();
@@ -152,9 +188,16 @@ struct Readiness {
 }
 
 impl Readiness {
-    const READY: Self = Readiness { status: "True", reason: "KubeletReady", message: "node runs its image catalogue" };
-    const STOPPING: Self =
-        Readiness { status: "False", reason: "NodeShutdown", message: "node was asked to stop" };
+    const READY: Self = Readiness {
+        status: "True",
+        reason: "KubeletReady",
+        message: "node runs its image catalogue",
+    };
+    const STOPPING: Self = Readiness {
+        status: "False",
+        reason: "NodeShutdown",
+        message: "node was asked to stop",
+    };
 }
 
 fn conditions(clock: &Clock, ready: &Readiness) -> Vec<NodeCondition> {
@@ -168,9 +211,24 @@ fn conditions(clock: &Clock, ready: &Readiness) -> Vec<NodeCondition> {
         last_transition_time: Some(now.clone()),
     };
     vec![
-        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "node does not measure memory"),
-        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "node does not use disks"),
-        condition("PIDPressure", "False", "KubeletHasSufficientPID", "node does not start processes"),
+        condition(
+            "MemoryPressure",
+            "False",
+            "KubeletHasSufficientMemory",
+            "node does not measure memory",
+        ),
+        condition(
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "node does not use disks",
+        ),
+        condition(
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "node does not start processes",
+        ),
         condition("Ready", ready.status, ready.reason, ready.message),
     ]
 }
@@ -184,7 +242,11 @@ pub(crate) struct NodeApi {
 
 impl NodeApi {
     pub(crate) fn new(client: kube::Client, name: &str, clock: Clock) -> Self {
-        NodeApi { nodes: Api::all(client), name: name.to_owned(), clock }
+        NodeApi {
+            nodes: Api::all(client),
+            name: name.to_owned(),
+            clock,
+        }
     }
 
     /// Says again that the node is ready whenever somebody thought otherwise (its Lease ran out while the API could
@@ -232,7 +294,10 @@ impl NodeApi {
 
     async fn patch(&self, conditions: &[NodeCondition]) -> Result<(), kube::Error> {
         let patch = json!({"status": {"conditions": conditions}});
-        self.nodes.patch_status(&self.name, &PatchParams::default(), &Patch::Strategic(patch)).await.map(|_| ())
+        self.nodes
+            .patch_status(&self.name, &PatchParams::default(), &Patch::Strategic(patch))
+            .await
+            .map(|_| ())
     }
 }
 

@@ -24,7 +24,9 @@ impl Volume {
     pub fn get_or_init<T: Any + Send + Sync>(&self, init: impl FnOnce() -> T) -> Arc<T> {
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         let value = contents.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(init()));
-        Arc::clone(value).downcast::<T>().expect("values are filed under their own type")
+        Arc::clone(value)
+            .downcast::<T>()
+            .expect("values are filed under their own type")
     }
 
     /// Whether nothing has been written into it.

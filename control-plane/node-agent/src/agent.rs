@@ -80,9 +80,21 @@ async fn live(options: AgentOptions) -> Result<(), Fault> {
     born.files.remove(TOKEN_PATH);
     let text = to_yaml(&kubeconfig).map_err(|error| Fault::new(FaultClass::Bug, error))?;
     let content = Content::Bytes(Bytes::from(text.expose().to_owned()));
-    born.files.insert(KUBECONFIG_PATH.to_owned(), DesiredFile { permissions: 0o600, content });
+    born.files.insert(
+        KUBECONFIG_PATH.to_owned(),
+        DesiredFile {
+            permissions: 0o600,
+            content,
+        },
+    );
 
-    let joined = Joined { options, config, node, kubeconfig, born };
+    let joined = Joined {
+        options,
+        config,
+        node,
+        kubeconfig,
+        born,
+    };
     joined.keep(secret).await
 }
 
@@ -140,12 +152,16 @@ impl Joined {
     }
 
     async fn apply_secret(&self, secret: &Secret) -> Result<(), Fault> {
-        let text = secret.data.as_ref().and_then(|data| data.get(OSC_KEY)).ok_or_else(|| {
-            Fault::user(format!("secret {} has no key {OSC_KEY}", self.config.secret_name))
-        })?;
+        let text = secret
+            .data
+            .as_ref()
+            .and_then(|data| data.get(OSC_KEY))
+            .ok_or_else(|| Fault::user(format!("secret {} has no key {OSC_KEY}", self.config.secret_name)))?;
         let osc = parse_osc(&String::from_utf8_lossy(&text.0), &self.node)?;
         if !osc.units.contains_key(KUBELET_UNIT) {
-            return Err(Fault::user(format!("the operating system config has no unit {KUBELET_UNIT}")));
+            return Err(Fault::user(format!(
+                "the operating system config has no unit {KUBELET_UNIT}"
+            )));
         }
         let mut desired = self.born.clone();
         desired.files.extend(osc.files);
@@ -159,7 +175,11 @@ impl Joined {
         let checksum = checksum(secret);
         let reported = wait_until(&nodes, &self.node, PATIENCE, |node| match node {
             Some(node) => Judgement::Done(
-                node.metadata.annotations.as_ref().and_then(|all| all.get(annotations::NODE_CLOUD_CONFIG_CHECKSUM)).cloned(),
+                node.metadata
+                    .annotations
+                    .as_ref()
+                    .and_then(|all| all.get(annotations::NODE_CLOUD_CONFIG_CHECKSUM))
+                    .cloned(),
             ),
             None => Judgement::NotYet("the kubelet has not registered it".to_owned()),
         })
@@ -179,10 +199,13 @@ impl Joined {
 /// What gardenlet compares with: the checksum it wrote, else one of the data.
 fn checksum(secret: &Secret) -> String {
     let annotations = secret.metadata.annotations.as_ref();
-    annotations.and_then(|all| all.get(annotations::DATA_SCRIPT_CHECKSUM)).cloned().unwrap_or_else(|| {
-        let data = secret.data.as_ref().and_then(|data| data.get(OSC_KEY));
-        hex(&Sha256::digest(data.map(|data| data.0.as_slice()).unwrap_or_default()))
-    })
+    annotations
+        .and_then(|all| all.get(annotations::DATA_SCRIPT_CHECKSUM))
+        .cloned()
+        .unwrap_or_else(|| {
+            let data = secret.data.as_ref().and_then(|data| data.get(OSC_KEY));
+            hex(&Sha256::digest(data.map(|data| data.0.as_slice()).unwrap_or_default()))
+        })
 }
 
 fn version(secret: &Secret) -> Option<String> {

@@ -147,16 +147,23 @@ pub fn parse_osc(text: &str, host_name: &str) -> Result<Desired, OscError> {
         if file.host_name.as_deref().is_some_and(|name| name != host_name) {
             continue;
         }
-        let wrong = |why: &str| OscError::Content { path: file.path.clone(), why: why.to_owned() };
+        let wrong = |why: &str| OscError::Content {
+            path: file.path.clone(),
+            why: why.to_owned(),
+        };
         let content = match (&file.content.inline, &file.content.image_ref) {
             (Some(inline), _) => Content::Bytes(match inline.encoding.as_str() {
                 "" => Bytes::from(inline.data.clone()),
-                "b64" => STANDARD.decode(inline.data.trim()).map_err(|_| wrong("its data is not base64"))?.into(),
+                "b64" => STANDARD
+                    .decode(inline.data.trim())
+                    .map_err(|_| wrong("its data is not base64"))?
+                    .into(),
                 _ => return Err(wrong("its encoding is neither empty nor b64")),
             }),
-            (None, Some(image)) => {
-                Content::Image { image: image.image.clone(), path: image.file_path_in_image.clone() }
-            }
+            (None, Some(image)) => Content::Image {
+                image: image.image.clone(),
+                path: image.file_path_in_image.clone(),
+            },
             (None, None) => return Err(wrong("it has neither inline content nor an image")),
         };
         let permissions = file.permissions.unwrap_or(DEFAULT_PERMISSIONS);
@@ -164,11 +171,18 @@ pub fn parse_osc(text: &str, host_name: &str) -> Result<Desired, OscError> {
     }
     for unit in osc.spec.units.into_iter().chain(status.extension_units) {
         // Extensions add to units that the spec has: content and command of the later one win, drop-ins add up.
-        let known = desired.units.entry(unit.name).or_insert_with(|| DesiredUnit { enabled: true, ..DesiredUnit::default() });
+        let known = desired.units.entry(unit.name).or_insert_with(|| DesiredUnit {
+            enabled: true,
+            ..DesiredUnit::default()
+        });
         known.content = unit.content.or(known.content.take());
         known.enabled = unit.enable.unwrap_or(known.enabled);
-        known.stopped = unit.command.map_or(known.stopped, |command| command == UnitCommand::Stop);
-        known.drop_ins.extend(unit.drop_ins.into_iter().map(|drop_in| (drop_in.name, drop_in.content)));
+        known.stopped = unit
+            .command
+            .map_or(known.stopped, |command| command == UnitCommand::Stop);
+        known
+            .drop_ins
+            .extend(unit.drop_ins.into_iter().map(|drop_in| (drop_in.name, drop_in.content)));
         known.file_paths.extend(unit.file_paths);
     }
     Ok(desired)
@@ -186,15 +200,27 @@ mod tests {
         )
         .unwrap();
         assert_eq!(desired.files.keys().collect::<Vec<_>>(), ["/a", "/bin/kubelet"]);
-        assert_eq!(desired.files["/a"], DesiredFile { permissions: 0o644, content: Content::Bytes("hi".into()) });
+        assert_eq!(
+            desired.files["/a"],
+            DesiredFile {
+                permissions: 0o644,
+                content: Content::Bytes("hi".into())
+            }
+        );
         let kubelet = &desired.units["kubelet.service"];
-        assert_eq!((kubelet.content.as_deref(), kubelet.drop_ins.len(), kubelet.enabled), (Some("one"), 1, true));
+        assert_eq!(
+            (kubelet.content.as_deref(), kubelet.drop_ins.len(), kubelet.enabled),
+            (Some("one"), 1, true)
+        );
         assert!(desired.units["old.service"].stopped && !desired.units["old.service"].enabled);
     }
 
     #[test]
     fn undecodable_content_names_its_file() {
         let text = "spec:\n  files:\n  - path: /a\n    content: {inline: {encoding: b64, data: '***'}}\n";
-        assert_eq!(parse_osc(text, "n").unwrap_err().to_string(), "decode file /a: its data is not base64");
+        assert_eq!(
+            parse_osc(text, "n").unwrap_err().to_string(),
+            "decode file /a: its data is not base64"
+        );
     }
 }

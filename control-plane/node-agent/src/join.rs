@@ -49,7 +49,10 @@ impl JoinError {
         if fault.class != FaultClass::Access {
             return fault;
         }
-        let refused = JoinError::TokenRefused { server: config.server.clone(), said: fault.to_string() };
+        let refused = JoinError::TokenRefused {
+            server: config.server.clone(),
+            said: fault.to_string(),
+        };
         Fault::new(FaultClass::Access, refused)
             .hint("the machine's bootstrap token has expired or was removed: replace the machine")
     }
@@ -89,7 +92,10 @@ pub async fn join(
     let request = SigningRequest::create(&key, &user, &[NODE_GROUP.to_owned()], &[], &[])
         .map_err(|error| Fault::new(FaultClass::Bug, error))?;
     let object = CertificateSigningRequest {
-        metadata: ObjectMeta { name: Some(format!("node-csr-{}", entropy.suffix(16))), ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(format!("node-csr-{}", entropy.suffix(16))),
+            ..ObjectMeta::default()
+        },
         spec: CertificateSigningRequestSpec {
             request: ByteString(request.to_pem().into_bytes()),
             signer_name: SIGNER.to_owned(),
@@ -102,12 +108,16 @@ pub async fn join(
     requests
         .create(&PostParams::default(), &object)
         .await
-        .map_err(|error| JoinError::with_token(config, fault_of(error, &format!("request the certificate of node {node}"))))?;
+        .map_err(|error| {
+            JoinError::with_token(
+                config,
+                fault_of(error, &format!("request the certificate of node {node}")),
+            )
+        })?;
     let certificate = wait_until(&requests, &name, ISSUED_WITHIN, |request| judge(request, node))
         .await
         .map_err(|waited| JoinError::with_token(config, waited.into()))?;
-    let certificate = String::from_utf8(certificate.0)
-        .map_err(|error| Fault::new(FaultClass::Dependency, error))?;
+    let certificate = String::from_utf8(certificate.0).map_err(|error| Fault::new(FaultClass::Dependency, error))?;
     let issued = Issued::from_pem(&certificate, key.to_pem().expose())
         .map_err(|error| Fault::new(FaultClass::Dependency, error))?;
     Ok(kubeconfig(&spec(config, Credential::Certificate(Box::new(issued)))))
@@ -118,9 +128,17 @@ fn judge(request: Option<&CertificateSigningRequest>, node: &str) -> Judgement<B
         return Judgement::Failed(not_issued(node, "its request is gone".to_owned()));
     };
     let status = request.status.clone().unwrap_or_default();
-    let bad = status.conditions.iter().flatten().find(|condition| matches!(condition.type_.as_str(), "Denied" | "Failed"));
+    let bad = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| matches!(condition.type_.as_str(), "Denied" | "Failed"));
     if let Some(condition) = bad {
-        let message = condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or("no reason given");
+        let message = condition
+            .message
+            .as_deref()
+            .or(condition.reason.as_deref())
+            .unwrap_or("no reason given");
         return Judgement::Failed(not_issued(node, format!("{}: {message}", condition.type_)));
     }
     match status.certificate.filter(|certificate| !certificate.0.is_empty()) {
@@ -130,6 +148,12 @@ fn judge(request: Option<&CertificateSigningRequest>, node: &str) -> Judgement<B
 }
 
 fn not_issued(node: &str, why: String) -> Fault {
-    Fault::new(FaultClass::Dependency, JoinError::NotIssued { node: node.to_owned(), why })
-        .hint("look at the node's CertificateSigningRequest: its approver or signer says why")
+    Fault::new(
+        FaultClass::Dependency,
+        JoinError::NotIssued {
+            node: node.to_owned(),
+            why,
+        },
+    )
+    .hint("look at the node's CertificateSigningRequest: its approver or signer says why")
 }

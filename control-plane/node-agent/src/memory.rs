@@ -34,17 +34,32 @@ pub type UnitBody = Arc<dyn Fn(UnitContext) -> BoxFuture<'static, Result<(), Fau
 /// The files of a machine. Clones are the same files.
 #[derive(Clone, Default)]
 pub struct MemoryFiles {
-    /// Digest of what was written, and the bytes.
-    by_path: Arc<Mutex<BTreeMap<String, (String, Bytes)>>>,
+    by_path: Arc<Mutex<BTreeMap<String, File>>>,
+}
+
+struct File {
+    digest: String,
+    content: Content,
 }
 
 impl MemoryFiles {
-    /// A file's bytes.
+    /// A file's bytes; none of a file that comes from an image, because programs have no bytes here.
     pub fn read(&self, path: &str) -> Option<Bytes> {
-        self.lock().get(path).map(|(_, bytes)| bytes.clone())
+        match &self.lock().get(path)?.content {
+            Content::Bytes(bytes) => Some(bytes.clone()),
+            Content::Image { .. } => None,
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (String, Bytes)>> {
+    /// The image that a file was taken from.
+    pub fn image(&self, path: &str) -> Option<String> {
+        match &self.lock().get(path)?.content {
+            Content::Bytes(_) => None,
+            Content::Image { image, .. } => Some(image.clone()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, File>> {
         self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,7 +108,13 @@ impl MemoryMachine {
     pub fn new(bodies: BTreeMap<String, UnitBody>) -> Self {
         let (fail, failures) = mpsc::unbounded_channel();
         let failures = tokio::sync::Mutex::new(failures);
-        let inner = Inner { bodies, files: MemoryFiles::default(), units: Mutex::default(), failures, fail };
+        let inner = Inner {
+            bodies,
+            files: MemoryFiles::default(),
+            units: Mutex::default(),
+            failures,
+            fail,
+        };
         MemoryMachine { inner: Arc::new(inner) }
     }
 
@@ -130,42 +151,65 @@ impl MemoryMachine {
         let mut units = self.lock();
         let Some(unit) = units.get_mut(name) else { return };
         unit.seen.running = true;
-        let Some(body) = self.inner.bodies.get(name) else { return };
+        let Some(body) = self.inner.bodies.get(name) else {
+            return;
+        };
         let stop = CancellationToken::new();
         let (end, ended) = tokio::sync::watch::channel(false);
         // Of the machine a unit gets the files alone: it must not keep alive the machine that owns it.
         let files = self.inner.files.clone();
-        let running = body(UnitContext { content: unit.content.clone(), files, stop: stop.clone() });
+        let running = body(UnitContext {
+            content: unit.content.clone(),
+            files,
+            stop: stop.clone(),
+        });
         let (fail, name) = (self.inner.fail.clone(), name.to_owned());
         let task = tokio::spawn(async move {
             if let Err(fault) = running.await {
                 // Nobody may listen any more when the machine goes down.
-                let _ = fail.send(MachineError { doing: format!("run {name}"), why: fault.chain() });
+                let _ = fail.send(MachineError {
+                    doing: format!("run {name}"),
+                    why: fault.chain(),
+                });
             }
             end.send_replace(true);
         });
-        unit.run = Some(Run { stop, task: task.abort_handle(), ended });
+        unit.run = Some(Run {
+            stop,
+            task: task.abort_handle(),
+            ended,
+        });
     }
 }
 
 #[async_trait]
 impl Machine for MemoryMachine {
     async fn seen(&self) -> Result<Seen, MachineError> {
-        let seen = |(path, (digest, _)): (&String, &(String, Bytes))| (path.clone(), SeenFile { digest: digest.clone() });
+        let seen = |(path, file): (&String, &File)| {
+            (
+                path.clone(),
+                SeenFile {
+                    digest: file.digest.clone(),
+                },
+            )
+        };
         let files = self.inner.files.lock().iter().map(seen).collect();
-        let units = self.lock().iter().map(|(name, unit)| (name.clone(), unit.seen.clone())).collect();
+        let units = self
+            .lock()
+            .iter()
+            .map(|(name, unit)| (name.clone(), unit.seen.clone()))
+            .collect();
         Ok(Seen { files, units })
     }
 
     async fn perform(&self, action: &Action) -> Result<(), MachineError> {
         match action {
             Action::WriteFile { path, file } => {
-                // A file of an image is a program; programs have no bytes here, units have bodies.
-                let bytes = match &file.content {
-                    Content::Bytes(bytes) => bytes.clone(),
-                    Content::Image { .. } => Bytes::new(),
+                let written = File {
+                    digest: file.digest(),
+                    content: file.content.clone(),
                 };
-                self.inner.files.lock().insert(path.clone(), (file.digest(), bytes));
+                self.inner.files.lock().insert(path.clone(), written);
             }
             Action::RemoveFile { path } => {
                 self.inner.files.lock().remove(path);
@@ -173,7 +217,11 @@ impl Machine for MemoryMachine {
             Action::WriteUnit { name, unit } => {
                 let mut units = self.lock();
                 let known = units.entry(name.clone()).or_insert_with(|| Unit {
-                    seen: SeenUnit { digest: String::new(), enabled: false, running: false },
+                    seen: SeenUnit {
+                        digest: String::new(),
+                        enabled: false,
+                        running: false,
+                    },
                     content: String::new(),
                     run: None,
                 });

@@ -66,7 +66,12 @@ pub struct Planned {
 /// All that is missing; empty when the machine is as it should be. Only what this agent wrote before is ever removed.
 pub fn plan(desired: &Desired, seen: &Seen) -> Vec<Planned> {
     let mut actions = Vec::new();
-    let mut act = |action, why: &str| actions.push(Planned { action, why: why.to_owned() });
+    let mut act = |action, why: &str| {
+        actions.push(Planned {
+            action,
+            why: why.to_owned(),
+        })
+    };
     let mut changed_files = BTreeSet::new();
     for (path, file) in &desired.files {
         let why = match seen.files.get(path) {
@@ -75,7 +80,13 @@ pub fn plan(desired: &Desired, seen: &Seen) -> Vec<Planned> {
             None => "it is new",
         };
         changed_files.insert(path.as_str());
-        act(Action::WriteFile { path: path.clone(), file: file.clone() }, why);
+        act(
+            Action::WriteFile {
+                path: path.clone(),
+                file: file.clone(),
+            },
+            why,
+        );
     }
     let mut changed_units = BTreeSet::new();
     for (name, unit) in &desired.units {
@@ -85,7 +96,13 @@ pub fn plan(desired: &Desired, seen: &Seen) -> Vec<Planned> {
             None => "it is new",
         };
         changed_units.insert(name.as_str());
-        act(Action::WriteUnit { name: name.clone(), unit: unit.clone() }, why);
+        act(
+            Action::WriteUnit {
+                name: name.clone(),
+                unit: unit.clone(),
+            },
+            why,
+        );
     }
     if !changed_units.is_empty() {
         act(Action::Reload, "unit files changed");
@@ -93,8 +110,18 @@ pub fn plan(desired: &Desired, seen: &Seen) -> Vec<Planned> {
     for (name, unit) in &desired.units {
         let known = seen.units.get(name);
         if known.map(|known| known.enabled) != Some(unit.enabled) {
-            let why = if unit.enabled { "it starts with the system" } else { "it does not start with the system" };
-            act(Action::Enable { name: name.clone(), enabled: unit.enabled }, why);
+            let why = if unit.enabled {
+                "it starts with the system"
+            } else {
+                "it does not start with the system"
+            };
+            act(
+                Action::Enable {
+                    name: name.clone(),
+                    enabled: unit.enabled,
+                },
+                why,
+            );
         }
         let running = known.is_some_and(|known| known.running);
         if unit.stopped {
@@ -127,7 +154,10 @@ mod tests {
     use crate::memory::MemoryMachine;
 
     fn file(text: &str) -> DesiredFile {
-        DesiredFile { permissions: 0o644, content: Content::Bytes(text.to_owned().into()) }
+        DesiredFile {
+            permissions: 0o644,
+            content: Content::Bytes(text.to_owned().into()),
+        }
     }
 
     fn unit(text: &str, depends_on: &[&str]) -> DesiredUnit {
@@ -141,8 +171,14 @@ mod tests {
 
     fn desired(files: &[(&str, &str)], units: &[(&str, DesiredUnit)]) -> Desired {
         Desired {
-            files: files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect(),
-            units: units.iter().map(|(name, unit)| ((*name).to_owned(), unit.clone())).collect(),
+            files: files
+                .iter()
+                .map(|(path, text)| ((*path).to_owned(), file(text)))
+                .collect(),
+            units: units
+                .iter()
+                .map(|(name, unit)| ((*name).to_owned(), unit.clone()))
+                .collect(),
         }
     }
 
@@ -170,18 +206,43 @@ mod tests {
     #[tokio::test]
     async fn a_machine_settles_and_only_what_changed_is_touched_again() {
         let machine = MemoryMachine::new(Default::default());
-        let first = desired(&[("/a", "1"), ("/b", "1")], &[("x.service", unit("x", &["/a"])), ("y.service", unit("y", &[]))]);
+        let first = desired(
+            &[("/a", "1"), ("/b", "1")],
+            &[("x.service", unit("x", &["/a"])), ("y.service", unit("y", &[]))],
+        );
         assert_eq!(
             settle(&machine, &first).await,
             [
-                "write /a", "write /b", "write x.service", "write y.service", "reload", "enable x.service true",
-                "restart x.service", "enable y.service true", "restart y.service",
+                "write /a",
+                "write /b",
+                "write x.service",
+                "write y.service",
+                "reload",
+                "enable x.service true",
+                "restart x.service",
+                "enable y.service true",
+                "restart y.service",
             ]
         );
-        let changed = desired(&[("/a", "2"), ("/b", "1")], &[("x.service", unit("x", &["/a"])), ("y.service", unit("y", &[]))]);
+        let changed = desired(
+            &[("/a", "2"), ("/b", "1")],
+            &[("x.service", unit("x", &["/a"])), ("y.service", unit("y", &[]))],
+        );
         assert_eq!(settle(&machine, &changed).await, ["write /a", "restart x.service"]);
-        let fewer = desired(&[("/b", "1")], &[("y.service", DesiredUnit { stopped: true, ..unit("y", &[]) })]);
-        assert_eq!(settle(&machine, &fewer).await, ["stop y.service", "remove x.service", "remove /a"]);
+        let fewer = desired(
+            &[("/b", "1")],
+            &[(
+                "y.service",
+                DesiredUnit {
+                    stopped: true,
+                    ..unit("y", &[])
+                },
+            )],
+        );
+        assert_eq!(
+            settle(&machine, &fewer).await,
+            ["stop y.service", "remove x.service", "remove /a"]
+        );
         assert_eq!(machine.read("/a"), None);
     }
 }

@@ -98,8 +98,12 @@ pub fn parse_user_data(text: &str) -> Result<Desired, UserDataError> {
         let permissions = match file.permissions {
             None => DEFAULT_PERMISSIONS,
             Some(Permissions::Number(mode)) => mode,
-            Some(Permissions::Text(text)) => u32::from_str_radix(text.trim_start_matches("0o"), 8)
-                .map_err(|_| UserDataError::Permissions { path: file.path.clone(), permissions: text })?,
+            Some(Permissions::Text(text)) => {
+                u32::from_str_radix(text.trim_start_matches("0o"), 8).map_err(|_| UserDataError::Permissions {
+                    path: file.path.clone(),
+                    permissions: text,
+                })?
+            }
         };
         let content = Content::Bytes(Bytes::from(file.content));
         files.insert(file.path, DesiredFile { permissions, content });
@@ -113,7 +117,10 @@ pub fn parse_user_data(text: &str) -> Result<Desired, UserDataError> {
         };
         (unit.name, desired)
     };
-    Ok(Desired { files, units: data.units.into_iter().map(unit).collect() })
+    Ok(Desired {
+        files,
+        units: data.units.into_iter().map(unit).collect(),
+    })
 }
 
 /// Where the machine's cluster is and what it should become there.
@@ -181,7 +188,13 @@ mod tests {
         let text = "files:\n- path: /a\n  permissions: 0600\n  content: x\n- path: /b\n  permissions: '0755'\n  content: |\n    y\nunits:\n- {name: a.service, content: u, enable: true, command: start}\n";
         let desired = parse_user_data(text).unwrap();
         assert_eq!(desired.files["/a"].permissions, 0o600);
-        assert_eq!(desired.files["/b"], DesiredFile { permissions: 0o755, content: Content::Bytes("y\n".into()) });
+        assert_eq!(
+            desired.files["/b"],
+            DesiredFile {
+                permissions: 0o755,
+                content: Content::Bytes("y\n".into())
+            }
+        );
         assert!(desired.units["a.service"].enabled);
         assert!(parse_user_data("files:\n- {path: /a, permissions: rwx}\n").is_err());
     }
@@ -189,11 +202,16 @@ mod tests {
     #[test]
     fn the_authority_comes_encoded_or_plain() {
         let config = |bundle: &str| {
-            parse_config(&format!("apiServer: {{server: 'https://a', caBundle: '{bundle}'}}\nsecretName: s\n"))
+            parse_config(&format!(
+                "apiServer: {{server: 'https://a', caBundle: '{bundle}'}}\nsecretName: s\n"
+            ))
         };
         assert_eq!(config("cGVt").unwrap().authorities, "pem");
         assert!(config("***").is_err());
         let plain = parse_config("apiServer: {server: 'https://a'}\nsecretName: s\nnodeName: n\n").unwrap();
-        assert_eq!((plain.authorities.as_str(), plain.node_name.as_deref()), ("", Some("n")));
+        assert_eq!(
+            (plain.authorities.as_str(), plain.node_name.as_deref()),
+            ("", Some("n"))
+        );
     }
 }

@@ -23,7 +23,11 @@ pub(crate) enum EnvironmentError {
     #[error("configmap \"{0}\" not found")]
     ConfigMapMissing(String),
     #[error("couldn't find key {key} in {kind} {name}")]
-    KeyMissing { kind: &'static str, name: String, key: String },
+    KeyMissing {
+        kind: &'static str,
+        name: String,
+        key: String,
+    },
     #[error("unsupported source of variable {0}: only values, fields, secrets and config maps can be read")]
     Unsupported(String),
 }
@@ -87,9 +91,11 @@ fn from_source(
         match data.map(|data| data.get(key)) {
             Some(Some(value)) => Ok(Some(text(value))),
             _ if optional => Ok(None),
-            Some(None) => {
-                Err(EnvironmentError::KeyMissing { kind, name: name.to_owned(), key: key.to_owned() })
-            }
+            Some(None) => Err(EnvironmentError::KeyMissing {
+                kind,
+                name: name.to_owned(),
+                key: key.to_owned(),
+            }),
             None => Err(absent),
         }
     };
@@ -100,11 +106,25 @@ fn from_source(
     }
     if let Some(secret) = &source.secret_key_ref {
         let absent = EnvironmentError::SecretMissing(secret.name.clone());
-        return pick(found.secret(&secret.name), absent, "Secret", &secret.name, &secret.key, secret.optional);
+        return pick(
+            found.secret(&secret.name),
+            absent,
+            "Secret",
+            &secret.name,
+            &secret.key,
+            secret.optional,
+        );
     }
     if let Some(map) = &source.config_map_key_ref {
         let absent = EnvironmentError::ConfigMapMissing(map.name.clone());
-        return pick(found.config_map(&map.name), absent, "ConfigMap", &map.name, &map.key, map.optional);
+        return pick(
+            found.config_map(&map.name),
+            absent,
+            "ConfigMap",
+            &map.name,
+            &map.key,
+            map.optional,
+        );
     }
     Err(EnvironmentError::Unsupported(variable.to_owned()))
 }
@@ -124,9 +144,9 @@ pub(crate) fn field_value(pod: &Pod, path: &str, facts: Facts<'_>) -> Option<Str
         "metadata.labels" => lines(&meta.labels),
         "metadata.annotations" => lines(&meta.annotations),
         "spec.nodeName" => facts.node_name.to_owned(),
-        "spec.serviceAccountName" => {
-            spec.and_then(|spec| spec.service_account_name.clone()).unwrap_or_else(|| "default".to_owned())
-        }
+        "spec.serviceAccountName" => spec
+            .and_then(|spec| spec.service_account_name.clone())
+            .unwrap_or_else(|| "default".to_owned()),
         "status.podIP" | "status.podIPs" => facts.pod_ip.to_string(),
         "status.hostIP" | "status.hostIPs" => facts.host_ip.map(|ip| ip.to_string()).unwrap_or_default(),
         _ => entry(&meta.labels, "metadata.labels['").or_else(|| entry(&meta.annotations, "metadata.annotations['"))?,
@@ -135,7 +155,11 @@ pub(crate) fn field_value(pod: &Pod, path: &str, facts: Facts<'_>) -> Option<Str
 
 /// `key="value"` per line, as the kubelet writes maps into downward API files.
 fn lines(map: &Option<BTreeMap<String, String>>) -> String {
-    let lines: Vec<String> = map.iter().flatten().map(|(key, value)| format!("{key}={value:?}")).collect();
+    let lines: Vec<String> = map
+        .iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={value:?}"))
+        .collect();
     lines.join("\n")
 }
 
@@ -145,7 +169,11 @@ fn text(value: &bytes::Bytes) -> String {
 
 /// `command` and `args` in one list with `$(VAR)` expanded.
 pub(crate) fn arguments(container: &Container, variables: &BTreeMap<String, String>) -> Vec<String> {
-    let parts = container.command.iter().flatten().chain(container.args.iter().flatten());
+    let parts = container
+        .command
+        .iter()
+        .flatten()
+        .chain(container.args.iter().flatten());
     parts.map(|part| expand(part, variables)).collect()
 }
 
@@ -183,8 +211,11 @@ mod tests {
 
     use super::*;
 
-    const FACTS: Facts<'static> =
-        Facts { pod_ip: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), host_ip: None, node_name: "node-a" };
+    const FACTS: Facts<'static> = Facts {
+        pod_ip: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
+        host_ip: None,
+        node_name: "node-a",
+    };
 
     fn pod() -> Pod {
         serde_json::from_value(json!({
@@ -215,7 +246,10 @@ mod tests {
     #[test]
     fn environment_reads_fields_secrets_and_maps_in_order() {
         let mut found = Found::default();
-        found.put_secret("s", Some([("k".to_owned(), "secret".into()), ("A".to_owned(), "from".into())].into()));
+        found.put_secret(
+            "s",
+            Some([("k".to_owned(), "secret".into()), ("A".to_owned(), "from".into())].into()),
+        );
         found.put_config_map("m", None);
         let container = container(json!({
             "name": "c",
@@ -230,8 +264,20 @@ mod tests {
             "command": ["etcd"], "args": ["--name=$(NAME)"]
         }));
         let variables = environment(&pod(), &container, &found, FACTS).unwrap();
-        let expected = [("KEY", "secret"), ("LABEL", "c"), ("NAME", "etcd-0"), ("S_A", "etcd-0-$(LATER)"), ("S_k", "secret")];
-        assert_eq!(variables.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect::<Vec<_>>(), expected);
+        let expected = [
+            ("KEY", "secret"),
+            ("LABEL", "c"),
+            ("NAME", "etcd-0"),
+            ("S_A", "etcd-0-$(LATER)"),
+            ("S_k", "secret"),
+        ];
+        assert_eq!(
+            variables
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str()))
+                .collect::<Vec<_>>(),
+            expected
+        );
         assert_eq!(arguments(&container, &variables), ["etcd", "--name=etcd-0"]);
     }
 
@@ -239,15 +285,21 @@ mod tests {
     fn what_is_missing_is_named() {
         let mut found = Found::default();
         found.put_secret("s", Some(BTreeMap::new()));
-        let variable = |from: serde_json::Value| {
-            container(json!({"name": "c", "env": [{"name": "V", "valueFrom": from}]}))
+        let variable =
+            |from: serde_json::Value| container(json!({"name": "c", "env": [{"name": "V", "valueFrom": from}]}));
+        let error = |from| {
+            environment(&pod(), &variable(from), &found, FACTS)
+                .unwrap_err()
+                .to_string()
         };
-        let error = |from| environment(&pod(), &variable(from), &found, FACTS).unwrap_err().to_string();
         assert_eq!(
             error(json!({"secretKeyRef": {"name": "s", "key": "k"}})),
             "couldn't find key k in Secret s"
         );
-        assert_eq!(error(json!({"secretKeyRef": {"name": "x", "key": "k"}})), "secret \"x\" not found");
+        assert_eq!(
+            error(json!({"secretKeyRef": {"name": "x", "key": "k"}})),
+            "secret \"x\" not found"
+        );
         assert!(error(json!({"resourceFieldRef": {"resource": "limits.cpu"}})).contains("variable V"));
     }
 }

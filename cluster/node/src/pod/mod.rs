@@ -142,7 +142,11 @@ impl Life {
         });
         let wanted = volumes::wanted(&shaped);
         let spec = shaped.spec.clone().unwrap_or_default();
-        let address = if spec.host_network == Some(true) { None } else { host.range.allocate() };
+        let address = if spec.host_network == Some(true) {
+            None
+        } else {
+            host.range.allocate()
+        };
         Life {
             sources: Sources::new(&host, &shaped, &wanted),
             slots: slots(&shaped),
@@ -177,12 +181,20 @@ impl Life {
     fn ip(&self) -> Option<IpAddr> {
         self.address.as_ref().map(|address| address.ip).or_else(|| {
             let spec = self.shaped.spec.as_ref()?;
-            self.host.addresses.first().copied().filter(|_| spec.host_network == Some(true))
+            self.host
+                .addresses
+                .first()
+                .copied()
+                .filter(|_| spec.host_network == Some(true))
         })
     }
 
     fn facts(&self, pod_ip: IpAddr) -> Facts<'_> {
-        Facts { pod_ip, host_ip: self.host.addresses.first().copied(), node_name: &self.host.name }
+        Facts {
+            pod_ip,
+            host_ip: self.host.addresses.first().copied(),
+            node_name: &self.host.name,
+        }
     }
 
     /// Starts whatever can start now.
@@ -217,7 +229,14 @@ impl Life {
     async fn wait(&mut self) -> Woken {
         let due = self.next_due();
         let stopping = self.ending.is_some();
-        let Life { sources, tasks, turned, updates, stop, .. } = self;
+        let Life {
+            sources,
+            tasks,
+            turned,
+            updates,
+            stop,
+            ..
+        } = self;
         tokio::select! {
             biased;
             changed = updates.changed() => Woken::Updated(match changed {
@@ -235,9 +254,17 @@ impl Life {
     /// The next moment at which something happens by itself.
     fn next_due(&self) -> Option<Instant> {
         let now = Instant::now();
-        let restarts = self.slots.iter().filter_map(Slot::due_at).filter(|_| self.ending.is_none());
+        let restarts = self
+            .slots
+            .iter()
+            .filter_map(Slot::due_at)
+            .filter(|_| self.ending.is_none());
         let deadline = self.ending.iter().map(|ending| ending.deadline);
-        restarts.chain(deadline).chain(self.report_again).filter(|due| *due > now).min()
+        restarts
+            .chain(deadline)
+            .chain(self.report_again)
+            .filter(|due| *due > now)
+            .min()
     }
 
     async fn take(&mut self, woken: Woken) {
@@ -248,11 +275,21 @@ impl Life {
             Woken::Ended(Err(error)) => {
                 let id = error.id();
                 let is_it = |slot: &Slot| {
-                    slot.run.as_ref().and_then(|run| run.task.as_ref()).is_some_and(|task| task.id() == id)
+                    slot.run
+                        .as_ref()
+                        .and_then(|run| run.task.as_ref())
+                        .is_some_and(|task| task.id() == id)
                 };
                 if let Some(index) = self.slots.iter().position(is_it) {
                     let message = "container did not stop within its grace period".to_owned();
-                    self.ended(index, Exit { code: EXIT_KILLED, message }).await;
+                    self.ended(
+                        index,
+                        Exit {
+                            code: EXIT_KILLED,
+                            message,
+                        },
+                    )
+                    .await;
                 }
             }
             Woken::Sources if self.mounted => {
@@ -298,7 +335,13 @@ impl Life {
             let simulated = run.task.is_none();
             let name = self.slots[index].container.name.clone();
             if why == Why::Deleted {
-                self.say(Weight::Normal, "Killing", Some(&name), &format!("Stopping container {name}")).await;
+                self.say(
+                    Weight::Normal,
+                    "Killing",
+                    Some(&name),
+                    &format!("Stopping container {name}"),
+                )
+                .await;
             }
             if simulated {
                 self.ended(index, Exit::done()).await;

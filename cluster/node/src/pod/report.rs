@@ -35,7 +35,11 @@ impl Life {
             return;
         }
         let patch = Patch::Strategic(patch(&self.pod, &status));
-        match self.pods().patch_status(&self.name(), &PatchParams::default(), &patch).await {
+        match self
+            .pods()
+            .patch_status(&self.name(), &PatchParams::default(), &patch)
+            .await
+        {
             Ok(_) => {
                 self.reported = Some(status);
                 self.report_again = None;
@@ -80,7 +84,10 @@ impl Life {
     async fn confirm_deletion(&mut self) -> bool {
         let now = DeleteParams {
             grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions { uid: self.pod.metadata.uid.clone(), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: self.pod.metadata.uid.clone(),
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         match self.pods().delete(&self.name(), &now).await {
@@ -95,7 +102,10 @@ impl Life {
     }
 
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.host.client.clone(), self.pod.metadata.namespace.as_deref().unwrap_or_default())
+        Api::namespaced(
+            self.host.client.clone(),
+            self.pod.metadata.namespace.as_deref().unwrap_or_default(),
+        )
     }
 
     fn name(&self) -> String {

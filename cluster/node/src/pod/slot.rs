@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, Pod,
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+    Pod,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::task::AbortHandle;
@@ -53,7 +53,11 @@ impl Restart {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Doing {
     /// Not running, with reason and message; it may start at the instant, or now when there is none.
-    Waiting { reason: &'static str, message: String, until: Option<Instant> },
+    Waiting {
+        reason: &'static str,
+        message: String,
+        until: Option<Instant>,
+    },
     /// Running since.
     Running(Timestamp),
     /// Over, and not to be started again.
@@ -99,7 +103,11 @@ impl Slot {
         let mut slot = Slot {
             container,
             restart,
-            doing: Doing::Waiting { reason: "ContainerCreating", message: String::new(), until: None },
+            doing: Doing::Waiting {
+                reason: "ContainerCreating",
+                message: String::new(),
+                until: None,
+            },
             last: None,
             restarts: 0,
             run: None,
@@ -175,7 +183,11 @@ impl Slot {
 
     /// Notes that it cannot start, and says whether that is news.
     pub(crate) fn hold(&mut self, reason: &'static str, message: String) -> bool {
-        let held = Doing::Waiting { reason, message, until: None };
+        let held = Doing::Waiting {
+            reason,
+            message,
+            until: None,
+        };
         let news = self.doing != held;
         self.doing = held;
         news
@@ -214,7 +226,11 @@ impl Slot {
             pause.as_secs(),
             self.container.name
         );
-        self.doing = Doing::Waiting { reason: "CrashLoopBackOff", message, until: Some(Instant::now() + pause) };
+        self.doing = Doing::Waiting {
+            reason: "CrashLoopBackOff",
+            message,
+            until: Some(Instant::now() + pause),
+        };
         Some(pause)
     }
 
@@ -229,25 +245,35 @@ impl Slot {
                 ..ContainerState::default()
             },
             Doing::Running(since) => ContainerState {
-                running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
+                running: Some(ContainerStateRunning {
+                    started_at: Some(Time(*since)),
+                }),
                 ..ContainerState::default()
             },
-            Doing::Over(ended) => {
-                ContainerState { terminated: Some(ended.clone()), ..ContainerState::default() }
-            }
+            Doing::Over(ended) => ContainerState {
+                terminated: Some(ended.clone()),
+                ..ContainerState::default()
+            },
         };
         let image = self.container.image.clone().unwrap_or_default();
         let started = matches!(self.doing, Doing::Running(_));
         let completed_init = self.init && self.exit_code() == Some(0);
         ContainerStatus {
             name: self.container.name.clone(),
-            image_id: if started || self.last.is_some() { image_name(&image).to_owned() } else { String::new() },
+            image_id: if started || self.last.is_some() {
+                image_name(&image).to_owned()
+            } else {
+                String::new()
+            },
             image,
             ready: self.is_ready() || completed_init,
             started: Some(started),
             restart_count: self.restarts,
             state: Some(state),
-            last_state: Some(ContainerState { terminated: self.last.clone(), ..ContainerState::default() }),
+            last_state: Some(ContainerState {
+                terminated: self.last.clone(),
+                ..ContainerState::default()
+            }),
             ..ContainerStatus::default()
         }
     }
@@ -260,7 +286,15 @@ mod tests {
     use super::*;
 
     fn slot(restart: Restart, init: bool) -> Slot {
-        Slot::new(Container { name: "c".into(), ..Container::default() }, restart, init, None)
+        Slot::new(
+            Container {
+                name: "c".into(),
+                ..Container::default()
+            },
+            restart,
+            init,
+            None,
+        )
     }
 
     fn start(slot: &mut Slot) {
@@ -289,7 +323,10 @@ mod tests {
         assert_eq!((slot.restarts, slot.is_due(Instant::now())), (8, false));
         start(&mut slot);
         tokio::time::advance(BACKOFF_FORGIVEN_AFTER).await;
-        assert_eq!(slot.end(Exit::done(), true, Timestamp::UNIX_EPOCH, "p"), Some(Duration::ZERO));
+        assert_eq!(
+            slot.end(Exit::done(), true, Timestamp::UNIX_EPOCH, "p"),
+            Some(Duration::ZERO)
+        );
         assert!(slot.is_due(Instant::now()));
     }
 
@@ -297,7 +334,11 @@ mod tests {
     async fn policies_decide_what_runs_again() {
         assert_eq!(crash(&mut slot(Restart::Never, false)), None);
         assert_eq!(crash(&mut slot(Restart::OnFailure, false)), Some(0));
-        assert_eq!(crash(&mut slot(Restart::Always, true)), Some(0), "a failed init container is tried again");
+        assert_eq!(
+            crash(&mut slot(Restart::Always, true)),
+            Some(0),
+            "a failed init container is tried again"
+        );
         let mut done = slot(Restart::Always, true);
         start(&mut done);
         assert_eq!(done.end(Exit::done(), true, Timestamp::UNIX_EPOCH, "p"), None);
@@ -311,7 +352,10 @@ mod tests {
             "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
         }))
         .unwrap();
-        let container = Container { name: "c".into(), ..Container::default() };
+        let container = Container {
+            name: "c".into(),
+            ..Container::default()
+        };
         let again = Slot::new(container.clone(), Restart::Always, false, Some(&seen));
         assert_eq!(again.restarts, 3);
         assert_eq!(again.last.as_ref().map(|last| last.exit_code), Some(EXIT_KILLED));

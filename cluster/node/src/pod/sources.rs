@@ -10,9 +10,7 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt, future, stream};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{
-    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::PostParams;
 
@@ -73,7 +71,10 @@ impl Found {
     /// Whether all that is wanted was looked at once, so that what is missing is missing indeed.
     pub(crate) fn has_read(&self, wanted: &Wanted) -> bool {
         wanted.secrets.iter().all(|name| self.secrets.contains_key(name))
-            && wanted.config_maps.iter().all(|name| self.config_maps.contains_key(name))
+            && wanted
+                .config_maps
+                .iter()
+                .all(|name| self.config_maps.contains_key(name))
             && wanted.claims.iter().all(|name| self.claims.contains_key(name))
             && wanted.tokens.iter().all(|key| self.tokens.contains_key(key))
     }
@@ -126,7 +127,10 @@ impl Sources {
         for key in &wanted.tokens {
             news.push(token(host, pod, key));
         }
-        Sources { news, found: Found::default() }
+        Sources {
+            news,
+            found: Found::default(),
+        }
     }
 
     /// Waits for news and takes all that are there into `found`. Never returns when there is nothing to follow.
@@ -147,7 +151,12 @@ fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, N
     until_immutable(follow_one(api, name), |secret: &Secret| secret.immutable)
         .map(move |secret| {
             let data = secret.map(|secret| {
-                secret.data.into_iter().flatten().map(|(key, value)| (key, Bytes::from(value.0))).collect()
+                secret
+                    .data
+                    .into_iter()
+                    .flatten()
+                    .map(|(key, value)| (key, Bytes::from(value.0)))
+                    .collect()
             });
             News::Secret(key.clone(), data)
         })
@@ -160,9 +169,14 @@ fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'stati
     until_immutable(follow_one(api, name), |map: &ConfigMap| map.immutable)
         .map(move |map| {
             let data = map.map(|map| {
-                let text = map.data.into_iter().flatten().map(|(key, value)| (key, Bytes::from(value)));
+                let text = map
+                    .data
+                    .into_iter()
+                    .flatten()
+                    .map(|(key, value)| (key, Bytes::from(value)));
                 let binary = map.binary_data.into_iter().flatten();
-                text.chain(binary.map(|(key, value)| (key, Bytes::from(value.0)))).collect()
+                text.chain(binary.map(|(key, value)| (key, Bytes::from(value.0))))
+                    .collect()
             });
             News::ConfigMap(key.clone(), data)
         })

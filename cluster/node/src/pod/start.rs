@@ -66,15 +66,24 @@ impl Life {
                 Rendered::Claim(claim) => {
                     if let Some(Some(volume)) = self.sources.found.claim(&claim) {
                         let content = Content::Claim(volume.clone());
-                        self.volumes.entry(name).or_insert(Mounted { content, writable: true });
+                        self.volumes.entry(name).or_insert(Mounted {
+                            content,
+                            writable: true,
+                        });
                     }
                 }
                 Rendered::Scratch => {
                     let content = Content::Files(Directory::default());
-                    self.volumes.entry(name).or_insert(Mounted { content, writable: true });
+                    self.volumes.entry(name).or_insert(Mounted {
+                        content,
+                        writable: true,
+                    });
                 }
                 Rendered::Files(files) => {
-                    let fresh = || Mounted { content: Content::Files(Directory::default()), writable: false };
+                    let fresh = || Mounted {
+                        content: Content::Files(Directory::default()),
+                        writable: false,
+                    };
                     if let Content::Files(directory) = &self.volumes.entry(name).or_insert_with(fresh).content {
                         changed |= directory.replace(files);
                     }
@@ -96,9 +105,13 @@ impl Life {
             Found::Known(image) => Some(image),
             Found::Simulated => None,
             Found::Missing => {
-                let why = format!("image \"{reference}\" is not in the catalogue of node {}", self.host.name);
+                let why = format!(
+                    "image \"{reference}\" is not in the catalogue of node {}",
+                    self.host.name
+                );
                 if self.slots[index].hold("ImageNotInCatalogue", why.clone()) {
-                    self.say(Weight::Warning, "ImageNotInCatalogue", Some(&container.name), &why).await;
+                    self.say(Weight::Warning, "ImageNotInCatalogue", Some(&container.name), &why)
+                        .await;
                 }
                 return;
             }
@@ -108,7 +121,13 @@ impl Life {
             Err(EnvironmentError::Unsupported(_)) if image.is_none() => BTreeMap::new(),
             Err(error) => {
                 if self.slots[index].hold("CreateContainerConfigError", error.to_string()) {
-                    self.say(Weight::Warning, "Failed", Some(&container.name), &format!("Error: {error}")).await;
+                    self.say(
+                        Weight::Warning,
+                        "Failed",
+                        Some(&container.name),
+                        &format!("Error: {error}"),
+                    )
+                    .await;
                 }
                 return;
             }
@@ -196,8 +215,10 @@ impl Life {
         if std::mem::replace(&mut self.said_simulated, true) {
             return;
         }
-        let pods: Api<Pod> =
-            Api::namespaced(self.host.client.clone(), self.pod.metadata.namespace.as_deref().unwrap_or_default());
+        let pods: Api<Pod> = Api::namespaced(
+            self.host.client.clone(),
+            self.pod.metadata.namespace.as_deref().unwrap_or_default(),
+        );
         let name = self.pod.metadata.name.clone().unwrap_or_default();
         let mark = json!({"metadata": {
             "uid": self.pod.metadata.uid, "annotations": {SIMULATED_ANNOTATION: "true"},
@@ -206,7 +227,8 @@ impl Life {
             tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked");
         }
         let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
-        self.say(Weight::Normal, "SimulatedImage", Some(container), message).await;
+        self.say(Weight::Normal, "SimulatedImage", Some(container), message)
+            .await;
     }
 }
 

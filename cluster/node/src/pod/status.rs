@@ -25,8 +25,12 @@ pub(crate) struct View<'a> {
 pub(crate) fn status(view: &View<'_>, before: Option<&PodStatus>) -> PodStatus {
     let phase = phase(view);
     let statuses = |init: bool| {
-        let statuses: Vec<_> =
-            view.slots.iter().filter(|slot| slot.init == init).map(Slot::status).collect();
+        let statuses: Vec<_> = view
+            .slots
+            .iter()
+            .filter(|slot| slot.init == init)
+            .map(Slot::status)
+            .collect();
         Some(statuses).filter(|statuses| !statuses.is_empty())
     };
     PodStatus {
@@ -37,8 +41,13 @@ pub(crate) fn status(view: &View<'_>, before: Option<&PodStatus>) -> PodStatus {
         pod_ip: view.pod_ip.map(|ip| ip.to_string()),
         pod_ips: view.pod_ip.map(|ip| vec![PodIP { ip: ip.to_string() }]),
         host_ip: view.host_ips.first().map(ToString::to_string),
-        host_ips: Some(view.host_ips.iter().map(|ip| HostIP { ip: ip.to_string() }).collect::<Vec<_>>())
-            .filter(|ips| !ips.is_empty()),
+        host_ips: Some(
+            view.host_ips
+                .iter()
+                .map(|ip| HostIP { ip: ip.to_string() })
+                .collect::<Vec<_>>(),
+        )
+        .filter(|ips| !ips.is_empty()),
         start_time: Some(Time(view.started)),
         ..PodStatus::default()
     }
@@ -57,7 +66,10 @@ pub(crate) fn phase(view: &View<'_>) -> &'static str {
     if init.iter().any(holds_up) {
         return "Pending";
     }
-    if main.iter().any(|slot| matches!(slot.doing, Doing::Waiting { .. }) && slot.last.is_none()) {
+    if main
+        .iter()
+        .any(|slot| matches!(slot.doing, Doing::Waiting { .. }) && slot.last.is_none())
+    {
         return "Pending";
     }
     let running = main.iter().any(|slot| slot.exit_code().is_none());
@@ -73,30 +85,55 @@ pub(crate) fn phase(view: &View<'_>) -> &'static str {
 fn conditions(view: &View<'_>, phase: &str, before: Option<&PodStatus>) -> Vec<PodCondition> {
     let over = phase == "Succeeded";
     let names = |slots: Vec<&Slot>| -> String {
-        slots.iter().map(|slot| slot.container.name.as_str()).collect::<Vec<_>>().join(" ")
+        slots
+            .iter()
+            .map(|slot| slot.container.name.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     };
-    let uninitialized: Vec<&Slot> =
-        view.slots.iter().filter(|slot| slot.init && !slot.lets_next_start()).collect();
-    let unready: Vec<&Slot> =
-        view.slots.iter().filter(|slot| (!slot.init || slot.sidecar) && !slot.is_ready()).collect();
-    let gate = view.pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten()).find(|gate| {
-        let conditions = view.pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        !conditions.into_iter().flatten().any(|c| c.type_ == gate.condition_type && c.status == "True")
-    });
+    let uninitialized: Vec<&Slot> = view
+        .slots
+        .iter()
+        .filter(|slot| slot.init && !slot.lets_next_start())
+        .collect();
+    let unready: Vec<&Slot> = view
+        .slots
+        .iter()
+        .filter(|slot| (!slot.init || slot.sidecar) && !slot.is_ready())
+        .collect();
+    let gate = view
+        .pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.readiness_gates.iter().flatten())
+        .find(|gate| {
+            let conditions = view.pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+            !conditions
+                .into_iter()
+                .flatten()
+                .any(|c| c.type_ == gate.condition_type && c.status == "True")
+        });
     let completed = || Some(("PodCompleted", String::new()));
     let initialized = (!uninitialized.is_empty() && !over).then(|| {
-        ("ContainersNotInitialized", format!("containers with incomplete status: [{}]", names(uninitialized)))
+        (
+            "ContainersNotInitialized",
+            format!("containers with incomplete status: [{}]", names(uninitialized)),
+        )
     });
     let containers_ready = match (over, unready.is_empty()) {
         (true, _) => completed(),
         (false, true) => None,
-        (false, false) => {
-            Some(("ContainersNotReady", format!("containers with unready status: [{}]", names(unready))))
-        }
+        (false, false) => Some((
+            "ContainersNotReady",
+            format!("containers with unready status: [{}]", names(unready)),
+        )),
     };
     let ready = containers_ready.clone().or_else(|| {
         gate.map(|gate| {
-            let why = format!("corresponding condition of pod readiness gate \"{}\" does not exist or is false.", gate.condition_type);
+            let why = format!(
+                "corresponding condition of pod readiness gate \"{}\" does not exist or is false.",
+                gate.condition_type
+            );
             ("ReadinessGatesNotReady", why)
         })
     });
@@ -114,12 +151,7 @@ fn conditions(view: &View<'_>, phase: &str, before: Option<&PodStatus>) -> Vec<P
 }
 
 /// True when nothing is missing. The transition time is that of the last change of `status`.
-fn condition(
-    type_: &str,
-    missing: Option<(&str, String)>,
-    now: Timestamp,
-    before: Option<&PodStatus>,
-) -> PodCondition {
+fn condition(type_: &str, missing: Option<(&str, String)>, now: Timestamp, before: Option<&PodStatus>) -> PodCondition {
     let status = if missing.is_none() { "True" } else { "False" };
     let (reason, message) = missing.unwrap_or_default();
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -155,9 +187,15 @@ mod tests {
     }
 
     fn slot(pod: &Pod, init: bool, is: Is) -> Slot {
-        let container = Container { name: format!("{is:?}"), ..Container::default() };
+        let container = Container {
+            name: format!("{is:?}"),
+            ..Container::default()
+        };
         let mut slot = Slot::new(container, Restart::of(pod), init, None);
-        let ended = |exit_code| ContainerStateTerminated { exit_code, ..ContainerStateTerminated::default() };
+        let ended = |exit_code| ContainerStateTerminated {
+            exit_code,
+            ..ContainerStateTerminated::default()
+        };
         match is {
             Is::New => {}
             Is::Crashing => slot.last = Some(ended(1)),
@@ -169,7 +207,8 @@ mod tests {
 
     fn phase_of(policy: &str, init: &[Is], main: &[Is]) -> &'static str {
         let pod: Pod =
-            serde_json::from_value(json!({"metadata": {}, "spec": {"containers": [], "restartPolicy": policy}})).unwrap();
+            serde_json::from_value(json!({"metadata": {}, "spec": {"containers": [], "restartPolicy": policy}}))
+                .unwrap();
         let slots: Vec<Slot> = init
             .iter()
             .map(|is| slot(&pod, true, *is))
@@ -209,7 +248,10 @@ mod tests {
     fn a_condition_keeps_its_time_while_it_says_the_same() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let first = condition("Ready", Some(("A", "a".into())), at(1), None);
-        let before = PodStatus { conditions: Some(vec![first]), ..PodStatus::default() };
+        let before = PodStatus {
+            conditions: Some(vec![first]),
+            ..PodStatus::default()
+        };
         let same = condition("Ready", Some(("B", "b".into())), at(2), Some(&before));
         assert_eq!(same.last_transition_time, Some(Time(at(1))));
         assert_eq!(same.reason.as_deref(), Some("B"));

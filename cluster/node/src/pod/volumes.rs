@@ -28,7 +28,10 @@ pub(crate) struct TokenKey {
 
 impl TokenKey {
     fn of(source: &ServiceAccountTokenProjection) -> Self {
-        TokenKey { audience: source.audience.clone(), seconds: source.expiration_seconds.unwrap_or(3600) }
+        TokenKey {
+            audience: source.audience.clone(),
+            seconds: source.expiration_seconds.unwrap_or(3600),
+        }
     }
 }
 
@@ -45,9 +48,17 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum VolumeError {
     #[error("MountVolume.SetUp failed for volume \"{volume}\": {kind} \"{name}\" not found")]
-    Missing { volume: String, kind: &'static str, name: String },
+    Missing {
+        volume: String,
+        kind: &'static str,
+        name: String,
+    },
     #[error("MountVolume.SetUp failed for volume \"{volume}\": references non-existent {kind} key: {key}")]
-    KeyMissing { volume: String, kind: &'static str, key: String },
+    KeyMissing {
+        volume: String,
+        kind: &'static str,
+        key: String,
+    },
     #[error("MountVolume.SetUp failed for volume \"{volume}\": failed to fetch token: {why}")]
     Token { volume: String, why: String },
     #[error("MountVolume.SetUp failed for volume \"{volume}\": this node has no volumes of its kind")]
@@ -62,9 +73,24 @@ pub(crate) enum VolumeError {
 pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bool) -> Pod {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return pod };
-    if !spec.init_containers.iter().flatten().chain(&spec.containers).any(&is_real) {
-        for projected in spec.volumes.iter_mut().flatten().filter_map(|volume| volume.projected.as_mut()) {
-            projected.sources.iter_mut().flatten().for_each(|source| source.service_account_token = None);
+    if !spec
+        .init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers)
+        .any(&is_real)
+    {
+        for projected in spec
+            .volumes
+            .iter_mut()
+            .flatten()
+            .filter_map(|volume| volume.projected.as_mut())
+        {
+            projected
+                .sources
+                .iter_mut()
+                .flatten()
+                .for_each(|source| source.service_account_token = None);
         }
         return pod;
     }
@@ -74,7 +100,10 @@ pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bo
     let mut added = false;
     for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
         let mounts = container.volume_mounts.get_or_insert_default();
-        if mounts.iter().any(|mount| mount.mount_path.trim_end_matches('/') == SERVICE_ACCOUNT_FOLDER) {
+        if mounts
+            .iter()
+            .any(|mount| mount.mount_path.trim_end_matches('/') == SERVICE_ACCOUNT_FOLDER)
+        {
             continue;
         }
         mounts.push(VolumeMount {
@@ -110,8 +139,14 @@ fn service_account_volume() -> Volume {
         name: TOKEN_VOLUME.to_owned(),
         projected: Some(ProjectedVolumeSource {
             sources: Some(vec![
-                VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() },
-                VolumeProjection { config_map: Some(authority), ..VolumeProjection::default() },
+                VolumeProjection {
+                    service_account_token: Some(token),
+                    ..VolumeProjection::default()
+                },
+                VolumeProjection {
+                    config_map: Some(authority),
+                    ..VolumeProjection::default()
+                },
                 serde_json::from_value(namespace).expect("a literal projection of one field"),
             ]),
             ..ProjectedVolumeSource::default()
@@ -125,23 +160,55 @@ pub(crate) fn wanted(pod: &Pod) -> Wanted {
     let mut wanted = Wanted::default();
     let Some(spec) = &pod.spec else { return wanted };
     for volume in spec.volumes.iter().flatten() {
-        wanted.secrets.extend(volume.secret.as_ref().and_then(|secret| secret.secret_name.clone()));
-        wanted.config_maps.extend(volume.config_map.as_ref().map(|map| map.name.clone()));
-        wanted.claims.extend(volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.clone()));
-        for source in volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten()) {
-            wanted.secrets.extend(source.secret.as_ref().map(|secret| secret.name.clone()));
-            wanted.config_maps.extend(source.config_map.as_ref().map(|map| map.name.clone()));
-            wanted.tokens.extend(source.service_account_token.as_ref().map(TokenKey::of));
+        wanted
+            .secrets
+            .extend(volume.secret.as_ref().and_then(|secret| secret.secret_name.clone()));
+        wanted
+            .config_maps
+            .extend(volume.config_map.as_ref().map(|map| map.name.clone()));
+        wanted.claims.extend(
+            volume
+                .persistent_volume_claim
+                .as_ref()
+                .map(|claim| claim.claim_name.clone()),
+        );
+        for source in volume
+            .projected
+            .iter()
+            .flat_map(|projected| projected.sources.iter().flatten())
+        {
+            wanted
+                .secrets
+                .extend(source.secret.as_ref().map(|secret| secret.name.clone()));
+            wanted
+                .config_maps
+                .extend(source.config_map.as_ref().map(|map| map.name.clone()));
+            wanted
+                .tokens
+                .extend(source.service_account_token.as_ref().map(TokenKey::of));
         }
     }
     for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
         for from in container.env_from.iter().flatten() {
-            wanted.secrets.extend(from.secret_ref.as_ref().map(|secret| secret.name.clone()));
-            wanted.config_maps.extend(from.config_map_ref.as_ref().map(|map| map.name.clone()));
+            wanted
+                .secrets
+                .extend(from.secret_ref.as_ref().map(|secret| secret.name.clone()));
+            wanted
+                .config_maps
+                .extend(from.config_map_ref.as_ref().map(|map| map.name.clone()));
         }
-        for from in container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref()) {
-            wanted.secrets.extend(from.secret_key_ref.as_ref().map(|secret| secret.name.clone()));
-            wanted.config_maps.extend(from.config_map_key_ref.as_ref().map(|map| map.name.clone()));
+        for from in container
+            .env
+            .iter()
+            .flatten()
+            .filter_map(|variable| variable.value_from.as_ref())
+        {
+            wanted
+                .secrets
+                .extend(from.secret_key_ref.as_ref().map(|secret| secret.name.clone()));
+            wanted
+                .config_maps
+                .extend(from.config_map_key_ref.as_ref().map(|map| map.name.clone()));
         }
     }
     wanted
@@ -174,11 +241,19 @@ pub(crate) fn render(
         return match found.claim(&claim.claim_name) {
             Some(Some(_)) => Ok(Rendered::Claim(claim.claim_name.clone())),
             Some(None) => Err(missing(name, "persistentvolumeclaim", &claim.claim_name)),
-            None => Err(VolumeError::NotRead { volume: name.to_owned() }),
+            None => Err(VolumeError::NotRead {
+                volume: name.to_owned(),
+            }),
         };
     }
     let mut files = BTreeMap::new();
-    let mut place = Place { pod, volume: name, found, facts, files: &mut files };
+    let mut place = Place {
+        pod,
+        volume: name,
+        found,
+        facts,
+        files: &mut files,
+    };
     if let Some(secret) = &volume.secret {
         place.secret(&SecretProjection {
             name: secret.secret_name.clone().unwrap_or_default(),
@@ -200,13 +275,19 @@ pub(crate) fn render(
     } else if lenient {
         return Ok(Rendered::Scratch);
     } else {
-        return Err(VolumeError::Unsupported { volume: name.to_owned() });
+        return Err(VolumeError::Unsupported {
+            volume: name.to_owned(),
+        });
     }
     Ok(Rendered::Files(files))
 }
 
 fn missing(volume: &str, kind: &'static str, name: &str) -> VolumeError {
-    VolumeError::Missing { volume: volume.to_owned(), kind, name: name.to_owned() }
+    VolumeError::Missing {
+        volume: volume.to_owned(),
+        kind,
+        name: name.to_owned(),
+    }
 }
 
 /// Files being laid out into one volume.
@@ -233,19 +314,28 @@ impl Place<'_> {
             let volume = self.volume.to_owned();
             match self.found.token(&TokenKey::of(token)) {
                 Some(Ok(bytes)) => self.files.insert(token.path.clone(), bytes.clone()),
-                Some(Err(why)) => return Err(VolumeError::Token { volume, why: why.clone() }),
+                Some(Err(why)) => {
+                    return Err(VolumeError::Token {
+                        volume,
+                        why: why.clone(),
+                    });
+                }
                 None => return Err(VolumeError::NotRead { volume }),
             };
         }
         if source.cluster_trust_bundle.is_some() || source.pod_certificate.is_some() {
-            return Err(VolumeError::Unsupported { volume: self.volume.to_owned() });
+            return Err(VolumeError::Unsupported {
+                volume: self.volume.to_owned(),
+            });
         }
         Ok(())
     }
 
     fn secret(&mut self, secret: &SecretProjection) -> Result<(), VolumeError> {
         if !self.found.knows_secret(&secret.name) {
-            return Err(VolumeError::NotRead { volume: self.volume.to_owned() });
+            return Err(VolumeError::NotRead {
+                volume: self.volume.to_owned(),
+            });
         }
         let data = self.found.secret(&secret.name);
         self.keys("secret", &secret.name, data, secret.items.as_deref(), secret.optional)
@@ -253,7 +343,9 @@ impl Place<'_> {
 
     fn config_map(&mut self, map: &ConfigMapProjection) -> Result<(), VolumeError> {
         if !self.found.knows_config_map(&map.name) {
-            return Err(VolumeError::NotRead { volume: self.volume.to_owned() });
+            return Err(VolumeError::NotRead {
+                volume: self.volume.to_owned(),
+            });
         }
         let data = self.found.config_map(&map.name);
         self.keys("configmap", &map.name, data, map.items.as_deref(), map.optional)
@@ -269,10 +361,15 @@ impl Place<'_> {
     ) -> Result<(), VolumeError> {
         let optional = optional == Some(true);
         let Some(data) = data else {
-            return if optional { Ok(()) } else { Err(missing(self.volume, kind, name)) };
+            return if optional {
+                Ok(())
+            } else {
+                Err(missing(self.volume, kind, name))
+            };
         };
         let Some(items) = items.filter(|items| !items.is_empty()) else {
-            self.files.extend(data.iter().map(|(key, value)| (key.clone(), value.clone())));
+            self.files
+                .extend(data.iter().map(|(key, value)| (key.clone(), value.clone())));
             return Ok(());
         };
         for item in items {
@@ -283,7 +380,11 @@ impl Place<'_> {
                 None if optional => {}
                 None => {
                     let volume = self.volume.to_owned();
-                    return Err(VolumeError::KeyMissing { volume, kind, key: item.key.clone() });
+                    return Err(VolumeError::KeyMissing {
+                        volume,
+                        kind,
+                        key: item.key.clone(),
+                    });
                 }
             }
         }
@@ -298,7 +399,9 @@ impl Place<'_> {
             let value = field
                 .as_ref()
                 .and_then(|field| field_value(self.pod, &field.field_path, self.facts))
-                .ok_or_else(|| VolumeError::Unsupported { volume: self.volume.to_owned() })?;
+                .ok_or_else(|| VolumeError::Unsupported {
+                    volume: self.volume.to_owned(),
+                })?;
             self.files.insert(path.clone(), Bytes::from(value));
         }
         Ok(())
@@ -313,8 +416,11 @@ mod tests {
 
     use super::*;
 
-    const FACTS: Facts<'static> =
-        Facts { pod_ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), host_ip: None, node_name: "node-a" };
+    const FACTS: Facts<'static> = Facts {
+        pod_ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)),
+        host_ip: None,
+        node_name: "node-a",
+    };
 
     fn pod(volumes: serde_json::Value) -> Pod {
         serde_json::from_value(json!({
@@ -325,7 +431,13 @@ mod tests {
     }
 
     fn render_first(pod: &Pod, found: &Found) -> Result<Rendered, VolumeError> {
-        render(pod, &pod.spec.as_ref().unwrap().volumes.as_ref().unwrap()[0], found, FACTS, false)
+        render(
+            pod,
+            &pod.spec.as_ref().unwrap().volumes.as_ref().unwrap()[0],
+            found,
+            FACTS,
+            false,
+        )
     }
 
     #[test]
@@ -349,7 +461,10 @@ mod tests {
             {"downwardAPI": {"items": [{"path": "ns", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
         ]}}]));
         let mut found = Found::default();
-        assert_eq!(render_first(&pod, &found), Err(VolumeError::NotRead { volume: "v".into() }));
+        assert_eq!(
+            render_first(&pod, &found),
+            Err(VolumeError::NotRead { volume: "v".into() })
+        );
         found.put_secret("s", None);
         found.put_config_map("m", None);
         assert_eq!(
@@ -357,7 +472,10 @@ mod tests {
             "MountVolume.SetUp failed for volume \"v\": secret \"s\" not found"
         );
         found.put_secret("s", Some([("other".to_owned(), Bytes::new())].into()));
-        assert!(matches!(render_first(&pod, &found), Err(VolumeError::KeyMissing { .. })));
+        assert!(matches!(
+            render_first(&pod, &found),
+            Err(VolumeError::KeyMissing { .. })
+        ));
         found.put_secret("s", Some([("ca.crt".to_owned(), "pem".into())].into()));
         let files = [("ns".to_owned(), "ns".into()), ("pki/ca".to_owned(), "pem".into())].into();
         assert_eq!(render_first(&pod, &found), Ok(Rendered::Files(files)));
@@ -369,6 +487,9 @@ mod tests {
         let volume = &pod.spec.as_ref().unwrap().volumes.as_ref().unwrap()[0];
         let found = Found::default();
         assert_eq!(render(&pod, volume, &found, FACTS, true), Ok(Rendered::Scratch));
-        assert!(matches!(render(&pod, volume, &found, FACTS, false), Err(VolumeError::Unsupported { .. })));
+        assert!(matches!(
+            render(&pod, volume, &found, FACTS, false),
+            Err(VolumeError::Unsupported { .. })
+        ));
     }
 }

@@ -84,7 +84,10 @@ impl Cluster {
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
-            .authorities(Authorities { service_accounts: Some(tokens), ..Authorities::default() })
+            .authorities(Authorities {
+                service_accounts: Some(tokens),
+                ..Authorities::default()
+            })
             .build()
             .await
             .unwrap();
@@ -93,7 +96,12 @@ impl Cluster {
 
     async fn around(server: ApiServer, clock: Clock) -> Self {
         let client = server.loopback_client();
-        let cluster = Cluster { client, clock, network: Network::new(), volumes: Volumes::new() };
+        let cluster = Cluster {
+            client,
+            clock,
+            network: Network::new(),
+            volumes: Volumes::new(),
+        };
         let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
         for name in ["ns", "kube-node-lease"] {
             let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -162,11 +170,17 @@ impl Cluster {
 
     /// Waits until the pod is as `seen` wants it.
     pub(crate) async fn pod_until(&self, name: &str, seen: impl Fn(&Pod) -> bool) -> Pod {
-        until(&self.api::<Pod>(), name, |pod: Option<&Pod>| pod.filter(|pod| seen(pod)).cloned()).await
+        until(&self.api::<Pod>(), name, |pod: Option<&Pod>| {
+            pod.filter(|pod| seen(pod)).cloned()
+        })
+        .await
     }
 
     pub(crate) async fn pod_gone(&self, name: &str) {
-        until(&self.api::<Pod>(), name, |pod: Option<&Pod>| pod.is_none().then_some(())).await
+        until(&self.api::<Pod>(), name, |pod: Option<&Pod>| {
+            pod.is_none().then_some(())
+        })
+        .await
     }
 }
 
@@ -187,13 +201,20 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
 
 pub(crate) fn condition(pod: &Pod, type_: &str) -> String {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let found = conditions.into_iter().flatten().find(|condition| condition.type_ == type_);
+    let found = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.type_ == type_);
     found.map(|condition| condition.status.clone()).unwrap_or_default()
 }
 
 /// The status of the first container as JSON.
 pub(crate) fn container(pod: &Pod) -> Value {
-    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.clone()).unwrap_or_default();
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.clone())
+        .unwrap_or_default();
     serde_json::to_value(statuses.first()).unwrap()
 }
 

@@ -37,7 +37,9 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
             let address = "https://etcd.ns.svc:2379";
             let far = Duration::from_secs(3600);
             let dialled = context.network.dial_when_ready(address, far).await;
-            let Ok(Endpoint::Store(store)) = dialled else { return Exit::failed("no store") };
+            let Ok(Endpoint::Store(store)) = dialled else {
+                return Exit::failed("no store");
+            };
             said.send(store.revision().await.is_ok()).unwrap();
             while store.revision().await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -48,7 +50,9 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
     };
     let catalogue = ImageCatalogue::new().with("listens", listens).with("dials", dials);
     let _node = cluster.node("node-a", catalogue);
-    cluster.pod("client", json!({"image": "dials"}), json!({"restartPolicy": "Never"})).await;
+    cluster
+        .pod("client", json!({"image": "dials"}), json!({"restartPolicy": "Never"}))
+        .await;
     cluster.pod("etcd-0", json!({"image": "listens"}), json!({})).await;
     let pod = cluster.pod_until("etcd-0", is_ready).await;
     let service = json!({"metadata": {"name": "etcd"}, "spec": {
@@ -68,5 +72,9 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
     assert_eq!(heard.recv().await, Some(true));
     let pods: Api<Pod> = cluster.api();
     pods.delete("etcd-0", &DeleteParams::default()).await.unwrap();
-    assert_eq!(heard.recv().await, Some(false), "the endpoint is listed, but nobody listens");
+    assert_eq!(
+        heard.recv().await,
+        Some(false),
+        "the endpoint is listed, but nobody listens"
+    );
 }

@@ -21,7 +21,8 @@ fn ready(node: &Node) -> Option<NodeCondition> {
 
 async fn node_until(nodes: &Api<Node>, status: &str) -> Node {
     until(nodes, "node-a", |node: Option<&Node>| {
-        node.filter(|node| ready(node).is_some_and(|ready| ready.status == status)).cloned()
+        node.filter(|node| ready(node).is_some_and(|ready| ready.status == status))
+            .cloned()
     })
     .await
 }
@@ -46,7 +47,10 @@ async fn a_node_registers_renews_its_lease_and_says_when_it_stops() {
     node.stop.cancel();
     node.task.await.unwrap().unwrap();
     let stopped = ready(&nodes.get("node-a").await.unwrap()).unwrap();
-    assert_eq!((stopped.status.as_str(), stopped.reason.as_deref()), ("False", Some("NodeShutdown")));
+    assert_eq!(
+        (stopped.status.as_str(), stopped.reason.as_deref()),
+        ("False", Some("NodeShutdown"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,8 +59,12 @@ async fn a_node_that_was_given_up_says_that_it_is_ready_again() {
     let _node = cluster.node("node-a", ImageCatalogue::new());
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     node_until(&nodes, "True").await;
-    let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
-    nodes.patch_status("node-a", &PatchParams::default(), &Patch::Strategic(unknown)).await.unwrap();
+    let unknown =
+        json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
+    nodes
+        .patch_status("node-a", &PatchParams::default(), &Patch::Strategic(unknown))
+        .await
+        .unwrap();
     node_until(&nodes, "True").await;
 }
 
@@ -64,7 +72,8 @@ async fn a_node_that_was_given_up_says_that_it_is_ready_again() {
 async fn a_node_that_comes_back_keeps_its_pod_addresses() {
     let cluster = Cluster::new().await;
     let nodes: Api<Node> = Api::all(cluster.client.clone());
-    let old = json!({"metadata": {"name": "node-a"}, "spec": {"podCIDR": "100.64.9.0/24", "podCIDRs": ["100.64.9.0/24"]}});
+    let old =
+        json!({"metadata": {"name": "node-a"}, "spec": {"podCIDR": "100.64.9.0/24", "podCIDRs": ["100.64.9.0/24"]}});
     cluster.create(&nodes, old).await;
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));
     cluster.pod("p", json!({}), json!({})).await;
@@ -88,6 +97,9 @@ async fn an_idle_node_reads_nothing() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let calls = calls.lock().unwrap();
     assert!(!calls.is_empty(), "the lease is renewed");
-    let reads: Vec<_> = calls.iter().filter(|call| matches!(call.verb, Verb::Get | Verb::List)).collect();
+    let reads: Vec<_> = calls
+        .iter()
+        .filter(|call| matches!(call.verb, Verb::Get | Verb::List))
+        .collect();
     assert!(reads.is_empty(), "{reads:?}");
 }

@@ -36,19 +36,33 @@ async fn a_pod_starts_reports_and_confirms_its_deletion() {
     };
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
     let env = json!([{"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]);
-    cluster.pod("p", json!({"args": ["--name=$(WHO)"], "env": env}), json!({})).await;
+    cluster
+        .pod("p", json!({"args": ["--name=$(WHO)"], "env": env}), json!({}))
+        .await;
 
     let pod = cluster.pod_until("p", is_ready).await;
     let status = pod.status.clone().unwrap();
     let ip = status.pod_ip.unwrap();
     assert_eq!(heard.recv().await.unwrap(), format!("--name=p on {ip}"));
-    assert_eq!((status.phase.as_deref(), status.host_ip.as_deref()), (Some("Running"), Some("192.0.2.1")));
-    for type_ in ["Initialized", "ContainersReady", "PodScheduled", "PodReadyToStartContainers"] {
+    assert_eq!(
+        (status.phase.as_deref(), status.host_ip.as_deref()),
+        (Some("Running"), Some("192.0.2.1"))
+    );
+    for type_ in [
+        "Initialized",
+        "ContainersReady",
+        "PodScheduled",
+        "PodReadyToStartContainers",
+    ] {
         assert_eq!(condition(&pod, type_), "True", "{type_}");
     }
     assert_eq!(container(&pod)["restartCount"], 0);
 
-    cluster.api::<Pod>().delete("p", &DeleteParams::default()).await.unwrap();
+    cluster
+        .api::<Pod>()
+        .delete("p", &DeleteParams::default())
+        .await
+        .unwrap();
     cluster.pod_gone("p").await;
     assert_eq!(heard.recv().await.unwrap(), "stopped");
 }
@@ -61,10 +75,16 @@ async fn a_container_that_does_not_stop_is_killed_after_its_grace_period() {
         std::future::pending::<Exit>().await
     };
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", deaf));
-    cluster.pod("p", json!({}), json!({"terminationGracePeriodSeconds": 20})).await;
+    cluster
+        .pod("p", json!({}), json!({"terminationGracePeriodSeconds": 20}))
+        .await;
     cluster.pod_until("p", is_ready).await;
     let before = cluster.clock.now();
-    cluster.api::<Pod>().delete("p", &DeleteParams::default()).await.unwrap();
+    cluster
+        .api::<Pod>()
+        .delete("p", &DeleteParams::default())
+        .await
+        .unwrap();
     cluster.pod_gone("p").await;
     let took = cluster.clock.since(before);
     assert!((20..22).contains(&took.as_secs()), "{took:?}");
@@ -85,7 +105,11 @@ async fn a_crash_is_reported_and_restarted_with_growing_pauses() {
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
     let before = cluster.clock.now();
     cluster.pod("p", json!({}), json!({})).await;
-    let waiting = cluster.pod_until("p", |pod| container(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff").await;
+    let waiting = cluster
+        .pod_until("p", |pod| {
+            container(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        })
+        .await;
     let last = container(&waiting)["lastState"]["terminated"].clone();
     assert_eq!((&last["exitCode"], &last["reason"]), (&json!(255), &json!("Error")));
     assert_eq!(last["message"], "crashed: no luck in run 1");
@@ -103,7 +127,10 @@ async fn init_containers_run_first_and_one_after_the_other() {
         let said = said.clone();
         async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            context.files.write("/shared/by", context.container.name.clone()).unwrap();
+            context
+                .files
+                .write("/shared/by", context.container.name.clone())
+                .unwrap();
             said.send(context.container.name.clone()).unwrap();
             Exit::done()
         }
@@ -118,10 +145,17 @@ async fn init_containers_run_first_and_one_after_the_other() {
     let inits = ["one", "two"].map(|name| json!({"name": name, "image": "init", "volumeMounts": mounts}));
     let spec = json!({"initContainers": inits, "volumes": [{"name": "shared", "emptyDir": {}}]});
     cluster.pod("p", json!({"volumeMounts": mounts}), spec).await;
-    let waiting = cluster.pod_until("p", |pod| container(pod)["state"]["waiting"]["reason"] == "PodInitializing").await;
+    let waiting = cluster
+        .pod_until("p", |pod| {
+            container(pod)["state"]["waiting"]["reason"] == "PodInitializing"
+        })
+        .await;
     assert_eq!(waiting.status.unwrap().phase.as_deref(), Some("Pending"));
     let pod = cluster.pod_until("p", is_ready).await;
-    assert_eq!((heard.recv().await.as_deref(), heard.recv().await.as_deref()), (Some("one"), Some("two")));
+    assert_eq!(
+        (heard.recv().await.as_deref(), heard.recv().await.as_deref()),
+        (Some("one"), Some("two"))
+    );
     assert_eq!(container(&pod)["restartCount"], 0);
 }
 
@@ -129,8 +163,14 @@ async fn init_containers_run_first_and_one_after_the_other() {
 async fn an_image_that_is_not_in_the_catalogue_waits_and_says_so() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new());
-    cluster.pod("p", json!({"image": "example.org/other:v1"}), json!({})).await;
-    let pod = cluster.pod_until("p", |pod| container(pod)["state"]["waiting"]["reason"] == "ImageNotInCatalogue").await;
+    cluster
+        .pod("p", json!({"image": "example.org/other:v1"}), json!({}))
+        .await;
+    let pod = cluster
+        .pod_until("p", |pod| {
+            container(pod)["state"]["waiting"]["reason"] == "ImageNotInCatalogue"
+        })
+        .await;
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
     assert_eq!(reasons(&cluster).await, ["ImageNotInCatalogue"]);
 }
@@ -143,7 +183,11 @@ async fn a_simulating_node_shows_the_pod_as_ready_and_marks_it() {
     let pod = cluster.pod_until("p", is_ready).await;
     assert_eq!(pod.metadata.annotations.unwrap()["node.orangery.dev/simulated"], "true");
     assert!(reasons(&cluster).await.contains(&"SimulatedImage".to_owned()));
-    cluster.api::<Pod>().delete("p", &DeleteParams::default()).await.unwrap();
+    cluster
+        .api::<Pod>()
+        .delete("p", &DeleteParams::default())
+        .await
+        .unwrap();
     cluster.pod_gone("p").await;
 }
 
@@ -151,18 +195,28 @@ async fn a_simulating_node_shows_the_pod_as_ready_and_marks_it() {
 async fn a_pod_that_runs_once_ends_as_its_containers_do() {
     let cluster = Cluster::new().await;
     let app = |context: ContainerContext| async move {
-        if context.args.is_empty() { Exit::done() } else { Exit::failed("asked to fail") }
+        if context.args.is_empty() {
+            Exit::done()
+        } else {
+            Exit::failed("asked to fail")
+        }
     };
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
     cluster.pod("good", json!({}), json!({"restartPolicy": "Never"})).await;
-    cluster.pod("bad", json!({"args": ["fail"]}), json!({"restartPolicy": "Never"})).await;
+    cluster
+        .pod("bad", json!({"args": ["fail"]}), json!({"restartPolicy": "Never"}))
+        .await;
     let phase = |wanted: &'static str| {
         move |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some(wanted)
     };
     cluster.pod_until("good", phase("Succeeded")).await;
     let bad = cluster.pod_until("bad", phase("Failed")).await;
     assert_eq!(container(&bad)["state"]["terminated"]["message"], "asked to fail");
-    cluster.api::<Pod>().delete("bad", &DeleteParams::default()).await.unwrap();
+    cluster
+        .api::<Pod>()
+        .delete("bad", &DeleteParams::default())
+        .await
+        .unwrap();
     cluster.pod_gone("bad").await;
 }
 
@@ -177,9 +231,14 @@ async fn a_missing_secret_of_a_variable_is_named_and_waited_for() {
     let env = json!([{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]);
     cluster.pod("p", json!({"env": env}), json!({})).await;
     let waiting = cluster
-        .pod_until("p", |pod| container(pod)["state"]["waiting"]["reason"] == "CreateContainerConfigError")
+        .pod_until("p", |pod| {
+            container(pod)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
+        })
         .await;
-    assert_eq!(container(&waiting)["state"]["waiting"]["message"], "secret \"s\" not found");
+    assert_eq!(
+        container(&waiting)["state"]["waiting"]["message"],
+        "secret \"s\" not found"
+    );
     let secret = json!({"metadata": {"name": "s"}, "data": {"k": "dA=="}});
     cluster.create(&cluster.api::<Secret>(), secret).await;
     cluster.pod_until("p", is_ready).await;

@@ -22,9 +22,14 @@ async fn asks(context: ContainerContext, said: mpsc::UnboundedSender<String>) ->
     context.ready.set(true);
     for _ in 0..2 {
         let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
-        let answer = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+        let answer = reviews
+            .create(&PostParams::default(), &SelfSubjectReview::default())
+            .await;
         let user = answer.map(|review| review.status.and_then(|status| status.user_info)?.username);
-        let token = context.files.read_text(&format!("{SERVICE_ACCOUNT_FOLDER}/token")).unwrap_or_default();
+        let token = context
+            .files
+            .read_text(&format!("{SERVICE_ACCOUNT_FOLDER}/token"))
+            .unwrap_or_default();
         said.send(format!("{user:?} {token}")).unwrap();
         tokio::time::sleep(Duration::from_secs(7200)).await;
     }
@@ -36,13 +41,23 @@ async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
     let (cluster, server) = Cluster::with_tokens().await;
     let (said, mut heard) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| asks(context, said.clone());
-    let _node = cluster.node_over("node-a", ImageCatalogue::new().with("app", app), Arc::new(ByToken(server)));
-    cluster.create(&cluster.api::<ServiceAccount>(), json!({"metadata": {"name": "robot"}})).await;
+    let _node = cluster.node_over(
+        "node-a",
+        ImageCatalogue::new().with("app", app),
+        Arc::new(ByToken(server)),
+    );
+    cluster
+        .create(&cluster.api::<ServiceAccount>(), json!({"metadata": {"name": "robot"}}))
+        .await;
     let spec = json!({"automountServiceAccountToken": true, "serviceAccountName": "robot"});
     cluster.pod("p", json!({}), spec).await;
     let (first, later) = (heard.recv().await.unwrap(), heard.recv().await.unwrap());
     let user = |said: &str| said.split(' ').next().map(str::to_owned);
-    assert_eq!(user(&first).as_deref(), Some("Ok(Some(\"system:serviceaccount:ns:robot\"))"), "{first}");
+    assert_eq!(
+        user(&first).as_deref(),
+        Some("Ok(Some(\"system:serviceaccount:ns:robot\"))"),
+        "{first}"
+    );
     assert_eq!(user(&first), user(&later), "{later}");
     assert_ne!(first, later, "the token was renewed");
 }

@@ -20,7 +20,8 @@ async fn a_missing_secret_is_said_and_waited_for_and_its_changes_reach_the_files
             context.ready.set(true);
             let mut changes = context.files.changes();
             loop {
-                said.send(context.files.read_text("/etc/s/k").unwrap_or_default()).unwrap();
+                said.send(context.files.read_text("/etc/s/k").unwrap_or_default())
+                    .unwrap();
                 tokio::select! {
                     biased;
                     () = context.stop.cancelled() => return Exit::done(),
@@ -35,7 +36,12 @@ async fn a_missing_secret_is_said_and_waited_for_and_its_changes_reach_the_files
         {"secret": {"name": "s"}}, {"configMap": {"name": "m"}},
     ]}}]);
     cluster.pod("p", mount, json!({"volumes": volumes})).await;
-    cluster.create(&cluster.api::<ConfigMap>(), json!({"metadata": {"name": "m"}, "data": {"x": "y"}})).await;
+    cluster
+        .create(
+            &cluster.api::<ConfigMap>(),
+            json!({"metadata": {"name": "m"}, "data": {"x": "y"}}),
+        )
+        .await;
     let events: Api<k8s_openapi::api::core::v1::Event> = cluster.api();
     let mut waited = 0;
     while !reasons(&cluster).await.contains(&"FailedMount".to_owned()) {
@@ -45,7 +51,9 @@ async fn a_missing_secret_is_said_and_waited_for_and_its_changes_reach_the_files
         assert!(waited < 100, "{:?}", events.list(&Default::default()).await);
     }
     let secrets: Api<Secret> = cluster.api();
-    cluster.create(&secrets, json!({"metadata": {"name": "s"}, "data": {"k": "b25l"}})).await;
+    cluster
+        .create(&secrets, json!({"metadata": {"name": "s"}, "data": {"k": "b25l"}}))
+        .await;
     cluster.pod_until("p", is_ready).await;
     assert_eq!(heard.recv().await.as_deref(), Some("one"));
     let change = Patch::Merge(json!({"data": {"k": "dHdv"}}));
@@ -55,10 +63,16 @@ async fn a_missing_secret_is_said_and_waited_for_and_its_changes_reach_the_files
 
 /// Counts its starts in its volume and says how many there were.
 async fn counts(context: ContainerContext) -> Exit {
-    let Some(volume) = context.files.volume("/data/db") else { return Exit::failed("no volume") };
+    let Some(volume) = context.files.volume("/data/db") else {
+        return Exit::failed("no volume");
+    };
     let starts = volume.get_or_init(|| std::sync::atomic::AtomicU32::new(0));
     let before = starts.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-    if context.args == [before.to_string()] { serves(context).await } else { Exit::failed(format!("{before} starts before")) }
+    if context.args == [before.to_string()] {
+        serves(context).await
+    } else {
+        Exit::failed(format!("{before} starts before"))
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +108,10 @@ async fn a_volume_outlives_its_pods_and_ends_with_its_persistent_volume() {
     assert_eq!(cluster.volumes.len(), 1);
     claims.delete("c", &DeleteParams::default()).await.unwrap();
     volumes.delete("pv", &DeleteParams::default()).await.unwrap();
-    until(&volumes, "pv", |volume: Option<&PersistentVolume>| volume.is_none().then_some(())).await;
+    until(&volumes, "pv", |volume: Option<&PersistentVolume>| {
+        volume.is_none().then_some(())
+    })
+    .await;
     bind().await;
     run("0").await;
 }

@@ -13,7 +13,9 @@ const LEASE_NAMESPACE: &str = "kube-system";
 
 /// The client of `--kubeconfig`.
 pub(crate) fn client(context: &ContainerContext, flags: &Flags) -> Result<Client, Exit> {
-    context.client_from(flags.required("kubeconfig")?).map_err(|fault| Exit::failed(fault.chain()))
+    context
+        .client_from(flags.required("kubeconfig")?)
+        .map_err(|fault| Exit::failed(fault.chain()))
 }
 
 /// Runs `body` until the container stops; with `--leader-elect` only while this pod holds the lease `name`. The pod is
@@ -36,7 +38,14 @@ where
     }
     let leases: Api<Lease> = Api::namespaced(client, LEASE_NAMESPACE);
     let identity = context.pod.metadata.name.clone().unwrap_or_default();
-    lead(leases, name, &identity, context.clock.clone(), context.stop.clone(), body)
-        .await
-        .map_err(|lost| Exit::failed_by(&lost))
+    lead(
+        leases,
+        name,
+        &identity,
+        context.clock.clone(),
+        context.stop.clone(),
+        body,
+    )
+    .await
+    .map_err(|lost| Exit::failed_by(&lost))
 }

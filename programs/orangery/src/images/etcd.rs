@@ -38,7 +38,10 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
     let flags = Flags::parse("etcd", &context.args, &FLAGS)?;
     for file in ["trusted-ca-file", "cert-file", "key-file"] {
         if let Some(path) = flags.get(file) {
-            context.files.read(path).map_err(|error| Exit::failed(format!("etcd: --{file}: {error}")))?;
+            context
+                .files
+                .read(path)
+                .map_err(|error| Exit::failed(format!("etcd: --{file}: {error}")))?;
         }
     }
     let folder = flags.required("data-dir")?;
@@ -48,7 +51,10 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         .ok_or_else(|| Exit::failed(format!("etcd: --data-dir {folder} is not on a persistent volume")))?;
     let store = volume.get_or_init(MemoryStore::new);
     let port = flags.get("listen-client-urls").and_then(port_of).unwrap_or(CLIENT_PORT);
-    let _listening = context.network.bind(port, Endpoint::Store(store)).map_err(|error| Exit::failed_by(&error))?;
+    let _listening = context
+        .network
+        .bind(port, Endpoint::Store(store))
+        .map_err(|error| Exit::failed_by(&error))?;
     context.ready.set(true);
     context.stop.cancelled().await;
     Ok(())
@@ -56,5 +62,11 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
 
 /// The port of the first of several URLs.
 fn port_of(urls: &str) -> Option<u16> {
-    urls.split(',').next()?.rsplit_once(':')?.1.trim_end_matches('/').parse().ok()
+    urls.split(',')
+        .next()?
+        .rsplit_once(':')?
+        .1
+        .trim_end_matches('/')
+        .parse()
+        .ok()
 }

@@ -45,8 +45,15 @@ impl Connection {
 impl EtcdClient {
     /// Begins with a connection that was made before.
     pub(crate) fn new(network: PodNetwork, address: String, store: Arc<dyn Store>) -> Self {
-        let connection = Connection { store: Mutex::new(Some(store)), open: watch::Sender::new(true) };
-        EtcdClient { network, address, connection: Arc::new(connection) }
+        let connection = Connection {
+            store: Mutex::new(Some(store)),
+            open: watch::Sender::new(true),
+        };
+        EtcdClient {
+            network,
+            address,
+            connection: Arc::new(connection),
+        }
     }
 
     /// Whether a connection is open, and when that changes.
@@ -59,7 +66,12 @@ impl EtcdClient {
             return Ok(connection);
         }
         let unavailable = |error: String| StoreError::Unavailable(error);
-        match self.network.dial(&self.address).await.map_err(|error| unavailable(error.to_string()))? {
+        match self
+            .network
+            .dial(&self.address)
+            .await
+            .map_err(|error| unavailable(error.to_string()))?
+        {
             Endpoint::Store(store) => {
                 self.connection.set(Arc::clone(&store));
                 Ok(store)

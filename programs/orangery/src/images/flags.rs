@@ -36,7 +36,10 @@ impl Flags {
 
     /// A flag's value, if it is given and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.values
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     /// The value of a flag without which the program cannot run.
@@ -46,7 +49,11 @@ impl Flags {
 
     /// A flag as a number, a network, ...
     pub(crate) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Exit> {
-        let parse = |value: &str| value.parse().map_err(|_| self.wrong(name, &format!("cannot be {value:?}")));
+        let parse = |value: &str| {
+            value
+                .parse()
+                .map_err(|_| self.wrong(name, &format!("cannot be {value:?}")))
+        };
         self.get(name).map(parse).transpose()
     }
 
@@ -80,9 +87,18 @@ mod tests {
     #[test]
     fn what_is_not_known_or_not_there_ends_the_program_by_name() {
         assert_eq!(parse(&["--prot=1"]).unwrap_err().message, "prog: unknown flag: --prot");
-        assert_eq!(parse(&["prog", "extra"]).unwrap_err().message, "prog: unexpected argument: extra");
+        assert_eq!(
+            parse(&["prog", "extra"]).unwrap_err().message,
+            "prog: unexpected argument: extra"
+        );
         let flags = parse(&["--port=many"]).unwrap();
-        assert_eq!(flags.parsed::<u16>("port").unwrap_err().message, "prog: --port cannot be \"many\"");
-        assert_eq!(flags.required("class").unwrap_err().message, "prog: --class is required");
+        assert_eq!(
+            flags.parsed::<u16>("port").unwrap_err().message,
+            "prog: --port cannot be \"many\""
+        );
+        assert_eq!(
+            flags.required("class").unwrap_err().message,
+            "prog: --class is required"
+        );
     }
 }

@@ -79,11 +79,15 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let _listening = listening.map_err(|error| Exit::failed_by(&error))?;
     let registered = RegisteredServer::new(server.service(), &settings.certificate, &settings.key);
     let names = names(&settings.certificate, flags.get("external-hostname"))?;
-    let registration = host.front.register(names, registered.map_err(|error| Exit::failed_by(&error))?);
+    let registration = host
+        .front
+        .register(names, registered.map_err(|error| Exit::failed_by(&error))?);
 
     let mut connected = etcd.connected_changes();
     loop {
-        context.ready.set(*connected.borrow_and_update() && server.readiness().is_ready());
+        context
+            .ready
+            .set(*connected.borrow_and_update() && server.readiness().is_ready());
         tokio::select! {
             biased;
             () = context.stop.cancelled() => break,
@@ -121,11 +125,16 @@ impl Settings {
     fn read(flags: &Flags, context: &ContainerContext) -> Result<Self, Exit> {
         let file = |flag: &str| {
             let path = flags.required(flag)?;
-            context.files.read_text(path).map_err(|error| Exit::failed(format!("kube-apiserver: --{flag}: {error}")))
+            context
+                .files
+                .read_text(path)
+                .map_err(|error| Exit::failed(format!("kube-apiserver: --{flag}: {error}")))
         };
         let modes = flags.get("authorization-mode").unwrap_or("AlwaysAllow");
         if !modes.split(',').any(|mode| mode == "RBAC") {
-            return Err(Exit::failed(format!("kube-apiserver: --authorization-mode {modes} is not offered, only RBAC")));
+            return Err(Exit::failed(format!(
+                "kube-apiserver: --authorization-mode {modes} is not offered, only RBAC"
+            )));
         }
         let client_authorities = match flags.get("client-ca-file") {
             Some(_) => file("client-ca-file")?,
@@ -140,7 +149,9 @@ impl Settings {
             .map_err(|error| wrong("service-account-key-file", &error))?;
         let audiences = flags.get("api-audiences").unwrap_or_default();
         // Of a dual-stack pair the first range is the one Services get their addresses from.
-        let range = flags.get("service-cluster-ip-range").and_then(|ranges| ranges.split(',').next());
+        let range = flags
+            .get("service-cluster-ip-range")
+            .and_then(|ranges| ranges.split(',').next());
         let service_range = range
             .map(|range| range.parse().map_err(|error| wrong("service-cluster-ip-range", &error)))
             .transpose()?;
@@ -149,7 +160,11 @@ impl Settings {
                 client_authorities,
                 service_accounts: Some(TokenAuthority {
                     issuer: flags.required("service-account-issuer")?.to_owned(),
-                    audiences: audiences.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+                    audiences: audiences
+                        .split(',')
+                        .filter(|name| !name.is_empty())
+                        .map(str::to_owned)
+                        .collect(),
                     signer: Some(signer),
                     verifiers,
                 }),
@@ -168,9 +183,7 @@ async fn connect(flags: &Flags, context: &ContainerContext) -> Result<Arc<EtcdCl
     let address = servers.split(',').next().unwrap_or(servers).to_owned();
     let refused = |why: String| Exit::failed(format!("kube-apiserver: etcd {address}: {why}"));
     match context.network.dial_when_ready(&address, ETCD_WITHIN).await {
-        Ok(Endpoint::Store(store)) => {
-            Ok(Arc::new(EtcdClient::new(context.network.clone(), address, store)))
-        }
+        Ok(Endpoint::Store(store)) => Ok(Arc::new(EtcdClient::new(context.network.clone(), address, store))),
         Ok(Endpoint::Http(_)) => Err(refused("no etcd listens there".to_owned())),
         Err(error) => Err(refused(Exit::failed_by(&error).message)),
     }
@@ -190,14 +203,21 @@ async fn build(settings: &Settings, context: &ContainerContext, etcd: Arc<dyn St
     if let Some(range) = settings.service_range {
         builder = builder.service_range(range);
     }
-    builder.build().await.map_err(|status| Exit::failed(format!("kube-apiserver: start: {status}")))
+    builder
+        .build()
+        .await
+        .map_err(|status| Exit::failed(format!("kube-apiserver: start: {status}")))
 }
 
 /// The names under which the server is reached from outside its own cluster: those of its certificate that no other
 /// cluster's server carries as well.
 fn names(certificate: &str, external: Option<&str>) -> Result<Vec<String>, Exit> {
     let certificate = Certificate::from_pem(certificate).map_err(|error| Exit::failed_by(&error))?;
-    let mut names: Vec<String> = certificate.dns_names().into_iter().filter(|name| is_its_own(name)).collect();
+    let mut names: Vec<String> = certificate
+        .dns_names()
+        .into_iter()
+        .filter(|name| is_its_own(name))
+        .collect();
     if let Some(external) = external.filter(|external| !names.iter().any(|name| name == external)) {
         names.push(external.to_owned());
     }

@@ -73,7 +73,8 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
     let client = client(context, &flags)?;
     let read = |flag: &str| {
         let path = flags.get(flag).map(str::to_owned);
-        path.map(|path| context.files.read_text(&path).map_err(|error| Exit::failed_by(&error))).transpose()
+        path.map(|path| context.files.read_text(&path).map_err(|error| Exit::failed_by(&error)))
+            .transpose()
     };
     let certificate = read("cluster-signing-kube-apiserver-client-cert-file")?;
     let key = read("cluster-signing-kube-apiserver-client-key-file")?;

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use api_meta::Fault;
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, NodeOptions, image_tag};
-use control_plane_node_agent::{
-    AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext,
-};
+use control_plane_node_agent::{AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext};
 use kube::config::Kubeconfig;
 
 use super::Host;
@@ -40,7 +38,10 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     let of_pod = || pod.strip_prefix(POD_PREFIX).unwrap_or(pod).to_owned();
     let name = context.env.get(MACHINE_NAME).cloned().unwrap_or_else(of_pod);
 
-    let machine = MemoryMachine::new(BTreeMap::from([(KUBELET_UNIT.to_owned(), kubelet(host, context, &name))]));
+    let machine = MemoryMachine::new(BTreeMap::from([(
+        KUBELET_UNIT.to_owned(),
+        kubelet(host, context, &name),
+    )]));
     let options = AgentOptions {
         machine_name: name,
         user_data,
@@ -65,13 +66,23 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody
             let kubeconfig = kubeconfig(&unit)?;
             let catalogue = Arc::new(ImageCatalogue::new().simulating());
             let cluster = server_name(&kubeconfig);
-            let mut options =
-                NodeOptions::new(name.clone(), kubeconfig, Arc::clone(&host.connector), catalogue, clock, entropy);
+            let mut options = NodeOptions::new(
+                name.clone(),
+                kubeconfig,
+                Arc::clone(&host.connector),
+                catalogue,
+                clock,
+                entropy,
+            );
             options.network = host.networks.of(&cluster);
             options.volumes = host.volumes.clone();
             options.addresses = vec![address];
             options.labels = node_labels(&unit.content);
-            if let Some(version) = unit.files.image(KUBELET_PROGRAM).and_then(|image| image_tag(&image).map(str::to_owned)) {
+            if let Some(version) = unit
+                .files
+                .image(KUBELET_PROGRAM)
+                .and_then(|image| image_tag(&image).map(str::to_owned))
+            {
                 options.kubelet_version = version;
             }
             cluster_node::run(options, unit.stop).await
@@ -80,18 +91,25 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody
 }
 
 fn kubeconfig(unit: &UnitContext) -> Result<Kubeconfig, Fault> {
-    let bytes = unit.files.read(KUBECONFIG_PATH).ok_or_else(|| Fault::user(format!("no file {KUBECONFIG_PATH}")))?;
+    let bytes = unit
+        .files
+        .read(KUBECONFIG_PATH)
+        .ok_or_else(|| Fault::user(format!("no file {KUBECONFIG_PATH}")))?;
     Kubeconfig::from_yaml(&String::from_utf8_lossy(&bytes)).map_err(Fault::user)
 }
 
 /// What tells the machine's cluster from others of this process.
 fn server_name(kubeconfig: &Kubeconfig) -> String {
-    base_client::Target::of(kubeconfig).map(|target| target.server_name().to_owned()).unwrap_or_default()
+    base_client::Target::of(kubeconfig)
+        .map(|target| target.server_name().to_owned())
+        .unwrap_or_default()
 }
 
 /// The labels of `--node-labels=a=b,c=d` in the kubelet's unit file.
 fn node_labels(unit: &str) -> BTreeMap<String, String> {
-    let flags = unit.split_whitespace().filter_map(|word| word.strip_prefix("--node-labels="));
+    let flags = unit
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("--node-labels="));
     flags
         .flat_map(|labels| labels.split(','))
         .filter_map(|label| label.split_once('='))
@@ -107,7 +125,13 @@ mod tests {
     fn labels_are_read_from_the_unit_file() {
         let unit = "[Service]\nExecStart=/opt/bin/kubelet \\\n    --node-labels=worker.gardener.cloud/pool=a,x=y \\\n    --v=2";
         let labels: Vec<_> = node_labels(unit).into_iter().collect();
-        assert_eq!(labels, [("worker.gardener.cloud/pool".into(), "a".into()), ("x".into(), "y".into())]);
+        assert_eq!(
+            labels,
+            [
+                ("worker.gardener.cloud/pool".into(), "a".into()),
+                ("x".into(), "y".into())
+            ]
+        );
         assert!(node_labels("").is_empty());
     }
 }

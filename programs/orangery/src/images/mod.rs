@@ -6,10 +6,14 @@ mod controllers;
 mod etcd;
 mod etcd_client;
 mod flags;
+mod gardener_resource_manager;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 mod local_machine;
+mod provider_local;
+#[cfg(test)]
+mod scenario;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,10 +24,12 @@ use cluster_front::Front;
 use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks, Volumes};
 
 pub use etcd::etcd;
+pub use gardener_resource_manager::gardener_resource_manager;
 pub use kube_apiserver::kube_apiserver;
 pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;
 pub use local_machine::local_machine;
+pub use provider_local::provider_local;
 
 /// What images need from the process they run in. Clock and randomness come with each container.
 #[derive(Clone)]
@@ -61,21 +67,35 @@ impl Host {
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").field("front", &self.front).finish_non_exhaustive()
+        f.debug_struct("Host")
+            .field("front", &self.front)
+            .finish_non_exhaustive()
     }
 }
 
 /// All images.
 pub fn catalogue(host: Host) -> ImageCatalogue {
     let host = Arc::new(host);
-    let with_host = |image: fn(Arc<Host>, ContainerContext) -> futures::future::BoxFuture<'static, cluster_node::Exit>| {
-        let host = Arc::clone(&host);
-        move |context: ContainerContext| image(Arc::clone(&host), context)
-    };
+    let with_host =
+        |image: fn(Arc<Host>, ContainerContext) -> futures::future::BoxFuture<'static, cluster_node::Exit>| {
+            let host = Arc::clone(&host);
+            move |context: ContainerContext| image(Arc::clone(&host), context)
+        };
     ImageCatalogue::new()
         .with("etcd", etcd)
-        .with("kube-apiserver", with_host(|host, context| Box::pin(kube_apiserver(host, context))))
+        .with(
+            "kube-apiserver",
+            with_host(|host, context| Box::pin(kube_apiserver(host, context))),
+        )
+        .with("gardener-resource-manager", gardener_resource_manager)
         .with("kube-controller-manager", kube_controller_manager)
         .with("kube-scheduler", kube_scheduler)
-        .with("local-machine", with_host(|host, context| Box::pin(local_machine(host, context))))
+        .with(
+            "local-machine",
+            with_host(|host, context| Box::pin(local_machine(host, context))),
+        )
+        .with(
+            "provider-local",
+            with_host(|host, context| Box::pin(provider_local(host, context))),
+        )
 }

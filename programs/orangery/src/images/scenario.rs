@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connector, Judgement, wait_until};
+use base_client::{Connector, Judgement, Target, wait_until};
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, BootstrapToken, CertificateSpec, Credential, KubeconfigSpec, PrivateKey, kubeconfig, to_yaml};
+use base_secrets::{
+    Authority, BootstrapToken, CertificateSpec, Credential, KubeconfigSpec, PrivateKey, kubeconfig, to_yaml,
+};
 use cluster_apiserver::ApiServer;
 use cluster_front::Front;
 use cluster_node::NodeOptions;
@@ -16,9 +18,7 @@ use components_hosted::{
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolumeClaim, Pod, Secret, Service,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
@@ -64,7 +64,11 @@ impl Landscape {
         let stop = CancellationToken::new();
         let options = cluster_controllers::Options::all(clock.clone(), entropy.clone());
         tokio::spawn(cluster_controllers::run(outer.clone(), options, stop.clone()));
-        tokio::spawn(cluster_controllers::scheduler::run(outer.clone(), clock.clone(), stop.clone()));
+        tokio::spawn(cluster_controllers::scheduler::run(
+            outer.clone(),
+            clock.clone(),
+            stop.clone(),
+        ));
         let host = Host::new(front.clone());
         let node = NodeOptions {
             network: host.network.clone(),
@@ -72,7 +76,10 @@ impl Landscape {
             ..NodeOptions::new(
                 "outer-0",
                 nowhere(),
-                Arc::new(OneClient(outer.clone())),
+                Arc::new(Outer {
+                    client: outer.clone(),
+                    front: front.clone(),
+                }),
                 Arc::new(catalogue(host)),
                 clock.clone(),
                 entropy.clone(),
@@ -103,15 +110,25 @@ impl Landscape {
     async fn create<K>(&self, object: &K)
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone + std::fmt::Debug + Serialize + DeserializeOwned,
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
     {
         self.api::<K>().create(&PostParams::default(), object).await.unwrap();
     }
 
     async fn secret(&self, name: &str, data: &[(&str, String)]) -> Mounted {
         let secret = Secret {
-            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-            data: Some(data.iter().map(|(key, text)| ((*key).to_owned(), ByteString(text.clone().into_bytes()))).collect()),
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some(
+                data.iter()
+                    .map(|(key, text)| ((*key).to_owned(), ByteString(text.clone().into_bytes())))
+                    .collect(),
+            ),
             ..Secret::default()
         };
         self.create(&secret).await;
@@ -120,7 +137,10 @@ impl Landscape {
 
     /// A kubeconfig of the control plane, as its components and people have them.
     fn kubeconfig(&self, user: &str, groups: &[&str]) -> Kubeconfig {
-        let issued = self.clients.issue(&CertificateSpec::client(user, groups, DAY), &self.clock, &self.entropy).unwrap();
+        let issued = self
+            .clients
+            .issue(&CertificateSpec::client(user, groups, DAY), &self.clock, &self.entropy)
+            .unwrap();
         kubeconfig(&KubeconfigSpec {
             name: "cp".to_owned(),
             server: "https://127.0.0.1:1".to_owned(),
@@ -132,12 +152,18 @@ impl Landscape {
     }
 
     fn admin(&self) -> Client {
-        self.front.client(&self.kubeconfig("admin", &["system:masters"])).unwrap()
+        self.front
+            .client(&self.kubeconfig("admin", &["system:masters"]))
+            .unwrap()
     }
 
     async fn kubeconfig_secret(&self, component: &str) -> Mounted {
         let yaml = to_yaml(&self.kubeconfig(&format!("system:{component}"), &[])).unwrap();
-        self.secret(&format!("shoot-access-{component}"), &[("kubeconfig", yaml.expose().to_owned())]).await
+        self.secret(
+            &format!("shoot-access-{component}"),
+            &[("kubeconfig", yaml.expose().to_owned())],
+        )
+        .await
     }
 
     async fn control_plane(&self) {
@@ -145,16 +171,26 @@ impl Landscape {
         let names = vec![SERVER.to_owned(), "kubernetes.default.svc".to_owned()];
         let spec = CertificateSpec::server("kube-apiserver", names, Vec::new(), DAY);
         let server = self.authority.issue(&spec, &self.clock, &self.entropy).unwrap();
-        let pair = [("tls.crt", server.certificate_pem()), ("tls.key", server.key_pem().expose().to_owned())];
+        let pair = [
+            ("tls.crt", server.certificate_pem()),
+            ("tls.key", server.key_pem().expose().to_owned()),
+        ];
         let service_accounts = PrivateKey::generate(&self.entropy);
         let key = service_accounts.to_pem().expose().to_owned();
 
         let ca = self.secret("ca", &[("bundle.crt", bundle)]).await;
-        let client_bundle = self.secret("ca-client-bundle", &[("bundle.crt", self.clients.certificate_pem())]).await;
-        let client_pair = [("ca.crt", self.clients.certificate_pem()), ("ca.key", self.clients.key_pem().expose().to_owned())];
+        let client_bundle = self
+            .secret("ca-client-bundle", &[("bundle.crt", self.clients.certificate_pem())])
+            .await;
+        let client_pair = [
+            ("ca.crt", self.clients.certificate_pem()),
+            ("ca.key", self.clients.key_pem().expose().to_owned()),
+        ];
         let client_authority = self.secret("ca-client", &client_pair).await;
         let tls = self.secret("tls", &pair).await;
-        let signing = self.secret("service-account-key", &[("signing.key", key.clone())]).await;
+        let signing = self
+            .secret("service-account-key", &[("signing.key", key.clone())])
+            .await;
         let verifying = self.secret("service-account-key-bundle", &[("bundle.key", key)]).await;
 
         let store = etcd(&EtcdSettings {
@@ -220,7 +256,8 @@ impl Landscape {
         until(&self.api(), deployment, |deployment: Option<&Deployment>| {
             let status = deployment?.status.clone()?;
             let settled = status.observed_generation == deployment?.metadata.generation;
-            (settled && status.ready_replicas.unwrap_or(0) == pods && status.replicas.unwrap_or(0) == pods).then_some(())
+            (settled && status.ready_replicas.unwrap_or(0) == pods && status.replicas.unwrap_or(0) == pods)
+                .then_some(())
         })
         .await;
     }
@@ -230,7 +267,10 @@ impl Landscape {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned,
     {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-        self.api::<K>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        self.api::<K>()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     /// A machine's pod, born with a bootstrap token that `token` may have been told about or not.
@@ -244,7 +284,8 @@ impl Landscape {
             file("/var/lib/gardener-node-agent/config.yaml", &config),
             file("/var/lib/gardener-node-agent/credentials/bootstrap-token", token),
         ], "units": []});
-        self.secret(&format!("user-data-{name}"), &[("userdata", user_data.to_string())]).await;
+        self.secret(&format!("user-data-{name}"), &[("userdata", user_data.to_string())])
+            .await;
         let pod = json!({
             "metadata": {"name": format!("machine-{name}")},
             "spec": {
@@ -260,12 +301,18 @@ impl Landscape {
     }
 }
 
-/// Gives the outer node its client.
-struct OneClient(Client);
+/// Gives the outer cluster's own its client, and everybody else what the front has.
+struct Outer {
+    client: Client,
+    front: Front,
+}
 
-impl Connector for OneClient {
-    fn client(&self, _: &Kubeconfig) -> Result<Client, api_meta::Fault> {
-        Ok(self.0.clone())
+impl Connector for Outer {
+    fn client(&self, kubeconfig: &Kubeconfig) -> Result<Client, api_meta::Fault> {
+        match Target::of(kubeconfig)?.tls_server_name {
+            Some(_) => self.front.client(kubeconfig),
+            None => Ok(self.client.clone()),
+        }
     }
 }
 
@@ -281,7 +328,11 @@ fn nowhere() -> Kubeconfig {
 }
 
 fn base64(text: &str) -> String {
-    serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap().as_str().unwrap().to_owned()
+    serde_json::to_value(ByteString(text.as_bytes().to_vec()))
+        .unwrap()
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 async fn until<K, T>(api: &Api<K>, name: &str, seen: impl Fn(Option<&K>) -> Option<T>) -> T
@@ -290,7 +341,7 @@ where
 {
     let judge = |object: Option<&K>| match seen(object) {
         Some(result) => Judgement::Done(result),
-        None => Judgement::NotYet(format!("{object:?}")),
+        None => Judgement::NotYet("it is not as it should be".to_owned()),
     };
     wait_until(api, name, PATIENCE, judge).await.unwrap()
 }
@@ -318,10 +369,21 @@ async fn a_control_plane_is_refused_when_scaled_away_and_keeps_its_data_with_its
 
     landscape.scale::<Deployment>("kube-apiserver", 0).await;
     landscape.scale::<StatefulSet>("etcd-main", 0).await;
-    until(&landscape.api(), "etcd-main-0", |pod: Option<&Pod>| pod.is_none().then_some(())).await;
+    until(&landscape.api(), "etcd-main-0", |pod: Option<&Pod>| {
+        pod.is_none().then_some(())
+    })
+    .await;
     let claims: Api<PersistentVolumeClaim> = landscape.api();
-    claims.delete("etcd-main-etcd-main-0", &DeleteParams::default()).await.unwrap();
-    until(&claims, "etcd-main-etcd-main-0", |claim: Option<&PersistentVolumeClaim>| claim.is_none().then_some(())).await;
+    claims
+        .delete("etcd-main-etcd-main-0", &DeleteParams::default())
+        .await
+        .unwrap();
+    until(
+        &claims,
+        "etcd-main-etcd-main-0",
+        |claim: Option<&PersistentVolumeClaim>| claim.is_none().then_some(()),
+    )
+    .await;
     landscape.scale::<StatefulSet>("etcd-main", 1).await;
     landscape.scale::<Deployment>("kube-apiserver", 1).await;
     landscape.available("kube-apiserver", 1).await;
@@ -334,12 +396,13 @@ async fn a_control_plane_is_unready_without_its_etcd_and_recovers_with_it() {
     landscape.control_plane().await;
     let maps: Api<ConfigMap> = Api::namespaced(landscape.admin(), "default");
     maps.create(&PostParams::default(), &config_map("kept")).await.unwrap();
-    let etcd: Api<Pod> = landscape.api();
-    etcd.delete("etcd-main-0", &DeleteParams::default()).await.unwrap();
+    landscape.scale::<StatefulSet>("etcd-main", 0).await;
     until(&landscape.api(), "kube-apiserver", |deployment: Option<&Deployment>| {
         (deployment?.status.as_ref()?.ready_replicas.unwrap_or(0) == 0).then_some(())
     })
     .await;
+    assert!(maps.get("kept").await.is_err());
+    landscape.scale::<StatefulSet>("etcd-main", 1).await;
     landscape.available("kube-apiserver", 1).await;
     maps.get("kept").await.unwrap();
 }
@@ -352,7 +415,10 @@ async fn a_machine_joins_with_its_token_and_runs_pods_and_leaves_with_its_pod() 
     let token = BootstrapToken::generate(&landscape.entropy);
     let system: Api<Secret> = Api::namespaced(admin.clone(), "kube-system");
     let expiration = landscape.clock.now() + Duration::from_secs(3600);
-    system.create(&PostParams::default(), &token.to_secret("machine m1", expiration, &[])).await.unwrap();
+    system
+        .create(&PostParams::default(), &token.to_secret("machine m1", expiration, &[]))
+        .await
+        .unwrap();
     let osc = json!({"spec": {"type": "local", "purpose": "reconcile", "files": [
         {"path": "/opt/bin/kubelet", "content": {"imageRef": {"image": "k8s/hyperkube:v1.33.1", "filePathInImage": "/kubelet"}}},
     ], "units": [{"name": "kubelet.service", "content": "ExecStart=/opt/bin/kubelet --node-labels=worker.gardener.cloud/pool=a"}]}});
@@ -360,7 +426,10 @@ async fn a_machine_joins_with_its_token_and_runs_pods_and_leaves_with_its_pod() 
         "metadata": {"name": "gardener-node-agent-pool", "annotations": {"checksum/data-script": "c1"}},
         "stringData": {"osc.yaml": osc.to_string()},
     });
-    system.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    system
+        .create(&PostParams::default(), &serde_json::from_value(secret).unwrap())
+        .await
+        .unwrap();
     grant_node_agents(&admin).await;
 
     landscape.machine("m1", token.text().expose()).await;
@@ -368,29 +437,51 @@ async fn a_machine_joins_with_its_token_and_runs_pods_and_leaves_with_its_pod() 
     let applied = |wanted: &'static str| {
         move |node: Option<&Node>| {
             let node = node?;
-            (node.annotations().get("checksum/cloud-config-data").map(String::as_str) == Some(wanted)).then(|| node.clone())
+            (node.annotations().get("checksum/cloud-config-data").map(String::as_str) == Some(wanted))
+                .then(|| node.clone())
         }
     };
     let node = until(&nodes, "m1", applied("c1")).await;
-    assert_eq!(node.status.as_ref().unwrap().node_info.as_ref().unwrap().kubelet_version, "v1.33.1");
+    assert_eq!(
+        node.status
+            .as_ref()
+            .unwrap()
+            .node_info
+            .as_ref()
+            .unwrap()
+            .kubelet_version,
+        "v1.33.1"
+    );
     assert_eq!(node.labels()["worker.gardener.cloud/pool"], "a");
 
     let change = Patch::Merge(json!({"metadata": {"annotations": {"checksum/data-script": "c2"}}}));
-    system.patch("gardener-node-agent-pool", &PatchParams::default(), &change).await.unwrap();
+    system
+        .patch("gardener-node-agent-pool", &PatchParams::default(), &change)
+        .await
+        .unwrap();
     until(&nodes, "m1", applied("c2")).await;
 
     let pods: Api<Pod> = Api::namespaced(admin, "default");
     let nginx = json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}});
-    pods.create(&PostParams::default(), &serde_json::from_value(nginx).unwrap()).await.unwrap();
+    pods.create(&PostParams::default(), &serde_json::from_value(nginx).unwrap())
+        .await
+        .unwrap();
     until(&pods, "web", |pod: Option<&Pod>| {
         (pod?.status.as_ref()?.phase.as_deref() == Some("Running")).then_some(())
     })
     .await;
 
-    landscape.api::<Pod>().delete("machine-m1", &DeleteParams::default()).await.unwrap();
+    landscape
+        .api::<Pod>()
+        .delete("machine-m1", &DeleteParams::default())
+        .await
+        .unwrap();
     until(&nodes, "m1", |node: Option<&Node>| {
         let conditions = node?.status.as_ref()?.conditions.as_ref()?;
-        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "False").then_some(())
+        conditions
+            .iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "False")
+            .then_some(())
     })
     .await;
 }
@@ -405,7 +496,10 @@ async fn a_machine_whose_token_is_refused_says_so_in_its_pod() {
         status.last_state.as_ref()?.terminated.as_ref()?.message.clone()
     })
     .await;
-    assert!(message.starts_with("bootstrap token was refused by https://api.cp.internal"), "{message}");
+    assert!(
+        message.starts_with("bootstrap token was refused by https://api.cp.internal"),
+        "{message}"
+    );
 }
 
 /// The rights that node agents are given by whoever makes the cluster.
@@ -418,7 +512,10 @@ async fn grant_node_agents(admin: &Client) {
             roles.create(&PostParams::default(), &role).await.unwrap();
         } else if object["kind"] == "RoleBinding" {
             let bindings: Api<k8s_openapi::api::rbac::v1::RoleBinding> = Api::namespaced(admin.clone(), "kube-system");
-            bindings.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+            bindings
+                .create(&PostParams::default(), &serde_json::from_value(object).unwrap())
+                .await
+                .unwrap();
         }
     }
 }
