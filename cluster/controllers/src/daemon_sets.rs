@@ -20,7 +20,7 @@ use crate::Context;
 use crate::deployments::share;
 use crate::matching::{NO_EXECUTE, NO_SCHEDULE, is_selected, taints, untolerated};
 use crate::pods::{
-    Readiness, add_labels, create_seen, delete_seen, from_template, is_finished, is_ready, managed_by, template_hash,
+    Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by, template_hash,
 };
 
 /// The label with the template that a pod was made from.
@@ -72,10 +72,10 @@ async fn reconcile(set: Arc<DaemonSet>, context: Context) -> Result<Next, Fault>
     let nodes = context.caches.nodes().list();
     let Plan { create, delete } = plan(&set, &nodes, &managed_by(&pods, &*set));
     for pod in &delete {
-        delete_seen(&context.client, &pods, pod).await?;
+        delete_pod(&context, &*set, pod).await?;
     }
     for pod in &create {
-        create_seen(&context.client, &pods, pod).await?;
+        create_pod(&context, &*set, pod).await?;
     }
     let (after, next) = report(&set, &nodes, &managed_by(&pods, &*set), context.clock.now());
     let api: Api<DaemonSet> = Api::namespaced(context.client.clone(), &set.namespace().unwrap_or_default());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api_meta::Fault;
 use base_client::{delete, patch_changed, patch_status_if_changed};
-use base_controller::{Controller, Next};
+use base_controller::{Controller, EventType, Next, ObjectKey};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt};
@@ -19,7 +19,7 @@ use crate::pods::{controller_of, create_seen, is_finished, managed_by};
 pub(crate) use rollout::share;
 
 use report::report;
-use rollout::{Plan, plan};
+use rollout::{Plan, plan, size};
 
 /// The number of a rollout, on Deployment and ReplicaSet.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -63,11 +63,10 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
             let owner =
                 controller_of(&change.object.metadata).filter(|owner| change.deleted && owner.kind == "ReplicaSet");
             let namespace = change.object.namespace().unwrap_or_default();
-            let set =
-                owner.and_then(|owner| of_set.get(&base_controller::ObjectKey::namespaced(&namespace, &owner.name)));
+            let set = owner.and_then(|owner| of_set.get(&ObjectKey::namespaced(&namespace, &owner.name)));
             let deployment = set.as_ref().and_then(|set| controller_of(&set.metadata));
             deployment
-                .map(|owner| base_controller::ObjectKey::namespaced(namespace, &owner.name))
+                .map(|owner| ObjectKey::namespaced(namespace, &owner.name))
                 .into_iter()
                 .collect()
         });
@@ -82,7 +81,7 @@ async fn reconcile(deployment: Arc<Deployment>, context: Context) -> Result<Next
     }
     let mut seen = observe(deployment, &context);
     let plan = plan(&seen);
-    seen.deployment = apply(&seen, plan, &context).await?;
+    seen.deployment = Box::pin(apply(&seen, plan, &context)).await?;
     // What was written shows up as changes of the sets, which call again.
     let (after, next) = report(&seen, context.clock.now());
     let api = Api::namespaced(context.client.clone(), &seen.deployment.namespace().unwrap_or_default());
@@ -137,9 +136,11 @@ async fn apply(seen: &Seen, plan: Plan, context: &Context) -> Result<Arc<Deploym
     }
     for (before, after) in change {
         patch_changed(&sets, &*before, &after).await?;
+        say_scaled(seen, context, &after.name_any(), size(&before), size(&after)).await;
     }
     if let Some(set) = create {
         create_seen(&context.client, &context.caches.replica_sets(), &set).await?;
+        say_scaled(seen, context, &set.name_any(), 0, size(&set)).await;
     }
     for name in obsolete {
         delete(&sets, &name).await?;
@@ -152,4 +153,17 @@ async fn apply(seen: &Seen, plan: Plan, context: &Context) -> Result<Arc<Deploym
         }
     }
     Ok(seen.deployment.clone())
+}
+
+async fn say_scaled(seen: &Seen, context: &Context, set: &str, from: i32, to: i32) {
+    let direction = match from.cmp(&to) {
+        std::cmp::Ordering::Less => "up",
+        std::cmp::Ordering::Equal => return,
+        std::cmp::Ordering::Greater => "down",
+    };
+    let message = format!("Scaled {direction} replica set {set} from {from} to {to}");
+    context
+        .events
+        .record(&*seen.deployment, EventType::Normal, "ScalingReplicaSet", &message)
+        .await;
 }

@@ -110,7 +110,7 @@ async fn write_slices(
     let names: BTreeSet<String> = wanted.iter().map(|slice| slice.name_any()).collect();
     for slice in wanted {
         match cache.get(&ObjectKey::of(slice)) {
-            None => create_seen(&context.client, &cache, slice).await?,
+            None => drop(create_seen(&context.client, &cache, slice).await?),
             Some(before) => {
                 let after = EndpointSlice {
                     metadata: before.metadata.clone(),
@@ -131,7 +131,7 @@ async fn write_slices(
 async fn write_endpoints(context: &Context, namespace: &str, wanted: Endpoints) -> Result<(), Fault> {
     let cache = context.caches.endpoints();
     match cache.get(&ObjectKey::of(&wanted)) {
-        None => create_seen(&context.client, &cache, &wanted).await,
+        None => create_seen(&context.client, &cache, &wanted).await.map(drop),
         Some(before) => {
             let api: Api<Endpoints> = Api::namespaced(context.client.clone(), namespace);
             let after = Endpoints {

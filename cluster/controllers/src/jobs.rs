@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, add_labels, create_seen, delete_seen, from_template, is_active, is_ready, managed_by, phase,
+    BURST_MAX, add_labels, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
 
 /// Failed pods after which a Job counts as failed, unless it says otherwise.
@@ -62,10 +62,10 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
         return Ok(Next::Change);
     }
     for pod in &surplus {
-        delete_seen(&context.client, &cache, pod).await?;
+        delete_pod(&context, &*job, pod).await?;
     }
     for pod in &create {
-        create_seen(&context.client, &cache, pod).await?;
+        create_pod(&context, &*job, pod).await?;
     }
     let after = report(&job, &managed_by(&cache, &*job), verdict, now);
     patch_status_if_changed(&api, &*job, &after).await?;

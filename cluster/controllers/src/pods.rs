@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use base_client::{Judgement, fault_of, is_exists, is_missing};
-use base_controller::{Cache, ObjectKey};
+use base_controller::{Cache, EventType, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -16,6 +16,8 @@ use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::Context;
 
 /// How long a controller waits to see its own write in its mirror before it goes on. The wait keeps it from creating
 /// the same pod twice; beyond this the watch is broken, and the next reconcile will find out.
@@ -169,8 +171,53 @@ pub(crate) fn add_labels<const N: usize>(labels: &mut Option<BTreeMap<String, St
     labels.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
 }
 
-/// Creates an object and waits until the mirror shows it. One of that name that is there already is fine.
-pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<(), Fault>
+/// Creates a pod for its owner and says so in an event of the owner, or why it cannot be.
+pub(crate) async fn create_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<(), Fault>
+where
+    O: Resource<DynamicType = ()>,
+{
+    match create_seen(&context.client, &context.caches.pods(), pod).await {
+        Ok(Some(created)) => {
+            let message = format!("Created pod: {}", created.name_any());
+            context
+                .events
+                .record(owner, EventType::Normal, "SuccessfulCreate", &message)
+                .await;
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(fault) => {
+            context
+                .events
+                .record(
+                    owner,
+                    EventType::Warning,
+                    "FailedCreate",
+                    &format!("Error creating: {fault}"),
+                )
+                .await;
+            Err(fault)
+        }
+    }
+}
+
+/// Deletes a pod for its owner and says so in an event of the owner.
+pub(crate) async fn delete_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<(), Fault>
+where
+    O: Resource<DynamicType = ()>,
+{
+    delete_seen(&context.client, &context.caches.pods(), pod).await?;
+    let message = format!("Deleted pod: {}", pod.name_any());
+    context
+        .events
+        .record(owner, EventType::Normal, "SuccessfulDelete", &message)
+        .await;
+    Ok(())
+}
+
+/// Creates an object and waits until the mirror shows it. One of that name that is there already is fine, and none is
+/// returned.
+pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
@@ -185,7 +232,7 @@ where
     let api: Api<K> = Api::namespaced(client.clone(), &namespace);
     let created = match api.create(&PostParams::default(), object).await {
         Ok(created) => created,
-        Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(()),
+        Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(None),
         Err(error) => {
             let name = object
                 .meta()
@@ -203,7 +250,7 @@ where
     });
     // Not seen in time: the next reconcile looks again.
     let _ = seen.await;
-    Ok(())
+    Ok(Some(created))
 }
 
 /// Asks for a pod to be deleted and waits until the mirror shows that it goes. Another pod of that name is left alone.

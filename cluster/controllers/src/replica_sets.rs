@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, Readiness, create_seen, delete_seen, from_template, is_active, is_ready, managed_by, phase,
+    BURST_MAX, Readiness, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
@@ -31,10 +31,10 @@ async fn reconcile(set: Arc<ReplicaSet>, context: Context) -> Result<Next, Fault
     let pods = managed_by(&cache, &*set);
     let plan = plan(&set, &pods);
     for pod in &plan.create {
-        create_seen(&context.client, &cache, pod).await?;
+        create_pod(&context, &*set, pod).await?;
     }
     for pod in &plan.delete {
-        delete_seen(&context.client, &cache, pod).await?;
+        delete_pod(&context, &*set, pod).await?;
     }
     let (after, next) = report(&set, &managed_by(&cache, &*set), context.clock.now());
     let api: Api<ReplicaSet> = Api::namespaced(context.client.clone(), &set.namespace().unwrap_or_default());

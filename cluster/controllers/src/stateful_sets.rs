@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, Readiness, add_labels, create_seen, delete_seen, from_template, is_finished, is_ready, managed_by,
-    template_hash,
+    BURST_MAX, Readiness, add_labels, create_pod, create_seen, delete_pod, from_template, is_finished, is_ready,
+    managed_by, template_hash,
 };
 
 /// The label with the template that a pod was made from.
@@ -54,9 +54,9 @@ async fn reconcile(set: Arc<StatefulSet>, context: Context) -> Result<Next, Faul
                 for claim in wanted {
                     create_seen(&context.client, &claims, &claim).await?;
                 }
-                create_seen(&context.client, &pods, &pod).await?;
+                create_pod(&context, &*set, &pod).await?;
             }
-            Step::Delete(pod) => delete_seen(&context.client, &pods, &pod).await?,
+            Step::Delete(pod) => delete_pod(&context, &*set, &pod).await?,
         }
     }
     let (after, next) = report(&set, &managed_by(&pods, &*set), context.clock.now());

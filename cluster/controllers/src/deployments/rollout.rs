@@ -115,7 +115,8 @@ fn revision_of(set: &ReplicaSet) -> i64 {
         .unwrap_or(0)
 }
 
-fn size(set: &ReplicaSet) -> i32 {
+/// How many pods the set asks for.
+pub(crate) fn size(set: &ReplicaSet) -> i32 {
     set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0)
 }
 

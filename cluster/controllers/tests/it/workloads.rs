@@ -61,6 +61,13 @@ async fn deployment_rolls_its_pods_and_scales_to_nothing_and_back() {
     cluster.patch(&api, "d", json!({"spec": {"replicas": 2}})).await;
     rolled_out(&cluster, 2).await;
     assert_eq!(images(&cluster).await, ["two"; 2]);
+    let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let said = |text: &str| {
+        events
+            .iter()
+            .any(|event| event.message.as_deref().is_some_and(|it| it.contains(text)))
+    };
+    assert!(said("Scaled up replica set d-") && said("from 0 to 3") && said("Created pod: d-"));
     // A template that never works keeps the old pods.
     cluster
         .patch(
