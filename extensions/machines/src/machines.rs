@@ -102,6 +102,11 @@ impl Machines {
         self.deployments.clone()
     }
 
+    /// All MachineSets. One goes after the last of its machines.
+    pub fn sets(&self) -> Cache<MachineSet> {
+        self.sets.clone()
+    }
+
     /// All Machines.
     pub fn machines(&self) -> Cache<Machine> {
         self.machines.clone()

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_extensions::{MachineDeployment as DeploymentInfo, Worker};
-use api_machine::{Machine, MachineClass, MachineDeployment};
+use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet};
 use api_meta::{Fault, FaultClass};
 use async_trait::async_trait;
 use base_client::{Judgement, apply, delete, get, list, patch_changed};
@@ -37,6 +37,7 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 pub(crate) struct Workers {
     provider: String,
     deployments: Cache<MachineDeployment>,
+    sets: Cache<MachineSet>,
     machines: Cache<Machine>,
 }
 
@@ -45,6 +46,7 @@ impl Workers {
         Self {
             provider: provider.to_owned(),
             deployments: machines.deployments(),
+            sets: machines.sets(),
             machines: machines.machines(),
         }
     }
@@ -162,9 +164,10 @@ impl Workers {
         if !stale.is_empty() {
             self.wait_gone(context, namespace, &stale).await?;
         }
+        let kept: BTreeSet<String> = keep.iter().map(|plan| plan.class.name_any()).collect();
+        self.wait_unused(context, namespace, &kept).await?;
         let classes: Api<MachineClass> = Api::namespaced(context.client.clone(), namespace);
         let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
-        let kept: BTreeSet<String> = keep.iter().map(|plan| plan.class.name_any()).collect();
         for name in list(&classes, &ours).await?.iter().map(|class| class.name_any()) {
             if !kept.contains(&name) {
                 delete(&classes, &name).await?;
@@ -176,6 +179,26 @@ impl Workers {
             }
         }
         Ok(())
+    }
+
+    /// Waits until no machine set is of a class that is not among `kept`: a machine can only be removed by its
+    /// class.
+    async fn wait_unused(&self, context: &Context, namespace: &str, kept: &BTreeSet<String>) -> Result<(), Fault> {
+        let unused = self.sets.wait_for("replaced machines to go", REMOVAL_TIMEOUT, |sets| {
+            let old = sets.list_in(namespace).into_iter().find(|set| {
+                let spec = set.spec.template.as_ref().and_then(|template| template.spec.as_ref());
+                let class = spec
+                    .and_then(|spec| spec.class.as_ref())
+                    .and_then(|class| class.name.as_ref());
+                class.is_some_and(|class| !kept.contains(class))
+            });
+            old.map_or(Judgement::Done(()), |set| {
+                Judgement::NotYet(format!("still there: {}", set.name_any()))
+            })
+        });
+        context
+            .unless_obsolete(async { unused.await.map_err(Fault::from) })
+            .await
     }
 
     /// Waits until these deployments and their machines are gone.

@@ -1,0 +1,161 @@
+//! Workers and their machines.
+
+use std::time::Duration;
+
+use api_extensions::Worker;
+use api_machine::{Machine, MachinePhase};
+use api_meta::LastOperationState;
+use extensions_provider_local::ledger;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use tests_kit::{until, until_gone};
+
+use crate::landscape::{Landscape, NAMESPACE};
+
+#[tokio::test(start_paused = true)]
+async fn machines_join_are_scaled_rolled_and_leave_nothing_behind() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    let worker = landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent-1", 1))
+        .await;
+    let info = worker.status.unwrap().machine_deployments;
+    assert_eq!(
+        (info[0].name.as_str(), info[0].minimum, info[0].maximum),
+        ("shoot--zoo--ape-p-z1", 1, 1)
+    );
+    let first = landscape.ready_nodes().await;
+    assert_eq!(first.len(), 1);
+    let labels = landscape.nodes.get(&first[0]).await.unwrap().metadata.labels.unwrap();
+    assert_eq!(labels["worker.gardener.cloud/pool"], "p");
+
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent-1", 2))
+        .await;
+    assert_eq!(landscape.ready_nodes().await.len(), 2);
+
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent-2", 2))
+        .await;
+    let rolled = landscape.ready_nodes().await;
+    assert_eq!(rolled.len(), 2);
+    assert!(!rolled.contains(&first[0]), "{rolled:?} were all replaced");
+
+    landscape.cluster(true).await;
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent-2", 2))
+        .await;
+    assert!(
+        landscape.ready_nodes().await.is_empty(),
+        "a hibernated shoot has no machines"
+    );
+    landscape.cluster(false).await;
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent-2", 2))
+        .await;
+    assert_eq!(landscape.ready_nodes().await.len(), 2);
+
+    landscape.take_down::<Worker>("ape").await;
+    assert!(landscape.ready_nodes().await.is_empty());
+    assert_eq!(
+        ledger(&landscape.client, NAMESPACE).await.unwrap(),
+        ["ConfigMap/local-network"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_says_which_machine_has_not_joined() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    let infrastructure = landscape.infrastructure().await;
+    landscape
+        .write::<Worker>("ape", landscape.worker_spec(&infrastructure, "agent", 1))
+        .await;
+    let api = landscape.api::<Worker>();
+    let described = |worker: &Worker, text: &str| {
+        let last = worker.status.as_ref().and_then(|status| status.last_operation.as_ref());
+        last.is_some_and(|last| last.description.contains(text))
+    };
+    let waiting = until(&api, "ape", "waiting", |worker| {
+        described(worker, "has not joined: its node does not exist")
+    })
+    .await;
+    let status = waiting.status.unwrap();
+    assert_eq!(status.last_operation.unwrap().state, LastOperationState::Processing);
+    assert_eq!(status.machine_deployments.len(), 1, "published before the wait");
+    let failed = until(&api, "ape", "timed out", |worker| {
+        described(worker, "not joined within 5 minutes")
+    })
+    .await;
+    let error = failed.status.unwrap().last_error.unwrap().description;
+    assert!(error.contains("Machine shoot--zoo--ape-p-z1-"), "{error}");
+    landscape.let_machines_join();
+    until(&api, "ape", "joined", |worker| {
+        described(worker, "Successfully created worker")
+    })
+    .await;
+    landscape.take_down::<Worker>("ape").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_pod_is_deleted_is_replaced_once_its_node_is_not_ready() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent", 1))
+        .await;
+    let lost = landscape.ready_nodes().await.remove(0);
+    landscape
+        .api::<Pod>()
+        .delete(&format!("machine-{lost}"), &DeleteParams::default())
+        .await
+        .unwrap();
+    until_gone(&landscape.nodes, &lost).await;
+    until_gone(&landscape.api::<Machine>(), &lost).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let now = landscape.ready_nodes().await;
+    assert_eq!(now.len(), 1);
+    assert_ne!(now[0], lost);
+    let machine = landscape.api::<Machine>().get(&now[0]).await.unwrap();
+    let phase = machine.status.unwrap().current_status.unwrap().phase;
+    assert_eq!(phase, Some(MachinePhase::Running));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_extension_is_silent_when_nothing_happens_and_goes_on_after_a_restart() {
+    let mut landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent", 2))
+        .await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    landscape.calls();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(landscape.calls(), Vec::<String>::new());
+
+    let uids = || async {
+        let pods = landscape.api::<Pod>().list(&Default::default()).await.unwrap();
+        pods.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>()
+    };
+    let before = uids().await;
+    landscape.stop.cancel();
+    landscape.stop = tokio_util::sync::CancellationToken::new();
+    landscape.start();
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent", 2))
+        .await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let pods = landscape.api::<Pod>().list(&Default::default()).await.unwrap();
+    assert_eq!(
+        pods.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>(),
+        before,
+        "no machine was touched"
+    );
+}
