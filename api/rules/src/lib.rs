@@ -8,6 +8,7 @@ mod cidr;
 mod cloud_profile;
 mod deployment;
 mod field_error;
+mod force_deletion;
 mod installation;
 mod old_spellings;
 mod project;
@@ -35,6 +36,7 @@ pub use deployment::{
     validate_controller_deployment_v1beta1,
 };
 pub use field_error::{FieldError, FieldErrorKind, Path};
+pub use force_deletion::validate_force_deletion;
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
 pub use old_spellings::accept_old_spellings;
 pub use project::{default_project, validate_project, validate_project_update};

@@ -3,17 +3,21 @@
 use api_core::v1beta1::{Shoot, ShootSpec};
 
 use crate::checks::frozen;
+use crate::force_deletion::validate_force_deletion;
 use crate::shoot::{is_workerless, validate_shoot};
 use crate::{FieldError, Path, versions};
 
 /// Everything that is wrong with a change of a shoot's spec through the main resource.
 pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
+    let forced = validate_force_deletion(new, old);
     if old.metadata.deletion_timestamp.is_some() {
         return frozen("shoot", new.spec != old.spec, &old.metadata)
             .into_iter()
+            .chain(forced)
             .collect();
     }
     let mut errors = validate_shoot(new);
+    errors.extend(forced);
     let path = Path::new("spec");
     let (now, before) = (&new.spec, &old.spec);
     if now.seed_name != before.seed_name {

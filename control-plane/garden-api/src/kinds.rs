@@ -116,6 +116,14 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
     });
     let exposure_class = cluster::<ExposureClass>("exposureclasses").with(|kind| {
         kind.info = kind.info.clone().short(&["expclass", "expcls"]);
+        kind.rules.validate_update = |new, old| {
+            let (handler, scheduling) = (api_rules::Path::new("handler"), api_rules::Path::new("scheduling"));
+            let errors = [
+                handler.immutable(&new.handler, &old.handler),
+                scheduling.immutable(&new.scheduling, &old.scheduling),
+            ];
+            errors.into_iter().flatten().collect()
+        };
         kind.print = columns::by_paths(&[("Handler", ".handler")]);
     });
     [

@@ -118,6 +118,27 @@ impl Garden {
         answer
     }
 
+    /// Creates any object of a manifest, with unknown fields forbidden.
+    pub(crate) async fn create(&self, object: &Value) {
+        let version = object["apiVersion"].as_str().unwrap();
+        let root = if version.contains('/') {
+            format!("/apis/{version}")
+        } else {
+            format!("/api/{version}")
+        };
+        let kind = object["kind"].as_str().unwrap().to_lowercase();
+        let scope = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => format!("/namespaces/{namespace}"),
+            None => String::new(),
+        };
+        self.ok(
+            Method::POST,
+            &format!("{root}{scope}/{kind}s?fieldValidation=Strict"),
+            object,
+        )
+        .await;
+    }
+
     pub(crate) async fn apply(&self, path: &str, body: &Value) -> Value {
         let (code, answer) = self
             .send(Method::PATCH, path, "application/apply-patch+yaml", JSON, body)

@@ -1,5 +1,7 @@
 //! The garden's kinds behind a real API server, through a client with a certificate. Each test has a server of its own.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
 mod garden;
 
 use garden::{Garden, profile, registration, shoot};
@@ -271,4 +273,42 @@ async fn every_kind_has_a_schema_and_is_served() {
         )
         .await;
     assert_eq!(twice.0, 409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_examples_are_taken_under_strict_validation() {
+    let garden = Garden::with_landscape().await;
+    let all = [
+        "Infrastructure",
+        "ControlPlane",
+        "Worker",
+        "Network",
+        "OperatingSystemConfig",
+    ]
+    .map(|kind| (kind, "local"));
+    let path = "/apis/core.gardener.cloud/v1beta1/controllerregistrations";
+    garden
+        .ok(Method::POST, path, &registration("provider-local", &all))
+        .await;
+    garden
+        .ok(
+            Method::POST,
+            "/api/v1/namespaces",
+            &json!({"metadata": {"name": "garden-local"}}),
+        )
+        .await;
+    for name in [
+        "10-project",
+        "20-cloudprofile",
+        "30-credentials",
+        "40-shoot",
+        "41-shoot-workerless",
+        "50-extension",
+    ] {
+        let file = format!("{}/../../examples/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        for object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+            garden.create(&object).await;
+        }
+    }
 }
