@@ -26,12 +26,10 @@ pub(crate) fn plan(
                 .put_into(&mut status.conditions);
         }
     }
-    let label = health(after.status.as_ref());
-    after
-        .metadata
-        .labels
-        .get_or_insert_default()
-        .insert(SHOOT_STATUS.to_owned(), label.to_owned());
+    if let Some(label) = health(after.status.as_ref()) {
+        let labels = after.metadata.labels.get_or_insert_default();
+        labels.insert(SHOOT_STATUS.to_owned(), label.to_owned());
+    }
     after
 }
 
@@ -63,14 +61,11 @@ fn put_constraint(shoot: &mut Shoot, registrations: &[ControllerRegistration], n
     .put_into(constraints);
 }
 
-/// The worst of last errors and conditions. While a shoot is made or deleted only errors count.
-fn health(status: Option<&ShootStatus>) -> &'static str {
-    let Some(status) = status else {
-        return shoot_status::HEALTHY;
-    };
-    let Some(operation) = &status.last_operation else {
-        return shoot_status::HEALTHY;
-    };
+/// The worst of last errors and conditions. While a shoot is made or deleted only errors count. Nothing for a shoot
+/// that nobody has worked on: a label now would only get in the way of whoever writes it first.
+fn health(status: Option<&ShootStatus>) -> Option<&'static str> {
+    let status = status?;
+    let operation = status.last_operation.as_ref()?;
     let by_errors = if status.last_errors.is_empty() {
         0
     } else {
@@ -78,7 +73,7 @@ fn health(status: Option<&ShootStatus>) -> &'static str {
     };
     let being_made = operation.type_ == LastOperationType::Create && operation.state != LastOperationState::Succeeded;
     if being_made || operation.type_ == LastOperationType::Delete {
-        return WORST[by_errors];
+        return Some(WORST[by_errors]);
     }
     let constraints = status
         .constraints
@@ -94,7 +89,7 @@ fn health(status: Option<&ShootStatus>) -> &'static str {
             ConditionStatus::Unknown | ConditionStatus::Other(_) => 2,
             ConditionStatus::False => 3,
         });
-    WORST[worst.max().unwrap_or_default().max(by_errors)]
+    Some(WORST[worst.max().unwrap_or_default().max(by_errors)])
 }
 
 /// From best to worst.
@@ -126,7 +121,6 @@ mod tests {
     fn the_label_tells_the_worst() {
         let reconciled = |conditions: serde_json::Value| json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": conditions});
         let cases = [
-            (json!({}), "healthy"),
             (
                 json!({"lastOperation": {"type": "Create", "state": "Processing"}, "conditions": [{"type": "A", "status": "False"}]}),
                 "healthy",
@@ -152,6 +146,12 @@ mod tests {
         for (status, expected) in cases {
             assert_eq!(label(status.clone()), expected, "{status}");
         }
+    }
+
+    #[test]
+    fn a_shoot_nobody_has_worked_on_is_left_alone() {
+        let fresh = shoot(json!({"uid": ""}));
+        assert_eq!(plan(&fresh, &[], false, Timestamp::UNIX_EPOCH), fresh);
     }
 
     #[test]
