@@ -241,13 +241,18 @@ fn roll(spec: &DeploymentSpec, newest: &Arc<ReplicaSet>, old: &[Arc<ReplicaSet>]
     let available_min = replicas - Bounds::of(spec).unavailable;
     let unavailable = (newest_size - available(newest)).max(0);
     let mut room = others + newest_size - available_min - unavailable;
+    if room <= 0 {
+        return;
+    }
     // Pods that do not work serve nobody: they go first.
     for set in old {
-        let broken = (size(set) - available(set)).clamp(0, room.max(0));
+        let broken = (size(set) - available(set)).clamp(0, room);
         sizes.insert(set.name_any(), size(set) - broken);
         room -= broken;
     }
-    let total: i32 = old.iter().map(|set| available(set)).sum::<i32>() + available(newest).min(newest_size);
+    // A status may lag behind a set that was just made smaller.
+    let serving = |set: &Arc<ReplicaSet>| available(set).min(sizes[&set.name_any()]);
+    let total = old.iter().map(serving).sum::<i32>() + serving(newest);
     let mut room = total - available_min;
     for set in old {
         let left = sizes[&set.name_any()];

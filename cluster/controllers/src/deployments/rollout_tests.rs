@@ -192,3 +192,29 @@ fn percentages_round_surge_up_and_unavailable_down() {
         }
     );
 }
+
+#[test]
+fn lagging_status_does_not_let_more_pods_go() {
+    let rolling = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}});
+    let mut world = world(|_| true);
+    world.settle(&deployment(4, "one", rolling.clone()));
+    let new = deployment(4, "two", rolling);
+    for _ in 0..3 {
+        world.step(&new);
+    }
+    assert_eq!(world.log.last().map(String::as_str), Some("2+3"));
+    // The old set has been made smaller, its status still shows four pods, and no new pod has come up.
+    world.sets[0].status = serde_json::from_value(json!({"replicas": 4, "availableReplicas": 4})).unwrap();
+    world.sets[1].status = serde_json::from_value(json!({"replicas": 3, "availableReplicas": 0})).unwrap();
+    let sets = world.sets.iter().cloned().map(Arc::new).collect();
+    let plan = plan(&Seen {
+        deployment: Arc::new(new),
+        sets,
+        old_pods_run: true,
+    });
+    let old = plan
+        .change
+        .iter()
+        .find(|(before, _)| before.name_any() == world.sets[0].name_any());
+    assert!(old.is_none(), "{old:?}");
+}
