@@ -48,12 +48,15 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut 
     let client = landscape.connector().client(&garden)?;
     tokio::pin!(stop);
     let shown = tokio::select! {
-        shown = show(arguments, &settings, &landscape, client, out) => shown,
+        shown = show(arguments, &settings, &landscape, client, out) => match shown {
+            Ok(()) => {
+                stop.await;
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+        },
         () = &mut stop => Ok(()),
     };
-    if shown.is_ok() {
-        stop.await;
-    }
     landscape.stop().await;
     shown
 }

@@ -8,7 +8,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::settings::SeedSettings;
+use super::settings::{SeedSettings, Settings};
 
 /// Field manager of the bootstrap.
 const MANAGER: &str = "orangery-bootstrap";
@@ -25,14 +25,17 @@ const DNS_SECRET: &str = "dns-local";
 /// The Secret behind the seed's backup provider.
 const BACKUP_SECRET: &str = "backup-local";
 
+/// Folder of backup buckets, below the data folder.
+const BACKUPS: &str = "backups";
+
 /// Applies what the garden needs.
 ///
 /// # Errors
 /// Any object that the garden refuses, by name.
-pub(super) async fn garden(client: &Client, seed: &SeedSettings) -> Result<(), Fault> {
+pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
-    apply_all(client, provider(seed)).await
+    apply_all(client, provider(settings)).await
 }
 
 /// Applies what the seed needs.
@@ -89,7 +92,13 @@ fn secret_ref(name: &str) -> Value {
 }
 
 /// How the local provider is made known: it is primary for every kind that the first Shoot needs.
-fn provider(seed: &SeedSettings) -> Vec<Value> {
+fn provider(settings: &Settings) -> Vec<Value> {
+    let seed = &settings.seed;
+    let mut args = vec![
+        format!("--provider-type={}", seed.provider_type),
+        format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
+    ];
+    args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
     let name = format!("provider-{}", seed.provider_type);
     let kinds = [
         "BackupBucket",
@@ -114,7 +123,7 @@ fn provider(seed: &SeedSettings) -> Vec<Value> {
             "type": "builtin",
             "providerConfig": {
                 "image": "provider-local",
-                "args": [format!("--provider-type={}", seed.provider_type)],
+                "args": args,
                 "replicas": seed.provider_replicas,
             },
         }),

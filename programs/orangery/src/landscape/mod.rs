@@ -89,7 +89,7 @@ impl Landscape {
         let seed = seed::start_api(settings, &front, &address).await?;
         let (garden_client, seed_client) = (garden.server().loopback_client(), seed.server().loopback_client());
         tokio::try_join!(
-            bootstrap::garden(&garden_client, &settings.seed),
+            bootstrap::garden(&garden_client, settings),
             bootstrap::seed(&seed_client)
         )?;
         garden::start_parts(settings, &front, &garden, &parts)?;
