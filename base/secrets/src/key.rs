@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_key_and_pem_round_trips() {
+    fn equal_randomness_gives_equal_keys_and_pem_round_trips() {
         let first = PrivateKey::generate(&Entropy::seeded(7));
         assert_eq!(first, PrivateKey::generate(&Entropy::seeded(7)));
         assert_ne!(first, PrivateKey::generate(&Entropy::seeded(8)));

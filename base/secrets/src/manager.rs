@@ -176,8 +176,8 @@ impl Wanted {
         format!("{}-bundle", self.name)
     }
 
-    /// Hash of the recipe. Written out field by field: were it to change with our types, every authority of every
-    /// shoot would be replaced.
+    /// Hash of the recipe. Written out field by field: were it to change with our types, every authority there
+    /// is would be replaced.
     fn checksum(&self) -> String {
         let text = match &self.content {
             Content::Authority { common_name } => format!("authority\0{common_name}"),

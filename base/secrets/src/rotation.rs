@@ -1,4 +1,4 @@
-//! The rotation of an authority as a value. Never decides when a phase begins; the owner of the shoot does.
+//! The rotation of an authority as a value. Never decides when a phase begins; its owner does.
 //!
 //! Phases as Gardener's (gardener/gardener docs/usage/security/shoot_credentials_rotation.md): while Preparing and
 //! Prepared two authorities are trusted; clients get certificates of the new one at once, servers keep certificates

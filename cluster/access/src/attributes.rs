@@ -152,8 +152,8 @@ mod tests {
     fn a_denial_reads_as_kube_apiservers() {
         let user = Arc::new(User::new("y", &[]));
         let target = ResourceTarget {
-            group: "core.gardener.cloud".into(),
-            resource: "shoots".into(),
+            group: "stable.example.org".into(),
+            resource: "widgets".into(),
             namespace: "z".into(),
             name: "x".into(),
             ..ResourceTarget::default()
@@ -161,7 +161,7 @@ mod tests {
         let text = forbidden_message(&Attributes::resource(&user, "create", target), "");
         assert_eq!(
             text,
-            r#"shoots.core.gardener.cloud "x" is forbidden: User "y" cannot create resource "shoots" in API group "core.gardener.cloud" in the namespace "z""#
+            r#"widgets.stable.example.org "x" is forbidden: User "y" cannot create resource "widgets" in API group "stable.example.org" in the namespace "z""#
         );
         let target = ResourceTarget {
             resource: "pods".into(),

@@ -3,6 +3,8 @@
 //! Node authorizer here, so `system:nodes` is bound to `system:node`; and the controllers run under one identity, so
 //! the roles of the single controllers are folded into `system:kube-controller-manager`.
 
+mod components;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::{
@@ -12,9 +14,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::group;
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
-const READ: &str = "get list watch";
-const WRITE: &str = "create delete deletecollection patch update";
+pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const READ: &str = "get list watch";
+pub(super) const WRITE: &str = "create delete deletecollection patch update";
 
 /// The objects every cluster starts with.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +35,8 @@ pub struct BootstrapPolicy {
 pub fn bootstrap_policy() -> BootstrapPolicy {
     let mut cluster_roles = general_roles();
     cluster_roles.extend(user_facing_roles());
-    cluster_roles.extend(component_roles());
-    cluster_roles.extend(certificate_roles());
+    cluster_roles.extend(components::component_roles());
+    cluster_roles.extend(components::certificate_roles());
     BootstrapPolicy {
         cluster_roles,
         cluster_role_bindings: bindings(),
@@ -174,171 +176,6 @@ fn view_rules() -> Vec<PolicyRule> {
     ]
 }
 
-fn component_roles() -> Vec<ClusterRole> {
-    vec![
-        role("system:node", node_rules()),
-        role(
-            "system:node-bootstrapper",
-            vec![rule(
-                "create get list watch",
-                "certificates.k8s.io",
-                "certificatesigningrequests",
-            )],
-        ),
-        role(
-            "system:node-proxier",
-            vec![
-                rule("list watch", "", "services"),
-                rule("get list watch", "", "nodes"),
-                events(),
-                rule("list watch", "discovery.k8s.io", "endpointslices"),
-            ],
-        ),
-        role("system:kube-scheduler", scheduler_rules()),
-        role("system:kube-controller-manager", controller_rules()),
-        role(
-            "system:volume-scheduler",
-            vec![
-                rule(
-                    "get list patch update watch",
-                    "",
-                    "persistentvolumes persistentvolumeclaims",
-                ),
-                rule(READ, "storage.k8s.io", "storageclasses"),
-            ],
-        ),
-    ]
-}
-
-fn node_rules() -> Vec<PolicyRule> {
-    vec![
-        rule("create", "authentication.k8s.io", "tokenreviews"),
-        rule(
-            "create",
-            "authorization.k8s.io",
-            "subjectaccessreviews localsubjectaccessreviews",
-        ),
-        rule(READ, "", "services"),
-        rule("create get list watch", "", "nodes"),
-        rule("patch update", "", "nodes nodes/status"),
-        events(),
-        rule("get list watch create delete", "", "pods"),
-        rule("update patch", "", "pods/status"),
-        rule("create", "", "pods/eviction"),
-        rule(READ, "", "configmaps secrets"),
-        // Beyond upstream: the in-process node watches where the kubelet polls, marks simulated pods, and dials Services itself.
-        rule(READ, "", "persistentvolumeclaims persistentvolumes"),
-        rule("patch", "", "pods"),
-        rule(READ, "discovery.k8s.io", "endpointslices"),
-        rule("get patch update", "", "persistentvolumeclaims/status"),
-        rule("get", "", "endpoints"),
-        rule(
-            "create get list watch",
-            "certificates.k8s.io",
-            "certificatesigningrequests",
-        ),
-        rule("create", "", "serviceaccounts/token"),
-        rule("get", "", "serviceaccounts"),
-        rule(&format!("get {WRITE}"), "coordination.k8s.io", "leases"),
-        rule("get", "storage.k8s.io", "volumeattachments"),
-        rule("get create delete patch update", "storage.k8s.io", "csinodes"),
-        rule(READ, "storage.k8s.io", "csidrivers"),
-        rule(READ, "node.k8s.io", "runtimeclasses"),
-    ]
-}
-
-fn scheduler_rules() -> Vec<PolicyRule> {
-    vec![
-        events(),
-        rule("create", "coordination.k8s.io", "leases"),
-        named(
-            rule("get update patch", "coordination.k8s.io", "leases"),
-            "kube-scheduler",
-        ),
-        rule("get list watch", "coordination.k8s.io", "leases"),
-        rule(
-            READ,
-            "",
-            "nodes namespaces persistentvolumes persistentvolumeclaims services replicationcontrollers",
-        ),
-        rule("delete get list watch", "", "pods"),
-        rule("create", "", "bindings pods/binding"),
-        rule("patch update", "", "pods/status"),
-        rule("patch update", "", "persistentvolumes persistentvolumeclaims"),
-        rule(READ, "apps", "replicasets statefulsets"),
-        rule(READ, "policy", "poddisruptionbudgets"),
-        rule(
-            READ,
-            "storage.k8s.io",
-            "csidrivers csinodes csistoragecapacities storageclasses volumeattachments",
-        ),
-        rule("create", "authentication.k8s.io", "tokenreviews"),
-        rule("create", "authorization.k8s.io", "subjectaccessreviews"),
-    ]
-}
-
-/// `system:kube-controller-manager` with the roles of garbage collection, namespaces, workloads, endpoints, service
-/// accounts, certificates, node life cycle, bootstrap tokens, volumes, root CA publishing and role aggregation.
-fn controller_rules() -> Vec<PolicyRule> {
-    let mut rules = vec![
-        events(),
-        // Garbage collection and namespace deletion act on every kind.
-        rule("get list watch patch update delete deletecollection", "*", "*"),
-        rule("update", "", "namespaces/finalize namespaces/status"),
-        rule(
-            "create",
-            "",
-            "endpoints configmaps namespaces persistentvolumes persistentvolumeclaims pods secrets serviceaccounts serviceaccounts/token pods/eviction pods/binding",
-        ),
-        rule("create", "apps", "controllerrevisions replicasets"),
-        rule("create", "batch", "jobs"),
-        rule("create", "discovery.k8s.io", "endpointslices"),
-        rule("create", "coordination.k8s.io", "leases"),
-        rule("create", "authentication.k8s.io", "tokenreviews"),
-        rule("create", "authorization.k8s.io", "subjectaccessreviews"),
-        rule("approve sign attest", "certificates.k8s.io", "signers"),
-        rule(
-            "update",
-            "certificates.k8s.io",
-            "certificatesigningrequests/approval certificatesigningrequests/status",
-        ),
-        // The aggregation controller writes rules it does not hold.
-        rule("escalate get list patch update watch", RBAC_GROUP, "clusterroles"),
-    ];
-    rules.push(paths("get", "*"));
-    rules
-}
-
-fn certificate_roles() -> Vec<ClusterRole> {
-    let auto = |name: &str, what: &str| {
-        role(
-            &format!("system:certificates.k8s.io:certificatesigningrequests:{name}"),
-            vec![rule(
-                "create",
-                "certificates.k8s.io",
-                &format!("certificatesigningrequests/{what}"),
-            )],
-        )
-    };
-    let approver = |short: &str, signer: &str| {
-        role(
-            &format!("system:certificates.k8s.io:{short}-approver"),
-            vec![named(rule("approve", "certificates.k8s.io", "signers"), signer)],
-        )
-    };
-    vec![
-        auto("nodeclient", "nodeclient"),
-        auto("selfnodeclient", "selfnodeclient"),
-        approver("kube-apiserver-client", "kubernetes.io/kube-apiserver-client"),
-        approver(
-            "kube-apiserver-client-kubelet",
-            "kubernetes.io/kube-apiserver-client-kubelet",
-        ),
-        approver("kubelet-serving", "kubernetes.io/kubelet-serving"),
-        approver("legacy-unknown", "kubernetes.io/legacy-unknown"),
-    ]
-}
-
 fn bindings() -> Vec<ClusterRoleBinding> {
     let nodes = "system:certificates.k8s.io:certificatesigningrequests:";
     vec![
@@ -459,7 +296,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Verbs and resources separated by spaces; one API group.
-fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
+pub(super) fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
     PolicyRule {
         verbs: words(verbs),
         api_groups: Some(vec![group.to_owned()]),
@@ -468,7 +305,7 @@ fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
     }
 }
 
-fn paths(verbs: &str, urls: &str) -> PolicyRule {
+pub(super) fn paths(verbs: &str, urls: &str) -> PolicyRule {
     PolicyRule {
         verbs: words(verbs),
         non_resource_urls: Some(words(urls)),
@@ -476,14 +313,14 @@ fn paths(verbs: &str, urls: &str) -> PolicyRule {
     }
 }
 
-fn named(rule: PolicyRule, name: &str) -> PolicyRule {
+pub(super) fn named(rule: PolicyRule, name: &str) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![name.to_owned()]),
         ..rule
     }
 }
 
-fn events() -> PolicyRule {
+pub(super) fn events() -> PolicyRule {
     let groups = Some(vec![String::new(), "events.k8s.io".to_owned()]);
     PolicyRule {
         api_groups: groups,
@@ -506,7 +343,7 @@ fn metadata(name: &str) -> ObjectMeta {
     }
 }
 
-fn role(name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
+pub(super) fn role(name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
     ClusterRole {
         metadata: metadata(name),
         rules: Some(rules),

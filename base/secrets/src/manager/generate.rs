@@ -13,7 +13,7 @@ use super::{Action, Content, Plan, Wanted, authority_of, checksum, checksum_of_d
 use crate::{Authority, PrivateKey, SecretError, VALIDITY_AUTHORITY, password};
 
 /// Makes the Secrets the plan asks for, in its order. `wanted` and `existing` are those the plan was made from;
-/// `identity` names the manager, such as `gardenlet`.
+/// `identity` names the manager, the component that asks.
 ///
 /// # Errors
 /// [`SecretError`] when an authority cannot be read or a name cannot stand in a certificate.

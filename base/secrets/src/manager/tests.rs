@@ -1,4 +1,4 @@
-//! The life of a shoot's secrets: created, kept, renewed, rotated, no longer wanted.
+//! The life of a owner's secrets: created, kept, renewed, rotated, no longer wanted.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::split_bundle;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-struct Shoot {
+struct Owner {
     secrets: Vec<Secret>,
     entropy: Entropy,
     now: Timestamp,
 }
 
-impl Shoot {
+impl Owner {
     fn new() -> Self {
         Self {
             secrets: Vec::new(),
@@ -37,8 +37,8 @@ impl Shoot {
             &plan,
             wanted,
             &self.secrets,
-            "shoot--a--b",
-            "gardenlet",
+            "some-namespace",
+            "some-manager",
             self.now,
             &self.entropy,
         )
@@ -87,9 +87,9 @@ fn wanted(rotation: Rotation) -> Vec<Wanted> {
 
 #[test]
 fn everything_is_generated_once_and_authorities_come_before_what_they_sign() {
-    let mut shoot = Shoot::new();
+    let mut owner = Owner::new();
     let wanted = wanted(Rotation::default());
-    let plan = shoot.reconcile(&wanted);
+    let plan = owner.reconcile(&wanted);
     let order: Vec<&str> = plan
         .actions
         .iter()
@@ -114,20 +114,20 @@ fn everything_is_generated_once_and_authorities_come_before_what_they_sign() {
             "admin"
         ]
     );
-    let issued = shoot.lookup(&wanted, "kube-apiserver").issued().expect("certificate");
+    let issued = owner.lookup(&wanted, "kube-apiserver").issued().expect("certificate");
     assert!(
         issued.certificate.names_as_issuer(
-            shoot
+            owner
                 .lookup(&wanted, "ca")
                 .authority()
                 .expect("authority")
                 .certificate()
         )
     );
-    let secret = shoot.lookup(&wanted, "ca").current;
+    let secret = owner.lookup(&wanted, "ca").current;
     assert_eq!(label_of(&secret, label::MANAGED_BY), Some("secrets-manager"));
     assert_eq!(secret.immutable, Some(true));
-    assert!(shoot.secrets.iter().all(|secret| {
+    assert!(owner.secrets.iter().all(|secret| {
         secret
             .metadata
             .labels
@@ -139,19 +139,19 @@ fn everything_is_generated_once_and_authorities_come_before_what_they_sign() {
 
 #[test]
 fn a_certificate_is_renewed_at_80_percent_and_serves_until_then() {
-    let mut shoot = Shoot::new();
+    let mut owner = Owner::new();
     let wanted = wanted(Rotation::default());
-    shoot.reconcile(&wanted);
-    let before = shoot.lookup(&wanted, "admin").object().to_owned();
-    shoot.pass(DAY / 100 * 79);
-    assert!(plan(&wanted, &shoot.secrets, shoot.now).expect("plan").is_settled());
-    shoot.pass(DAY / 100 * 2);
+    owner.reconcile(&wanted);
+    let before = owner.lookup(&wanted, "admin").object().to_owned();
+    owner.pass(DAY / 100 * 79);
+    assert!(plan(&wanted, &owner.secrets, owner.now).expect("plan").is_settled());
+    owner.pass(DAY / 100 * 2);
     assert_eq!(
-        shoot.lookup(&wanted, "admin").object(),
+        owner.lookup(&wanted, "admin").object(),
         before,
         "the due certificate still serves"
     );
-    let plan = shoot.reconcile(&wanted);
+    let plan = owner.reconcile(&wanted);
     let renewed = plan.actions.iter().filter(|action| {
         matches!(
             action,
@@ -162,24 +162,24 @@ fn a_certificate_is_renewed_at_80_percent_and_serves_until_then() {
         )
     });
     assert_eq!(renewed.count(), 2, "{plan:?}");
-    assert_ne!(shoot.lookup(&wanted, "admin").object(), before);
+    assert_ne!(owner.lookup(&wanted, "admin").object(), before);
 }
 
 #[test]
 fn rotation_keeps_both_authorities_in_the_bundle_until_it_completes() {
-    let mut shoot = Shoot::new();
-    shoot.reconcile(&wanted(Rotation::default()));
-    let first = shoot
+    let mut owner = Owner::new();
+    owner.reconcile(&wanted(Rotation::default()));
+    let first = owner
         .lookup(&wanted(Rotation::default()), "ca")
         .authority()
         .expect("authority");
-    shoot.pass(Duration::from_secs(3600));
+    owner.pass(Duration::from_secs(3600));
     let preparing = wanted(Rotation {
-        initiated: Some(shoot.now),
+        initiated: Some(owner.now),
         keep_old: true,
     });
-    shoot.reconcile(&preparing);
-    let authorities = shoot.lookup(&preparing, "ca");
+    owner.reconcile(&preparing);
+    let authorities = owner.lookup(&preparing, "ca");
     let second = authorities.authority().expect("authority");
     assert_ne!(first, second);
     let bundle = authorities
@@ -191,49 +191,49 @@ fn rotation_keeps_both_authorities_in_the_bundle_until_it_completes() {
         split_bundle(&bundle),
         [second.certificate_pem(), first.certificate_pem()]
     );
-    let signed_by = |shoot: &Shoot, wanted: &[Wanted], name: &str| {
-        label_of(&shoot.lookup(wanted, name).current, label::CHECKSUM_AUTHORITY).map(str::to_owned)
+    let signed_by = |owner: &Owner, wanted: &[Wanted], name: &str| {
+        label_of(&owner.lookup(wanted, name).current, label::CHECKSUM_AUTHORITY).map(str::to_owned)
     };
     let old = authorities.old.as_ref().map(checksum_of_data);
     assert_eq!(
-        signed_by(&shoot, &preparing, "kube-apiserver"),
+        signed_by(&owner, &preparing, "kube-apiserver"),
         old,
         "servers stay with the old authority"
     );
     assert_eq!(
-        signed_by(&shoot, &preparing, "admin"),
+        signed_by(&owner, &preparing, "admin"),
         Some(checksum_of_data(&authorities.current))
     );
     let completing = wanted(Rotation {
         keep_old: false,
         ..preparing[2].rotation
     });
-    shoot.reconcile(&completing);
-    let authorities = shoot.lookup(&completing, "ca");
+    owner.reconcile(&completing);
+    let authorities = owner.lookup(&completing, "ca");
     assert_eq!(
         (authorities.authority().expect("authority"), authorities.old.is_none()),
         (second, true)
     );
     assert_eq!(
-        signed_by(&shoot, &completing, "kube-apiserver"),
+        signed_by(&owner, &completing, "kube-apiserver"),
         Some(checksum_of_data(&authorities.current))
     );
 }
 
 #[test]
 fn what_is_no_longer_wanted_goes_and_what_others_manage_stays() {
-    let mut shoot = Shoot::new();
+    let mut owner = Owner::new();
     let mut wanted = wanted(Rotation::default());
-    shoot.reconcile(&wanted);
+    owner.reconcile(&wanted);
     let mut foreign = Secret::default();
     foreign.metadata.name = Some("cloudprovider".to_owned());
-    shoot.secrets.push(foreign);
+    owner.secrets.push(foreign);
     wanted.retain(|wanted| wanted.name != "observability");
-    let plan = shoot.reconcile(&wanted);
+    let plan = owner.reconcile(&wanted);
     assert_eq!(plan.deletions().count(), 1);
     assert!(plan.actions.iter().any(|action| matches!(action, Action::Delete { object, reason: Reason::NotWanted } if object.starts_with("observability-"))));
     assert!(
-        shoot
+        owner
             .secrets
             .iter()
             .any(|secret| secret.metadata.name.as_deref() == Some("cloudprovider"))
@@ -242,17 +242,17 @@ fn what_is_no_longer_wanted_goes_and_what_others_manage_stays() {
 
 #[test]
 fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
-    let mut shoot = Shoot::new();
+    let mut owner = Owner::new();
     let wanted = wanted(Rotation::default());
-    shoot.reconcile(&wanted);
-    for secret in shoot
+    owner.reconcile(&wanted);
+    for secret in owner
         .secrets
         .iter_mut()
         .filter(|secret| label_of(secret, label::NAME) == Some("admin"))
     {
         secret.data = None;
     }
-    let plan = shoot.reconcile(&wanted);
+    let plan = owner.reconcile(&wanted);
     assert!(plan.actions.iter().any(
         |action| matches!(action, Action::Generate { wanted, reason: Reason::Changed } if wanted.name == "admin")
     ));
@@ -262,7 +262,7 @@ fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
         CertificateSpec::client("a", &[], DAY),
     )];
     assert!(matches!(
-        super::plan(&orphan, &[], shoot.now),
+        super::plan(&orphan, &[], owner.now),
         Err(SecretError::UnknownAuthority { .. })
     ));
 }

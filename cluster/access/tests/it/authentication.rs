@@ -145,41 +145,81 @@ async fn certificates_of_other_authorities_servers_and_replaced_authorities_are_
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_service_account_token_dies_with_its_account_its_pod_its_time_and_its_key() {
-    let (clock, entropy) = (clock(), Entropy::seeded(1));
-    let objects = Arc::new(Objects::default());
-    objects.put("serviceaccounts/ns/robot", "sa-1");
-    objects.put("pods/ns/p", "pod-1");
-    let make = |signer: Option<PrivateKey>| {
-        Arc::new(ServiceAccountTokens::new(
-            "https://issuer".into(),
-            vec!["api".into()],
-            signer,
-            vec![],
-            clock.clone(),
-        ))
-    };
-    let tokens = make(Some(PrivateKey::generate(&entropy)));
-    let authenticator = Authenticator::new(clock.clone(), objects.clone()).with_tokens(tokens.clone());
-    let bound = BoundObject {
-        kind: "Pod".into(),
-        name: "p".into(),
-        uid: "pod-1".into(),
-    };
-    let spec = TokenSpec {
-        namespace: "ns".into(),
-        name: "robot".into(),
-        uid: "sa-1".into(),
-        audiences: vec![],
-        validity: HOUR,
-        bound: Some(bound),
-        node: None,
-    };
-    let token = tokens.issue(&spec, &entropy).unwrap().token;
-    let ask = async || authenticator.authenticate(&bearer(token.expose()), None).await;
+/// A service account `ns/robot`, a pod `ns/p`, and an API server that issues tokens for them.
+struct Robot {
+    clock: Clock,
+    entropy: Entropy,
+    objects: Arc<Objects>,
+    tokens: Arc<ServiceAccountTokens>,
+    authenticator: Authenticator,
+    spec: TokenSpec,
+}
 
-    let user = ask().await.unwrap();
+fn tokens(signer: Option<PrivateKey>, clock: &Clock) -> Arc<ServiceAccountTokens> {
+    let (issuer, audiences) = ("https://issuer".to_owned(), vec!["api".to_owned()]);
+    Arc::new(ServiceAccountTokens::new(
+        issuer,
+        audiences,
+        signer,
+        vec![],
+        clock.clone(),
+    ))
+}
+
+impl Robot {
+    fn new() -> Self {
+        let (clock, entropy) = (clock(), Entropy::seeded(1));
+        let objects = Arc::new(Objects::default());
+        objects.put("serviceaccounts/ns/robot", "sa-1");
+        objects.put("pods/ns/p", "pod-1");
+        let tokens = tokens(Some(PrivateKey::generate(&entropy)), &clock);
+        let authenticator = Authenticator::new(clock.clone(), objects.clone()).with_tokens(tokens.clone());
+        let bound = BoundObject {
+            kind: "Pod".into(),
+            name: "p".into(),
+            uid: "pod-1".into(),
+        };
+        let spec = TokenSpec {
+            namespace: "ns".into(),
+            name: "robot".into(),
+            uid: "sa-1".into(),
+            audiences: vec![],
+            validity: HOUR,
+            bound: Some(bound),
+            node: None,
+        };
+        Self {
+            clock,
+            entropy,
+            objects,
+            tokens,
+            authenticator,
+            spec,
+        }
+    }
+
+    fn issue(&self) -> String {
+        self.tokens
+            .issue(&self.spec, &self.entropy)
+            .unwrap()
+            .token
+            .expose()
+            .to_owned()
+    }
+
+    async fn fault(&self, token: &str) -> TokenFault {
+        match self.authenticator.authenticate(&bearer(token), None).await {
+            Err(AuthenticationError::Token(fault)) => fault,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_token_dies_with_its_account_its_pod_and_its_time() {
+    let robot = Robot::new();
+    let token = robot.issue();
+    let user = robot.authenticator.authenticate(&bearer(&token), None).await.unwrap();
     assert_eq!(user.name, "system:serviceaccount:ns:robot");
     assert_eq!(
         user.groups,
@@ -190,51 +230,37 @@ async fn a_service_account_token_dies_with_its_account_its_pod_its_time_and_its_
         ]
     );
     assert_eq!(user.extra["authentication.kubernetes.io/pod-name"], ["p"]);
+    robot.objects.put("pods/ns/p", "pod-2");
+    assert_eq!(robot.fault(&token).await, TokenFault::Bound("pod".into()));
+    robot.objects.put("pods/ns/p", "pod-1");
+    robot.objects.put("serviceaccounts/ns/robot", "sa-2");
+    assert_eq!(robot.fault(&token).await, TokenFault::ServiceAccount);
+    robot.objects.put("serviceaccounts/ns/robot", "sa-1");
+    tokio::time::advance(HOUR).await;
+    assert_eq!(robot.fault(&token).await, TokenFault::Expired);
+}
 
-    let fault = |result: Result<User, AuthenticationError>| match result {
-        Err(AuthenticationError::Token(fault)) => fault,
-        other => panic!("{other:?}"),
-    };
-    objects.put("pods/ns/p", "pod-2");
-    assert_eq!(fault(ask().await), TokenFault::Bound("pod".into()));
-    objects.put("pods/ns/p", "pod-1");
-    objects.put("serviceaccounts/ns/robot", "sa-2");
-    assert_eq!(fault(ask().await), TokenFault::ServiceAccount);
-    objects.put("serviceaccounts/ns/robot", "sa-1");
+#[tokio::test(start_paused = true)]
+async fn tokens_for_others_by_other_keys_or_by_none_are_refused() {
+    let mut robot = Robot::new();
+    let token = robot.issue();
+    let foreign = tokens(Some(PrivateKey::generate(&robot.entropy)), &robot.clock);
+    let foreign = foreign.issue(&robot.spec, &robot.entropy).unwrap().token;
+    assert_eq!(robot.fault(foreign.expose()).await, TokenFault::Signature);
+    let (head, signature) = token.rsplit_once('.').unwrap();
+    let unsigned = format!("eyJhbGciOiJub25lIn0.{}.{signature}", head.split_once('.').unwrap().1);
+    assert_eq!(robot.fault(&unsigned).await, TokenFault::Signature);
+    assert!(tokens(None, &robot.clock).issue(&robot.spec, &robot.entropy).is_none());
 
-    let elsewhere = TokenSpec {
-        audiences: vec!["vault".into()],
-        ..spec.clone()
-    };
-    let elsewhere = tokens.issue(&elsewhere, &entropy).unwrap().token;
-    assert!(matches!(
-        fault(authenticator.authenticate(&bearer(elsewhere.expose()), None).await),
-        TokenFault::Audience(_)
-    ));
-    let review = authenticator
-        .authenticate_token(elsewhere.expose(), &["vault".into(), "x".into()])
+    robot.spec.audiences = vec!["vault".into()];
+    let elsewhere = robot.issue();
+    assert!(matches!(robot.fault(&elsewhere).await, TokenFault::Audience(_)));
+    let review = robot
+        .authenticator
+        .authenticate_token(&elsewhere, &["vault".into(), "x".into()])
         .await
         .unwrap();
     assert_eq!(review.audiences, ["vault"]);
-
-    let foreign = make(Some(PrivateKey::generate(&entropy)))
-        .issue(&spec, &entropy)
-        .unwrap()
-        .token;
-    assert_eq!(
-        fault(authenticator.authenticate(&bearer(foreign.expose()), None).await),
-        TokenFault::Signature
-    );
-    let (head, signature) = token.expose().rsplit_once('.').unwrap();
-    let unsigned = format!("eyJhbGciOiJub25lIn0.{}.{signature}", head.split_once('.').unwrap().1);
-    assert_eq!(
-        fault(authenticator.authenticate(&bearer(&unsigned), None).await),
-        TokenFault::Signature
-    );
-
-    tokio::time::advance(HOUR).await;
-    assert_eq!(fault(ask().await), TokenFault::Expired);
-    assert!(make(None).issue(&spec, &entropy).is_none());
 }
 
 #[tokio::test(start_paused = true)]

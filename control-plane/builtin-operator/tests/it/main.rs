@@ -1,5 +1,5 @@
 //! The operator between a garden and a seed, in virtual time.
-#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation};
 use api_meta::{Condition, ConditionStatus};
@@ -123,8 +123,13 @@ fn condition<'a>(installation: &'a ControllerInstallation, type_: &str) -> Optio
     Condition::find(&installation.status.as_ref()?.conditions, type_)
 }
 
+fn image(deployment: &Deployment) -> String {
+    let spec = deployment.spec.clone().unwrap().template.spec.unwrap();
+    spec.containers[0].image.clone().unwrap()
+}
+
 #[tokio::test(start_paused = true)]
-async fn an_extension_is_installed_followed_and_taken_down_without_a_trace() {
+async fn an_extension_is_installed_once_available_and_follows_its_deployment() {
     let landscape = Landscape::start().await;
     landscape
         .deploy("builtin", json!({"image": "one", "args": ["--x"]}))
@@ -141,43 +146,27 @@ async fn an_extension_is_installed_followed_and_taken_down_without_a_trace() {
         .until("Installed", ConditionStatus::True, "InstallationSuccessful")
         .await;
     let told = installed.status.unwrap().provider_status.unwrap();
-    assert_eq!(
-        told.get(),
-        r#"{"deployment":"some","image":"one","namespace":"extension-some-x7z","serviceAccount":"some"}"#
-    );
-
+    let wanted = r#"{"deployment":"some","image":"one","namespace":"extension-some-x7z","serviceAccount":"some"}"#;
+    assert_eq!(told.get(), wanted);
     landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
-    let image = |deployment: &Deployment| {
-        deployment
-            .spec
-            .as_ref()
-            .unwrap()
-            .template
-            .spec
-            .as_ref()
-            .unwrap()
-            .containers[0]
-            .image
-            .clone()
-            .unwrap()
-    };
-    until(
-        &landscape.deployments(),
-        "some",
-        "of the new image",
-        |deployment: &Deployment| image(deployment) == "two",
-    )
-    .await;
+    let second = |deployment: &Deployment| image(deployment) == "two";
+    until(&landscape.deployments(), "some", "of the new image", second).await;
     landscape.redeploy(json!({"providerConfig": {"image": ""}})).await;
     landscape
         .until("Valid", ConditionStatus::False, "ChartInformationInvalid")
         .await;
-    assert_eq!(
-        image(&landscape.deployments().get("some").await.unwrap()),
-        "two",
-        "what runs goes on"
-    );
+    let running = landscape.deployments().get("some").await.unwrap();
+    assert_eq!(image(&running), "two", "what runs goes on");
+}
 
+#[tokio::test(start_paused = true)]
+async fn an_extension_is_taken_down_without_a_trace() {
+    let landscape = Landscape::start().await;
+    landscape.deploy("builtin", json!({"image": "one"})).await;
+    landscape.install("some-x7z", "s").await;
+    landscape
+        .until("Installed", ConditionStatus::False, "InstallationPending")
+        .await;
     landscape
         .installations()
         .delete("some-x7z", &DeleteParams::default())
@@ -188,10 +177,8 @@ async fn an_extension_is_installed_followed_and_taken_down_without_a_trace() {
         .await;
     until_gone(&landscape.deployments(), "some").await;
     let namespaces: Api<Namespace> = Api::all(landscape.seed.admin());
-    let doomed = until(&namespaces, SPACE, "being deleted", |namespace: &Namespace| {
-        namespace.metadata.deletion_timestamp.is_some()
-    })
-    .await;
+    let going = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some();
+    let doomed = until(&namespaces, SPACE, "being deleted", going).await;
     assert!(
         landscape.installations().get("some-x7z").await.is_ok(),
         "it waits for the namespace"

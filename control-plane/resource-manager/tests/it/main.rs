@@ -1,5 +1,5 @@
 //! The resource manager between a source and a target API server, each with its own identity, in virtual time.
-#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -314,43 +314,53 @@ async fn health_follows_the_deployment_and_drift_is_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kept_objects_stay_ignored_ones_are_let_go_and_other_classes_are_left_alone() {
+async fn kept_objects_stay_and_ignored_ones_are_let_go() {
     let landscape = Landscape::start().await;
     let annotated = |name: &str, annotation: &str| {
         let mut object = map(name, "1");
         object["metadata"]["annotations"] = json!({annotation: "true"});
         object
     };
+    let kept = annotated("kept", "resources.gardener.cloud/keep-object");
     landscape
-        .write(&[
-            annotated("kept", "resources.gardener.cloud/keep-object"),
-            map("released", "1"),
-            map("gone", "1"),
-        ])
+        .write(&[kept.clone(), map("released", "1"), map("gone", "1")])
         .await;
     landscape.manage(|_| {}).await;
     landscape
         .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
         .await;
+    let released = annotated("released", "resources.gardener.cloud/ignore");
+    landscape.write(&[kept, released, map("gone", "1")]).await;
+    let two = |resource: &ManagedResource| {
+        resource
+            .status
+            .as_ref()
+            .is_some_and(|status| status.resources.len() == 2)
+    };
+    until(&landscape.resources(), "mr", "two objects", two).await;
     landscape
-        .write(&[
-            annotated("kept", "resources.gardener.cloud/keep-object"),
-            annotated("released", "resources.gardener.cloud/ignore"),
-            map("gone", "1"),
-        ])
-        .await;
-    until(
-        &landscape.resources(),
-        "mr",
-        "two objects",
-        |resource: &ManagedResource| {
-            resource
-                .status
-                .as_ref()
-                .is_some_and(|status| status.resources.len() == 2)
-        },
-    )
-    .await;
+        .resources()
+        .delete("mr", &DeleteParams::default())
+        .await
+        .unwrap();
+    until_gone(&landscape.resources(), "mr").await;
+    let left = landscape
+        .maps()
+        .list(&kube::api::ListParams::default())
+        .await
+        .unwrap()
+        .items;
+    let left: Vec<String> = left
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| !name.starts_with("kube-root"))
+        .collect();
+    assert_eq!(left, ["kept", "released"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn managed_resources_of_another_class_are_left_alone() {
+    let landscape = Landscape::start().await;
     let other = ManagedResource {
         metadata: ObjectMeta {
             name: Some("seeds".to_owned()),
@@ -367,23 +377,11 @@ async fn kept_objects_stay_ignored_ones_are_let_go_and_other_classes_are_left_al
         .create(&PostParams::default(), &other)
         .await
         .unwrap();
+    landscape.write(&[map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
     landscape
-        .resources()
-        .delete("mr", &DeleteParams::default())
-        .await
-        .unwrap();
-    until_gone(&landscape.resources(), "mr").await;
-    let left: Vec<String> = landscape
-        .maps()
-        .list(&kube::api::ListParams::default())
-        .await
-        .unwrap()
-        .items
-        .iter()
-        .map(ResourceExt::name_any)
-        .filter(|name| !name.starts_with("kube-root"))
-        .collect();
-    assert_eq!(left, ["kept", "released"]);
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
     let seeds = landscape.resources().get("seeds").await.unwrap();
     assert!(seeds.status.is_none() && seeds.finalizers().is_empty());
 }
