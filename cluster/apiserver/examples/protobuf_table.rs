@@ -47,7 +47,11 @@ fn main() {
         let package = format!("api.{}", group.replace('/', "."));
         read(&Path::new(api).join(group), &package, &mut messages);
     }
-    read(&Path::new(machinery).join("pkg/apis/meta/v1"), "apimachinery.pkg.apis.meta.v1", &mut messages);
+    read(
+        &Path::new(machinery).join("pkg/apis/meta/v1"),
+        "apimachinery.pkg.apis.meta.v1",
+        &mut messages,
+    );
     let text = serde_json::to_vec(&messages).expect("a map of texts prints");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/protobuf.json.gz");
     let file = std::fs::File::create(path).expect("the data folder is there");
@@ -73,7 +77,10 @@ fn read(folder: &Path, package: &str, messages: &mut Messages) {
             (["}"], _) => message = None,
             (["optional" | "repeated" | "map<string,", ..], Some(name)) => {
                 if let Some((number, field)) = field(&words, package, name, &tags) {
-                    messages.entry(format!("{package}.{name}")).or_default().insert(number, field);
+                    messages
+                        .entry(format!("{package}.{name}"))
+                        .or_default()
+                        .insert(number, field);
                 }
             }
             _ => {}
@@ -83,10 +90,15 @@ fn read(folder: &Path, package: &str, messages: &mut Messages) {
 
 /// `[` list, `{` map, `_` embedded, `*` kept even when zero; then the JSON name and the type.
 fn field(words: &[&str], package: &str, message: &str, tags: &BTreeMap<(String, u32), Tag>) -> Option<(u32, String)> {
-    let [label, type_, name, "=", number] = words else { return None };
+    let [label, type_, name, "=", number] = words else {
+        return None;
+    };
     let number: u32 = number.trim_end_matches(';').parse().ok()?;
     let type_ = type_.trim_end_matches('>');
-    let scalar = matches!(type_, "string" | "bytes" | "bool" | "int32" | "int64" | "uint32" | "uint64" | "double");
+    let scalar = matches!(
+        type_,
+        "string" | "bytes" | "bool" | "int32" | "int64" | "uint32" | "uint64" | "double"
+    );
     let type_ = match type_.strip_prefix(".k8s.io.") {
         Some(absolute) => absolute.to_owned(),
         None if scalar => type_.to_owned(),
@@ -118,8 +130,12 @@ fn tags(folder: &Path) -> BTreeMap<(String, u32), Tag> {
             if let ["type", name, "struct", "{"] = words.as_slice() {
                 (*name).clone_into(&mut message);
             }
-            let (Some(json), Some(proto)) = (quoted(line, "json:\""), quoted(line, "protobuf:\"")) else { continue };
-            let Some(number) = proto.split(',').nth(1).and_then(|number| number.parse().ok()) else { continue };
+            let (Some(json), Some(proto)) = (quoted(line, "json:\""), quoted(line, "protobuf:\"")) else {
+                continue;
+            };
+            let Some(number) = proto.split(',').nth(1).and_then(|number| number.parse().ok()) else {
+                continue;
+            };
             let pointer = words.get(1).is_some_and(|type_| type_.starts_with('*'));
             let inline = json.contains(",inline");
             let json = json.split(',').next().unwrap_or_default().to_owned();

@@ -64,15 +64,32 @@ impl Access {
         entropy: &Entropy,
         store: Arc<dyn Store>,
     ) -> Result<Self, Status> {
-        let Authorities { client_authorities, service_accounts, bootstrap_tokens } = authorities;
+        let Authorities {
+            client_authorities,
+            service_accounts,
+            bootstrap_tokens,
+        } = authorities;
         let mut authenticator =
             Authenticator::new(clock.clone(), Arc::new(StoreLookup(store))).with_bootstrap_tokens(bootstrap_tokens);
-        authenticator
-            .trust_clients_of(&client_authorities)
-            .map_err(|error| Status::internal(format!("the authorities of client certificates cannot be read: {error}")))?;
+        authenticator.trust_clients_of(&client_authorities).map_err(|error| {
+            Status::internal(format!(
+                "the authorities of client certificates cannot be read: {error}"
+            ))
+        })?;
         let tokens = service_accounts.map(|authority| {
-            let TokenAuthority { issuer, audiences, signer, verifiers } = authority;
-            Arc::new(ServiceAccountTokens::new(issuer, audiences, signer, verifiers, clock.clone()))
+            let TokenAuthority {
+                issuer,
+                audiences,
+                signer,
+                verifiers,
+            } = authority;
+            Arc::new(ServiceAccountTokens::new(
+                issuer,
+                audiences,
+                signer,
+                verifiers,
+                clock.clone(),
+            ))
         });
         if let Some(tokens) = &tokens {
             authenticator = authenticator.with_tokens(tokens.clone());
@@ -108,7 +125,8 @@ impl Access {
     }
 
     fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
-        let asked = Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
+        let asked =
+            Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
         let Some(asked) = asked else { return Ok(real) };
         for attributes in asked.requests(&real) {
             if let Some(status) = forbidden(&attributes, &self.authorize(&attributes)) {
@@ -124,7 +142,9 @@ impl Access {
 
     /// Takes in a write of an access rule.
     pub(crate) fn written(&self, key: &Key, object: Option<&Object>) {
-        let Some(resource) = key.resource.strip_prefix(RBAC_PREFIX) else { return };
+        let Some(resource) = key.resource.strip_prefix(RBAC_PREFIX) else {
+            return;
+        };
         let value = object.and_then(|object| serde_json::from_slice(object.bytes()).ok());
         let namespace = key.namespace.as_deref().unwrap_or_default();
         if let Some(change) = Change::of(resource, namespace, &key.name, value.as_ref()) {
@@ -150,7 +170,11 @@ struct StoreLookup(Arc<dyn Store>);
 impl StoreLookup {
     async fn object(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, String> {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-        let entry = self.0.get(&Key::new(resource, namespace, name)).await.map_err(|error| error.to_string())?;
+        let entry = self
+            .0
+            .get(&Key::new(resource, namespace, name))
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(entry.map(|entry| entry.object))
     }
 }
@@ -161,12 +185,18 @@ impl Lookup for StoreLookup {
         let object = self.object(resource, namespace, name).await?;
         Ok(object.map(|object| Live {
             uid: object.meta().uid.clone(),
-            deletion: object.meta().deletion_timestamp.as_deref().and_then(|time| time.parse().ok()),
+            deletion: object
+                .meta()
+                .deletion_timestamp
+                .as_deref()
+                .and_then(|time| time.parse().ok()),
         }))
     }
 
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, String> {
-        let Some(object) = self.object("secrets", namespace, name).await? else { return Ok(None) };
+        let Some(object) = self.object("secrets", namespace, name).await? else {
+            return Ok(None);
+        };
         object.parse().map(Some).map_err(|error| error.to_string())
     }
 }

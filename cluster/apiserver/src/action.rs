@@ -7,9 +7,9 @@ use crate::answer::Answer;
 use crate::context::Context;
 use crate::decode::{decode, encoding, read_body};
 use crate::objects::Reader;
+use crate::read;
 use crate::resource::{Action, ActionCall};
 use crate::status::Status;
-use crate::read;
 
 pub(crate) async fn run(context: &Context, action: &dyn Action, body: Body) -> Result<Answer, Status> {
     let body = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;

@@ -37,17 +37,31 @@ impl Answer {
     }
 
     pub(crate) fn typed(code: StatusCode, media_type: &'static str, bytes: impl Into<Bytes>) -> Self {
-        Self { code, media_type, body: full_body(bytes), warnings: Vec::new(), retry_after: None, challenge: false }
+        Self {
+            code,
+            media_type,
+            body: full_body(bytes),
+            warnings: Vec::new(),
+            retry_after: None,
+            challenge: false,
+        }
     }
 
     pub(crate) fn stream(media_type: &'static str, body: ResponseBody) -> Self {
-        Self { body, ..Self::typed(StatusCode::OK, media_type, Bytes::new()) }
+        Self {
+            body,
+            ..Self::typed(StatusCode::OK, media_type, Bytes::new())
+        }
     }
 
     pub(crate) fn failure(status: &Status) -> Self {
         let retry_after = Some(status.details().retry_after_seconds).filter(|seconds| *seconds > 0);
         let challenge = status.code() == StatusCode::UNAUTHORIZED;
-        Self { retry_after, challenge, ..Self::json(status.code(), status.to_json()) }
+        Self {
+            retry_after,
+            challenge,
+            ..Self::json(status.code(), status.to_json())
+        }
     }
 
     #[must_use]
@@ -61,7 +75,11 @@ impl Answer {
     }
 
     pub(crate) fn into_response(self, head_only: bool) -> Response<ResponseBody> {
-        let body = if head_only { base_client::empty_body() } else { self.body };
+        let body = if head_only {
+            base_client::empty_body()
+        } else {
+            self.body
+        };
         let mut response = Response::new(body);
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
@@ -104,6 +122,9 @@ mod tests {
 
     #[test]
     fn warnings_are_quoted_and_hold_no_control_characters() {
-        assert_eq!(warning_header("unknown field \"spec.\u{7}x\"\r\n"), r#"299 - "unknown field \"spec.x\"""#);
+        assert_eq!(
+            warning_header("unknown field \"spec.\u{7}x\"\r\n"),
+            r#"299 - "unknown field \"spec.x\"""#
+        );
     }
 }

@@ -51,7 +51,13 @@ struct Shared {
 impl AuditLog {
     /// The records still kept, oldest first.
     pub fn records(&self) -> Vec<Arc<AuditRecord>> {
-        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0
+            .ring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
     }
 
     /// Forgets what was recorded so far: for tests that look at what happens from here on.
@@ -61,7 +67,11 @@ impl AuditLog {
 
     /// Calls `subscriber` with every record from now on, in the request's own task: it must be quick.
     pub fn subscribe(&self, subscriber: impl Fn(&AuditRecord) + Send + Sync + 'static) {
-        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+        self.0
+            .subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(subscriber));
     }
 
     pub(crate) fn record(&self, record: AuditRecord) {

@@ -19,7 +19,11 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     }
     crate::policy::run(server).await?;
     kubernetes_service(server).await?;
-    let listing = server.store.list(&Range::all(crds::STORE_NAME), Page::default()).await.map_err(store_status)?;
+    let listing = server
+        .store
+        .list(&Range::all(crds::STORE_NAME), Page::default())
+        .await
+        .map_err(store_status)?;
     for entry in &listing.entries {
         crds::written(server, entry, false);
     }
@@ -27,13 +31,21 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
 }
 
 /// Creates what is missing; what is there stays as it is.
-pub(crate) async fn ensure(server: &Arc<Inner>, key: Key, mut object: Value, generation: bool) -> Result<Option<Entry>, Status> {
+pub(crate) async fn ensure(
+    server: &Arc<Inner>,
+    key: Key,
+    mut object: Value,
+    generation: bool,
+) -> Result<Option<Entry>, Status> {
     if server.store.get(&key).await.map_err(store_status)?.is_some() {
         return Ok(None);
     }
     let metadata = metadata::of_mut(&mut object)?;
     metadata.insert("uid".to_owned(), Value::String(server.entropy.uid()));
-    metadata.insert("creationTimestamp".to_owned(), Value::String(metadata::timestamp(server.clock.now())));
+    metadata.insert(
+        "creationTimestamp".to_owned(),
+        Value::String(metadata::timestamp(server.clock.now())),
+    );
     if let Some(namespace) = &key.namespace {
         metadata.insert("namespace".to_owned(), Value::from(&**namespace));
     }
@@ -50,7 +62,9 @@ pub(crate) async fn ensure(server: &Arc<Inner>, key: Key, mut object: Value, gen
 }
 
 async fn kubernetes_service(server: &Arc<Inner>) -> Result<(), Status> {
-    let Some(address) = server.addresses.first() else { return Ok(()) };
+    let Some(address) = server.addresses.first() else {
+        return Ok(());
+    };
     let service = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
@@ -62,5 +76,12 @@ async fn kubernetes_service(server: &Arc<Inner>) -> Result<(), Status> {
         },
         "status": {"loadBalancer": {}},
     });
-    ensure(server, Key::new("services", Some("default"), "kubernetes"), service, false).await.map(|_| ())
+    ensure(
+        server,
+        Key::new("services", Some("default"), "kubernetes"),
+        service,
+        false,
+    )
+    .await
+    .map(|_| ())
 }

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::kind::{Call, Kind, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::resource::{Form, ResourceInfo, ScalePaths};
-use crate::{namespaces, pods};
+use crate::{events, namespaces, pods};
 
-/// Kinds of these groups are answered elsewhere, or not at all yet: storing them would promise what is not kept.
+/// Kinds of these groups are served elsewhere (events, reviews), or not at all yet: storing them would promise what
+/// is not kept.
 const LEFT_OUT: [&str; 5] = [
     "admissionregistration.k8s.io",
     "apiregistration.k8s.io",
@@ -74,8 +75,16 @@ const WITH_GENERATION: [&str; 15] = [
 ];
 
 /// Resources that PUT may create.
-const CREATED_BY_PUT: [&str; 8] =
-    ["endpoints", "events", "leases", "limitranges", "clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+const CREATED_BY_PUT: [&str; 8] = [
+    "endpoints",
+    "events",
+    "leases",
+    "limitranges",
+    "clusterroles",
+    "clusterrolebindings",
+    "roles",
+    "rolebindings",
+];
 
 /// Fields for selectors; a field's missing value is empty unless it says otherwise.
 const FIELDS: [(&str, &[&str]); 9] = [
@@ -119,18 +128,26 @@ const FIELDS: [(&str, &[&str]); 9] = [
 
 /// Puts all built-in kinds into the registry.
 pub(crate) fn register(registry: &Registry) {
-    registry.put_all(builtin::kinds().iter().filter_map(make).map(Arc::new));
+    let view = events::view(&fields_of("events"));
+    registry.put_all(builtin::kinds().iter().filter_map(make).chain([view]).map(Arc::new));
 }
 
 fn make(table: &'static builtin::BuiltinKind) -> Option<Served> {
     let left_out = LEFT_OUT.contains(&table.group.as_str())
         || (table.group == "autoscaling" && table.version == "v1")
-        || matches!(table.resource.as_str(), "bindings" | "componentstatuses" | "servicecidrs" | "ipaddresses");
+        || matches!(
+            table.resource.as_str(),
+            "bindings" | "componentstatuses" | "servicecidrs" | "ipaddresses"
+        );
     if left_out {
         return None;
     }
     let role = role(&table.group, &table.resource);
-    let new = if table.namespaced { ResourceInfo::namespaced } else { ResourceInfo::cluster };
+    let new = if table.namespaced {
+        ResourceInfo::namespaced
+    } else {
+        ResourceInfo::cluster
+    };
     let mut info = new(&table.group, &table.version, &table.kind, &table.resource);
     if let Some((_, short, categories)) = NAMES.iter().find(|(resource, ..)| *resource == table.resource) {
         info = info.short(short).category(categories);
@@ -139,10 +156,24 @@ fn make(table: &'static builtin::BuiltinKind) -> Option<Served> {
         let (body, form) = subresource(&table.resource, name);
         info = info.subresource(name, body, form);
     }
-    let fields = FIELDS.iter().find(|(resource, _)| *resource == table.resource);
-    let fields = fields.map(|(_, fields)| fields.iter().map(|field| selectable(field)).collect()).unwrap_or_default();
+    let fields = fields_of(&table.resource);
     let generation = WITH_GENERATION.contains(&table.resource.as_str());
-    Some(Served::new(Arc::new(BuiltinKind { info, role, fields, generation }), role))
+    Some(Served::new(
+        Arc::new(BuiltinKind {
+            info,
+            role,
+            fields,
+            generation,
+        }),
+        role,
+    ))
+}
+
+fn fields_of(resource: &str) -> Vec<SelectableField> {
+    let fields = FIELDS.iter().find(|(known, _)| *known == resource);
+    fields
+        .map(|(_, fields)| fields.iter().map(|field| selectable(field)).collect())
+        .unwrap_or_default()
 }
 
 fn role(group: &str, resource: &str) -> Role {
@@ -175,7 +206,10 @@ fn subresource(resource: &str, name: &str) -> (Body, Form) {
         ("serviceaccounts", "token") => (Some(("authentication.k8s.io", "v1", "TokenRequest")), Form::Internal),
         ("pods", "log") => (None, Form::Unsupported("the log of a container")),
         ("pods", "exec" | "attach") => (Some(("", "v1", "PodExecOptions")), Form::Unsupported("exec and attach")),
-        ("pods", "portforward") => (Some(("", "v1", "PodPortForwardOptions")), Form::Unsupported("port forwarding")),
+        ("pods", "portforward") => (
+            Some(("", "v1", "PodPortForwardOptions")),
+            Form::Unsupported("port forwarding"),
+        ),
         ("pods", "ephemeralcontainers") => (None, Form::Unsupported("ephemeral containers")),
         ("pods", "resize") => (None, Form::Unsupported("resizing a pod in place")),
         _ => (None, Form::Unsupported("this subresource")),
@@ -230,7 +264,13 @@ impl Kind for BuiltinKind {
     fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         // Binding sets what no update may change.
         let old = old.filter(|_| call.subresource != Some("binding"));
-        builtin::validate(&self.info.group, self.info.storage_version(), &self.info.kind, object, old)
+        builtin::validate(
+            &self.info.group,
+            self.info.storage_version(),
+            &self.info.kind,
+            object,
+            old,
+        )
     }
 
     fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
@@ -284,7 +324,10 @@ fn prepare_signing_request(call: &Call<'_>, object: &mut Value, old: Option<&Val
             }
         }
         (Some(old), Some("approval")) => {
-            let conditions = fields.get("status").and_then(|status| status.get("conditions")).cloned();
+            let conditions = fields
+                .get("status")
+                .and_then(|status| status.get("conditions"))
+                .cloned();
             if let Some(spec) = old.get("spec") {
                 fields.insert("spec".to_owned(), spec.clone());
             }

@@ -4,7 +4,7 @@ use kube::client::Body;
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::delete::{Deleted, DeleteOptions, remove};
+use crate::delete::{DeleteOptions, Deleted, remove};
 use crate::filter::Filter;
 use crate::list::{Found, collect, write};
 use crate::negotiate::shape;
@@ -32,5 +32,13 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
             Err(status) => return Err(status),
         }
     }
-    Ok(write(context, &Found { entries, meta: found.meta }, shape)?.warn(warnings))
+    Ok(write(
+        context,
+        &Found {
+            entries,
+            meta: found.meta,
+        },
+        shape,
+    )?
+    .warn(warnings))
 }

@@ -37,7 +37,11 @@ impl Context {
 
     /// The namespace of the object; none for cluster-scoped kinds (namespaces among them).
     pub(crate) fn namespace(&self) -> Option<&str> {
-        if self.served.info().namespaced { self.target.namespace.as_deref() } else { None }
+        if self.served.info().namespaced {
+            self.target.namespace.as_deref()
+        } else {
+            None
+        }
     }
 
     /// The object's name; only called where the route has one.
@@ -78,9 +82,16 @@ impl Context {
     /// Who is written into managedFields: the parameter, else the first word of the user agent
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
     pub(crate) fn manager(&self) -> String {
-        let named = self.query.get("fieldManager").filter(|manager| !manager.is_empty()).map(str::to_owned);
+        let named = self
+            .query
+            .get("fieldManager")
+            .filter(|manager| !manager.is_empty())
+            .map(str::to_owned);
         named.unwrap_or_else(|| {
-            let agent = self.headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+            let agent = self
+                .headers
+                .get(http::header::USER_AGENT)
+                .and_then(|agent| agent.to_str().ok());
             let word = agent.unwrap_or_default().split('/').next().unwrap_or_default();
             let word: String = word.chars().filter(|c| !c.is_control()).take(128).collect();
             if word.is_empty() { "unknown".to_owned() } else { word }
@@ -100,9 +111,7 @@ impl Context {
         match error {
             StoreError::Missing { .. } => self.not_found(name),
             StoreError::Conflict { .. } => self.modified(name),
-            StoreError::Exists { .. } => {
-                Status::already_exists(self.served.group(), self.served.plural(), name)
-            }
+            StoreError::Exists { .. } => Status::already_exists(self.served.group(), self.served.plural(), name),
             other => store_status(other),
         }
     }
@@ -121,11 +130,15 @@ pub(crate) fn store_status(error: StoreError) -> Status {
 /// 504 as kube-apiserver gives it for versions it has not seen yet.
 pub(crate) fn too_large_version(asked: u64, current: u64) -> Status {
     let message = format!("Too large resource version: {asked}, current: {current}");
-    Status::new(http::StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {message}"))
-        .because(crate::Cause {
-            reason: "ResourceVersionTooLarge".to_owned(),
-            message: "Too large resource version".to_owned(),
-            field: String::new(),
-        })
-        .retry_after(1)
+    Status::new(
+        http::StatusCode::GATEWAY_TIMEOUT,
+        "Timeout",
+        format!("Timeout: {message}"),
+    )
+    .because(crate::Cause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    })
+    .retry_after(1)
 }

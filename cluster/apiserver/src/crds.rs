@@ -22,11 +22,17 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Sets what the server's controllers set in Kubernetes: stored versions, accepted names, conditions.
 pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Value>) {
-    let Some(spec) = definition.get("spec").cloned() else { return };
+    let Some(spec) = definition.get("spec").cloned() else {
+        return;
+    };
     let stored = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
-    let storage: Vec<Value> =
-        stored.filter(|version| version.get("storage") == Some(&json!(true))).filter_map(|version| version.get("name").cloned()).collect();
-    let Some(fields) = definition.as_object_mut() else { return };
+    let storage: Vec<Value> = stored
+        .filter(|version| version.get("storage") == Some(&json!(true)))
+        .filter_map(|version| version.get("name").cloned())
+        .collect();
+    let Some(fields) = definition.as_object_mut() else {
+        return;
+    };
     let status = fields.entry("status").or_insert_with(|| json!({}));
     let Some(status) = status.as_object_mut() else { return };
     let versions = status.entry("storedVersions").or_insert_with(|| json!([]));
@@ -37,23 +43,41 @@ pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Valu
             }
         }
     }
-    if call.subresource.is_some() || old.is_some_and(|old| old.get("spec") == Some(&spec)) && status.contains_key("conditions") {
+    if call.subresource.is_some()
+        || old.is_some_and(|old| old.get("spec") == Some(&spec)) && status.contains_key("conditions")
+    {
         return;
     }
     let now = metadata::timestamp(call.now);
     let problem = CustomKind::new(&json!({"spec": spec})).err();
-    let previous = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let previous = status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let condition = |type_: &str, ok: bool, reason: &str, message: &str| {
         let value = if ok { "True" } else { "False" };
-        let same = previous.iter().find(|c| c.get("type") == Some(&json!(type_)) && c.get("status") == Some(&json!(value)));
-        let since = same.and_then(|c| c.get("lastTransitionTime").cloned()).unwrap_or_else(|| json!(now));
+        let same = previous
+            .iter()
+            .find(|c| c.get("type") == Some(&json!(type_)) && c.get("status") == Some(&json!(value)));
+        let since = same
+            .and_then(|c| c.get("lastTransitionTime").cloned())
+            .unwrap_or_else(|| json!(now));
         json!({"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since})
     };
     let mut conditions = vec![condition("NamesAccepted", true, "NoConflicts", "no conflicts found")];
     match &problem {
         None => {
-            conditions.push(condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"));
-            status.insert("acceptedNames".to_owned(), spec.get("names").cloned().unwrap_or_default());
+            conditions.push(condition(
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            ));
+            status.insert(
+                "acceptedNames".to_owned(),
+                spec.get("names").cloned().unwrap_or_default(),
+            );
         }
         Some(why) => conditions.push(condition("Established", false, "InvalidSchema", why)),
     }
@@ -62,7 +86,10 @@ pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Valu
 
 /// Marks a CRD as going away. True: it waits for its instances.
 pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
-    let mut finalizers: Vec<String> = metadata::finalizers(definition).into_iter().map(str::to_owned).collect();
+    let mut finalizers: Vec<String> = metadata::finalizers(definition)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
         finalizers.push(CLEANUP.to_owned());
     }
@@ -74,10 +101,12 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
         "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         "lastTransitionTime": metadata::timestamp(now),
     });
-    if let Some(conditions) = definition.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
-        if !conditions.iter().any(|condition| condition.get("type") == Some(&json!("Terminating"))) {
-            conditions.push(terminating);
-        }
+    let conditions = definition
+        .pointer_mut("/status/conditions")
+        .and_then(Value::as_array_mut);
+    let is_said = |condition: &Value| condition.get("type") == Some(&json!("Terminating"));
+    if let Some(conditions) = conditions.filter(|conditions| !conditions.iter().any(is_said)) {
+        conditions.push(terminating);
     }
     true
 }
@@ -85,7 +114,13 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
 /// Serves what a CRD defines, as of a write of it.
 pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     let definition = entry.object.value(entry.revision);
-    let text = |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |path: &str| {
+        definition
+            .pointer(path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
     let current = server.registry.snapshot().find(&group, &plural).cloned();
     if current.as_ref().is_some_and(|served| served.role != Role::Custom) {
@@ -139,10 +174,15 @@ async fn clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) -> 
         }
     }
     loop {
-        let Some(entry) = server.store.get(crd).await? else { return Ok(()) };
+        let Some(entry) = server.store.get(crd).await? else {
+            return Ok(());
+        };
         let mut definition = entry.object.value(entry.revision);
-        let left: Vec<String> =
-            metadata::finalizers(&definition).into_iter().filter(|f| *f != CLEANUP).map(str::to_owned).collect();
+        let left: Vec<String> = metadata::finalizers(&definition)
+            .into_iter()
+            .filter(|f| *f != CLEANUP)
+            .map(str::to_owned)
+            .collect();
         let gone = left.is_empty();
         if let Ok(metadata) = metadata::of_mut(&mut definition) {
             metadata::set_finalizers(metadata, &left);
@@ -150,7 +190,10 @@ async fn clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) -> 
         let outcome = if gone {
             server.store.delete(crd, entry.revision).await
         } else {
-            server.store.update(crd, entry.revision, Object::from_value(definition)?).await
+            server
+                .store
+                .update(crd, entry.revision, Object::from_value(definition)?)
+                .await
         };
         match outcome {
             Ok(entry) => {
@@ -177,7 +220,11 @@ async fn delete_instance(server: &Arc<Inner>, entry: &Entry) -> Result<(), Store
             metadata.insert("deletionTimestamp".to_owned(), Value::String(now));
             metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(0));
         }
-        server.store.update(&entry.key, entry.revision, Object::from_value(object)?).await.map(|_| ())
+        server
+            .store
+            .update(&entry.key, entry.revision, Object::from_value(object)?)
+            .await
+            .map(|_| ())
     } else {
         Ok(())
     };

@@ -32,7 +32,11 @@ impl CustomKind {
         let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let list = |field: &str| {
             let list = names.get(field).and_then(Value::as_array);
-            list.into_iter().flatten().filter_map(Value::as_str).map(|name| name.to_owned().into()).collect()
+            list.into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(|name| name.to_owned().into())
+                .collect()
         };
         let kind = text(names, "kind");
         let or = |value: String, other: String| if value.is_empty() { other } else { value };
@@ -53,7 +57,10 @@ impl CustomKind {
             let name = text(version, "name");
             let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
             let deprecated = flag("deprecated").then(|| {
-                or(text(version, "deprecationWarning"), format!("{}/{name} {} is deprecated", info.group, info.kind))
+                or(
+                    text(version, "deprecationWarning"),
+                    format!("{}/{name} {} is deprecated", info.group, info.kind),
+                )
             });
             info.versions.push(Version {
                 name: name.clone().into(),
@@ -65,14 +72,26 @@ impl CustomKind {
             selectable(version, &mut fields);
             versions.insert(name, custom_version(version)?);
         }
-        let strategy = spec.pointer("/conversion/strategy").and_then(Value::as_str).unwrap_or("None");
-        Ok(Self { info, versions, fields, same_fields: strategy == "None" })
+        let strategy = spec
+            .pointer("/conversion/strategy")
+            .and_then(Value::as_str)
+            .unwrap_or("None");
+        Ok(Self {
+            info,
+            versions,
+            fields,
+            same_fields: strategy == "None",
+        })
     }
 }
 
 fn custom_version(version: &Value) -> Result<CustomVersion, String> {
     let document = version.pointer("/schema/openAPIV3Schema").cloned();
-    let schema = document.as_ref().map(Schema::from_crd).transpose().map_err(|error| error.to_string())?;
+    let schema = document
+        .as_ref()
+        .map(Schema::from_crd)
+        .transpose()
+        .map_err(|error| error.to_string())?;
     let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
     let columns = columns.into_iter().flatten().map(|column| {
         let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -86,12 +105,18 @@ fn custom_version(version: &Value) -> Result<CustomVersion, String> {
             json_path: text("jsonPath"),
         }
     });
-    Ok(CustomVersion { schema, document, columns: columns.collect() })
+    Ok(CustomVersion {
+        schema,
+        document,
+        columns: columns.collect(),
+    })
 }
 
 /// Subresources may be set per version; the first that has one counts for all.
 fn subresources(version: &Value, info: &mut ResourceInfo) {
-    let Some(declared) = version.get("subresources") else { return };
+    let Some(declared) = version.get("subresources") else {
+        return;
+    };
     if declared.get("status").is_some() && !info.has_status() {
         *info = info.clone().with_status();
     }
@@ -102,12 +127,19 @@ fn subresources(version: &Value, info: &mut ResourceInfo) {
             status_replicas: text("statusReplicasPath").unwrap_or_default(),
             selector: text("labelSelectorPath"),
         };
-        *info = info.clone().subresource("scale", Some(("autoscaling", "v1", "Scale")), Form::Scale(paths));
+        *info = info
+            .clone()
+            .subresource("scale", Some(("autoscaling", "v1", "Scale")), Form::Scale(paths));
     }
 }
 
 fn selectable(version: &Value, fields: &mut Vec<SelectableField>) {
-    for field in version.get("selectableFields").and_then(Value::as_array).into_iter().flatten() {
+    for field in version
+        .get("selectableFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let path = field.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
         let field = SelectableField::new(path.trim_start_matches('.'));
         if !fields.contains(&field) {

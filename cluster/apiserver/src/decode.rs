@@ -38,13 +38,18 @@ pub(crate) async fn read_body(body: Body) -> Result<Bytes, Status> {
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(BODY_BYTES_MAX)),
-        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+        Err(error) => Err(Status::bad_request(format!(
+            "the request body could not be read: {error}"
+        ))),
     }
 }
 
 /// The media type without parameters, in lower case; empty when there is none.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
-    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
@@ -54,12 +59,17 @@ pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
         "" | "application/json" | "text/json" => Ok(Encoding::Json),
         "application/yaml" | "text/yaml" | "application/x-yaml" => Ok(Encoding::Yaml),
         protobuf::MEDIA_TYPE => Ok(Encoding::Protobuf),
-        other => Err(unsupported_media_type(other, "application/json, application/yaml, application/vnd.kubernetes.protobuf")),
+        other => Err(unsupported_media_type(
+            other,
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
     }
 }
 
 pub(crate) fn unsupported_media_type(given: &str, accepted: &str) -> Status {
-    let message = format!("the body of the request was in an unknown format ({given}) - accepted media types include: {accepted}");
+    let message = format!(
+        "the body of the request was in an unknown format ({given}) - accepted media types include: {accepted}"
+    );
     Status::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
 }
 
@@ -69,12 +79,18 @@ pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status
         Encoding::Json => decode_json(bytes),
         Encoding::Protobuf => {
             let value = protobuf::decode(bytes).map_err(Status::bad_request)?;
-            Ok(Decoded { value, duplicates: Vec::new() })
+            Ok(Decoded {
+                value,
+                duplicates: Vec::new(),
+            })
         }
         Encoding::Yaml => {
             let value = serde_saphyr::from_slice::<Value>(bytes)
                 .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
-            Ok(Decoded { value, duplicates: Vec::new() })
+            Ok(Decoded {
+                value,
+                duplicates: Vec::new(),
+            })
         }
     }
 }
@@ -82,11 +98,18 @@ pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status
 fn decode_json(bytes: &[u8]) -> Result<Decoded, Status> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Tracked { path: &Path::Root, duplicates: &mut duplicates };
-    let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    let whole = Tracked {
+        path: &Path::Root,
+        duplicates: &mut duplicates,
+    };
+    let value = whole
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value));
     match value {
         Ok(value) => Ok(Decoded { value, duplicates }),
-        Err(error) => Err(Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))),
+        Err(error) => Err(Status::bad_request(format!(
+            "couldn't get version/kind; json parse error: {error}"
+        ))),
     }
 }
 
@@ -167,7 +190,10 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         let mut items = Vec::new();
         loop {
             let path = Path::Index(self.path, items.len());
-            match access.next_element_seed(Tracked { path: &path, duplicates: self.duplicates })? {
+            match access.next_element_seed(Tracked {
+                path: &path,
+                duplicates: self.duplicates,
+            })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -181,7 +207,10 @@ impl<'de> Visitor<'de> for Tracked<'_> {
                 return Err(A::Error::custom("a key holds a NUL character"));
             }
             let path = Path::Field(self.path, &key);
-            let value = access.next_value_seed(Tracked { path: &path, duplicates: self.duplicates })?;
+            let value = access.next_value_seed(Tracked {
+                path: &path,
+                duplicates: self.duplicates,
+            })?;
             if fields.contains_key(&key) && self.duplicates.len() < DUPLICATES_MAX {
                 self.duplicates.push(path.to_string());
             }
@@ -208,13 +237,24 @@ mod tests {
     fn numbers_keep_64_bits_and_whole_floats_lose_their_point() {
         let body = br#"[9007199254740993,18446744073709551615,-9223372036854775808,1.0,1.5,1e3]"#;
         let decoded = decode(body, Encoding::Json).unwrap();
-        assert_eq!(decoded.value.to_string(), "[9007199254740993,18446744073709551615,-9223372036854775808,1,1.5,1000]");
+        assert_eq!(
+            decoded.value.to_string(),
+            "[9007199254740993,18446744073709551615,-9223372036854775808,1,1.5,1000]"
+        );
     }
 
     #[test]
     fn hostile_bodies_are_refused() {
         let deep = [b"[".repeat(5000), b"]".repeat(5000)].concat();
-        for body in [&deep[..], b"{", b"{} x", b"\xff", b"", b"{\"a\":1e999}", b"{\"\\u0000\":1}"] {
+        for body in [
+            &deep[..],
+            b"{",
+            b"{} x",
+            b"\xff",
+            b"",
+            b"{\"a\":1e999}",
+            b"{\"\\u0000\":1}",
+        ] {
             assert!(decode(body, Encoding::Json).is_err());
         }
     }

@@ -57,7 +57,10 @@ impl DeleteOptions {
             Self {
                 grace_period_seconds: context.query.number("gracePeriodSeconds")?,
                 propagation_policy: context.query.get("propagationPolicy").map(str::to_owned),
-                orphan_dependents: context.query.get("orphanDependents").map(|_| context.query.flag("orphanDependents")),
+                orphan_dependents: context
+                    .query
+                    .get("orphanDependents")
+                    .map(|_| context.query.flag("orphanDependents")),
                 ..Self::default()
             }
         } else {
@@ -81,12 +84,20 @@ impl DeleteOptions {
             None | Some("" | "Orphan" | "Background" | "Foreground") => {}
             Some(other) => {
                 let allowed = ["Foreground", "Background", "Orphan", "nil"];
-                return invalid(cluster_schema::FieldError::not_supported("propagationPolicy", other, &allowed));
+                return invalid(cluster_schema::FieldError::not_supported(
+                    "propagationPolicy",
+                    other,
+                    &allowed,
+                ));
             }
         }
         if self.propagation_policy.is_some() && self.orphan_dependents.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            return invalid(cluster_schema::FieldError::invalid("propagationPolicy", self.propagation_policy.clone(), why));
+            return invalid(cluster_schema::FieldError::invalid(
+                "propagationPolicy",
+                self.propagation_policy.clone(),
+                why,
+            ));
         }
         if self.dry_run.iter().flatten().any(|value| value != "All") {
             return invalid(cluster_schema::FieldError::not_supported("dryRun", "", &["All"]));
@@ -112,15 +123,23 @@ impl DeleteOptions {
     }
 
     fn check_preconditions(&self, context: &Context, entry: &Entry) -> Result<(), Status> {
-        let Some(preconditions) = &self.preconditions else { return Ok(()) };
+        let Some(preconditions) = &self.preconditions else {
+            return Ok(());
+        };
         let served = &context.served;
         let conflict = |why: String| Err(Status::conflict(served.group(), served.plural(), &entry.key.name, &why));
         let uid = &entry.object.meta().uid;
         if let Some(wanted) = preconditions.uid.as_ref().filter(|wanted| *wanted != uid) {
-            return conflict(format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"));
+            return conflict(format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            ));
         }
         let version = entry.revision.to_string();
-        match preconditions.resource_version.as_ref().filter(|wanted| **wanted != version) {
+        match preconditions
+            .resource_version
+            .as_ref()
+            .filter(|wanted| **wanted != version)
+        {
             Some(wanted) => conflict(format!(
                 "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
             )),
@@ -154,7 +173,13 @@ fn returns_object(context: &Context) -> bool {
     context.served.group().is_empty()
         && matches!(
             context.served.plural(),
-            "pods" | "persistentvolumeclaims" | "persistentvolumes" | "podtemplates" | "resourcequotas" | "serviceaccounts" | "services"
+            "pods"
+                | "persistentvolumeclaims"
+                | "persistentvolumes"
+                | "podtemplates"
+                | "resourcequotas"
+                | "serviceaccounts"
+                | "services"
         )
 }
 
@@ -179,7 +204,12 @@ pub(crate) async fn remove(
         let old = entry.object.value(entry.revision);
         let call = context.call(Operation::Delete, name, options.is_dry());
         let reader = Reader::new(&context.server);
-        let review = Review { call, object: None, old: Some(&old), objects: &reader };
+        let review = Review {
+            call,
+            object: None,
+            old: Some(&old),
+            objects: &reader,
+        };
         let warnings = context.served.kind.review(review).await?;
         namespaces::check_deletable(context, name)?;
         match step(context, &entry, old, options).await {
@@ -206,7 +236,10 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
     let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;
     let object = Object::from_value(object)?;
     let store = &context.server.store;
-    let next = Entry { object: Arc::new(object.clone()), ..entry.clone() };
+    let next = Entry {
+        object: Arc::new(object.clone()),
+        ..entry.clone()
+    };
     match (waits, options.is_dry()) {
         (true, true) => Ok(Deleted::Waiting(next)),
         (false, true) => Ok(Deleted::Gone(next)),
@@ -218,7 +251,10 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
         (false, false) => {
             let gone = store.delete(&entry.key, entry.revision).await?;
             context.server.written(&context.served, &gone, true);
-            Ok(Deleted::Gone(Entry { revision: gone.revision, ..next }))
+            Ok(Deleted::Gone(Entry {
+                revision: gone.revision,
+                ..next
+            }))
         }
     }
 }
@@ -226,7 +262,11 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
 /// Seconds the object is given; 0 for all kinds but pods.
 fn grace(context: &Context, object: &Value, options: &DeleteOptions) -> i64 {
     let asked = options.grace_period_seconds.filter(|seconds| *seconds >= 0);
-    if context.served.role == Role::Pod { pods::grace_seconds(object, asked) } else { 0 }
+    if context.served.role == Role::Pod {
+        pods::grace_seconds(object, asked)
+    } else {
+        0
+    }
 }
 
 /// Writes deletion into the metadata. False: nothing changes, it had begun already and no sooner end is asked for.
@@ -242,7 +282,9 @@ fn begin(context: &Context, object: &mut Value, finalizers: &[String], grace: i6
     }
     let generation = metadata::number(object, "generation");
     let end = end_of_grace(context.now, grace);
-    let Ok(metadata) = metadata::of_mut(object) else { return false };
+    let Ok(metadata) = metadata::of_mut(object) else {
+        return false;
+    };
     metadata::set_finalizers(metadata, finalizers);
     if !begun || grace < left {
         metadata.insert("deletionTimestamp".to_owned(), Value::String(timestamp(end)));

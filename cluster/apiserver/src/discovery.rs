@@ -16,17 +16,32 @@ use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// Verbs of a stored resource.
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match segments {
         ["api"] if wants_aggregated(headers) => {
-            let bytes = kinds.documents.aggregated_core.get_or_init(|| aggregated(&kinds, |group| group.is_empty()));
+            let bytes = kinds
+                .documents
+                .aggregated_core
+                .get_or_init(|| aggregated(&kinds, |group| group.is_empty()));
             Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()))
         }
         ["apis"] if wants_aggregated(headers) => {
-            let bytes = kinds.documents.aggregated_groups.get_or_init(|| aggregated(&kinds, |group| !group.is_empty()));
+            let bytes = kinds
+                .documents
+                .aggregated_groups
+                .get_or_init(|| aggregated(&kinds, |group| !group.is_empty()));
             Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()))
         }
         ["api"] => Ok(Answer::value(
@@ -34,9 +49,15 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
             &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         )),
         ["apis"] => {
-            let groups: Vec<Value> =
-                group_names(&kinds).iter().filter(|group| !group.is_empty()).map(|group| api_group(&kinds, group)).collect();
-            Ok(Answer::value(StatusCode::OK, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
+            let groups: Vec<Value> = group_names(&kinds)
+                .iter()
+                .filter(|group| !group.is_empty())
+                .map(|group| api_group(&kinds, group))
+                .collect();
+            Ok(Answer::value(
+                StatusCode::OK,
+                &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+            ))
         }
         ["api", version] => resources(&kinds, "", version),
         ["apis", group] if group_names(&kinds).iter().any(|known| known == group) => {
@@ -51,14 +72,18 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
 }
 
 fn wants_aggregated(headers: &HeaderMap) -> bool {
-    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accept = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     accept.flat_map(|value| value.split(',')).any(|range| {
         let mut parts = range.split(';').map(str::trim);
-        parts.next() == Some("application/json")
-            && {
-                let parameters: Vec<&str> = parts.collect();
-                ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"].iter().all(|p| parameters.contains(p))
-            }
+        parts.next() == Some("application/json") && {
+            let parameters: Vec<&str> = parts.collect();
+            ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"]
+                .iter()
+                .all(|p| parameters.contains(p))
+        }
     })
 }
 
@@ -116,7 +141,10 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
             list.push(entry);
         }
     }
-    for review in Review::ALL.iter().filter(|review| review.group() == group && version == "v1") {
+    for review in Review::ALL
+        .iter()
+        .filter(|review| review.group() == group && version == "v1")
+    {
         list.push(json!({
             "name": review.resource(), "singularName": review.kind().to_ascii_lowercase(),
             "namespaced": review.namespaced(), "kind": review.kind(), "verbs": ["create"],
@@ -130,7 +158,11 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
             });
         }
     }
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list});
     Ok(Answer::value(StatusCode::OK, &body))
 }
@@ -161,8 +193,10 @@ fn aggregated(kinds: &Kinds, take: impl Fn(&str) -> bool) -> Bytes {
         .iter()
         .filter(|group| take(group))
         .map(|group| {
-            let versions: Vec<Value> =
-                version_names(kinds, group).iter().map(|version| aggregated_version(kinds, group, version)).collect();
+            let versions: Vec<Value> = version_names(kinds, group)
+                .iter()
+                .map(|version| aggregated_version(kinds, group, version))
+                .collect();
             let mut metadata = json!({"creationTimestamp": null});
             if !group.is_empty() {
                 metadata["name"] = json!(group);
@@ -208,7 +242,10 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         }
         resources.push(entry);
     }
-    for review in Review::ALL.iter().filter(|review| review.group() == group && version == "v1") {
+    for review in Review::ALL
+        .iter()
+        .filter(|review| review.group() == group && version == "v1")
+    {
         resources.push(json!({
             "resource": review.resource(),
             "responseKind": {"group": group, "version": "v1", "kind": review.kind()},
@@ -218,4 +255,3 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
     }
     json!({"version": version, "resources": resources, "freshness": "Current"})
 }
-

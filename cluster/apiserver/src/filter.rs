@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cluster_store::{Object, Key};
+use cluster_store::{Key, Object};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::query::ListOptions;
@@ -40,16 +40,26 @@ impl Filter {
                 "metadata.name" => Field::Name,
                 "metadata.namespace" => Field::Namespace,
                 label => {
-                    let known = served.kind.selectable_fields().iter().find(|field| field.label == label);
-                    let known = known.ok_or_else(|| {
-                        Status::bad_request(format!("field label not supported: {label}"))
-                    })?;
+                    let known = served
+                        .kind
+                        .selectable_fields()
+                        .iter()
+                        .find(|field| field.label == label);
+                    let known =
+                        known.ok_or_else(|| Status::bad_request(format!("field label not supported: {label}")))?;
                     Field::Path(known.path.clone(), known.missing)
                 }
             };
-            fields.push(Wanted { field, value: requirement.value.clone(), equal: requirement.equal });
+            fields.push(Wanted {
+                field,
+                value: requirement.value.clone(),
+                equal: requirement.equal,
+            });
         }
-        Ok(Self { labels: options.labels.clone(), fields })
+        Ok(Self {
+            labels: options.labels.clone(),
+            fields,
+        })
     }
 
     /// Whether everything passes.
@@ -58,8 +68,7 @@ impl Filter {
     }
 
     pub(crate) fn passes(&self, key: &Key, object: &Object) -> bool {
-        self.labels.matches(&object.meta().labels)
-            && self.fields.iter().all(|wanted| wanted.passes(key, object))
+        self.labels.matches(&object.meta().labels) && self.fields.iter().all(|wanted| wanted.passes(key, object))
     }
 }
 
@@ -68,9 +77,7 @@ impl Wanted {
         let same = match &self.field {
             Field::Name => *key.name == *self.value,
             Field::Namespace => key.namespace.as_deref().unwrap_or_default() == self.value,
-            Field::Path(path, missing) => {
-                field_text(object.bytes(), path).as_deref().unwrap_or(missing) == self.value
-            }
+            Field::Path(path, missing) => field_text(object.bytes(), path).as_deref().unwrap_or(missing) == self.value,
         };
         same == self.equal
     }
@@ -148,7 +155,8 @@ mod tests {
 
     #[test]
     fn fields_are_read_from_bytes_without_building_the_object() {
-        let bytes = br#"{"a":[{"spec":1}],"spec":{"nodeName":"n\"1","n":7,"on":true,"x":{},"z":null},"y":{"nodeName":"no"}}"#;
+        let bytes =
+            br#"{"a":[{"spec":1}],"spec":{"nodeName":"n\"1","n":7,"on":true,"x":{},"z":null},"y":{"nodeName":"no"}}"#;
         let read = |path: &str| {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             field_text(bytes, &path)

@@ -15,7 +15,10 @@ impl Readiness {
     /// Adds a check, or replaces the one of that name. It is called for every probe and must not wait; an error's
     /// text is shown to who asks, so nothing secret belongs there.
     pub fn add(&self, name: impl Into<String>, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), Arc::new(check));
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.into(), Arc::new(check));
     }
 
     /// Takes a check away.
@@ -31,7 +34,9 @@ impl Readiness {
     pub(crate) fn run(&self) -> Vec<(String, Result<(), String>)> {
         let checks = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         let ping = ("ping".to_owned(), Ok(()));
-        std::iter::once(ping).chain(checks.into_iter().map(|(name, check)| (name, check()))).collect()
+        std::iter::once(ping)
+            .chain(checks.into_iter().map(|(name, check)| (name, check())))
+            .collect()
     }
 }
 
@@ -55,7 +60,11 @@ pub(crate) fn show(
     }
     let verdict = if ok { "passed" } else { "failed" };
     let _ = writeln!(text, "{endpoint} check {verdict}");
-    let code = if ok { http::StatusCode::OK } else { http::StatusCode::INTERNAL_SERVER_ERROR };
+    let code = if ok {
+        http::StatusCode::OK
+    } else {
+        http::StatusCode::INTERNAL_SERVER_ERROR
+    };
     (code, text)
 }
 
@@ -67,11 +76,17 @@ mod tests {
     fn a_failing_check_is_named_and_fails_the_whole() {
         let readiness = Readiness::default();
         assert!(readiness.is_ready());
-        readiness.add("seed", || Err("not registered".to_owned()));
+        readiness.add("storage", || Err("not registered".to_owned()));
         let (code, text) = show("readyz", &readiness.run(), false);
         assert_eq!(code, http::StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(text, "[+]ping ok\n[-]seed failed: not registered\nreadyz check failed\n");
-        readiness.remove("seed");
-        assert_eq!(show("readyz", &readiness.run(), false), (http::StatusCode::OK, "ok".to_owned()));
+        assert_eq!(
+            text,
+            "[+]ping ok\n[-]storage failed: not registered\nreadyz check failed\n"
+        );
+        readiness.remove("storage");
+        assert_eq!(
+            show("readyz", &readiness.run(), false),
+            (http::StatusCode::OK, "ok".to_owned())
+        );
     }
 }

@@ -39,7 +39,10 @@ pub(crate) fn accept(
     let (version, kind) = (context.version(), &context.served.kind);
     kind.accept(version, &mut object);
     let schema = kind.schema(version);
-    let mut problems: Vec<String> = duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    let mut problems: Vec<String> = duplicates
+        .iter()
+        .map(|path| format!("duplicate field \"{path}\""))
+        .collect();
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
@@ -77,15 +80,22 @@ pub(crate) fn check_applied(
     let unknown = schema.prune(&mut object);
     let problems: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     if !problems.is_empty() && (validation == FieldValidation::Strict || context.served.role != Role::Custom) {
-        let fields: Vec<String> =
-            unknown.iter().take(SHOWN_MAX).map(|path| format!(".{path}: field not declared in schema")).collect();
+        let fields: Vec<String> = unknown
+            .iter()
+            .take(SHOWN_MAX)
+            .map(|path| format!(".{path}: field not declared in schema"))
+            .collect();
         let message = format!("failed to create typed patch object: {}", fields.join(", "));
         return Err(Status::bad_request(message));
     }
     if context.served.role != Role::Custom {
         check_leaf_types(context, schema, &object)?;
     }
-    let warnings = if validation == FieldValidation::Warn { problems } else { Vec::new() };
+    let warnings = if validation == FieldValidation::Warn {
+        problems
+    } else {
+        Vec::new()
+    };
     Ok(Incoming { object, warnings })
 }
 
@@ -103,7 +113,10 @@ fn strict_error(context: &Context, object: &Value, problems: &[String], source: 
 
 fn cannot_be_handled(context: &Context, why: &str) -> String {
     let kind = &context.served.info().kind;
-    format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", context.version())
+    format!(
+        "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
+        context.version()
+    )
 }
 
 /// Sets apiVersion and kind where they are missing; anything else than what the path says is refused.
@@ -113,7 +126,12 @@ fn check_type(context: &Context, object: &mut Value) -> Result<(), Status> {
     let Some(fields) = object.as_object_mut() else {
         return Err(Status::bad_request("the body is not a JSON object"));
     };
-    let given = |field: &str| fields.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let given = |field: &str| {
+        fields
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     if let Some(given) = given("apiVersion").filter(|given| *given != api_version) {
         return Err(Status::bad_request(format!(
             "the API version in the data ({given}) does not match the expected API version ({api_version})"
@@ -140,5 +158,9 @@ fn check_leaf_types(context: &Context, schema: &cluster_schema::Schema, object: 
         .take(SHOWN_MAX)
         .map(|error| format!("json: cannot unmarshal into field {}: {}", error.path, error.detail))
         .collect();
-    if wrong.is_empty() { Ok(()) } else { Err(Status::bad_request(cannot_be_handled(context, &wrong.join(", ")))) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::bad_request(cannot_be_handled(context, &wrong.join(", "))))
+    }
 }

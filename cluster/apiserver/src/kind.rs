@@ -109,7 +109,11 @@ pub struct SelectableField {
 impl SelectableField {
     /// A field whose label is its path with dots.
     pub fn new(label: &str) -> Self {
-        Self { label: label.to_owned(), path: label.split('.').map(str::to_owned).collect(), missing: "" }
+        Self {
+            label: label.to_owned(),
+            path: label.split('.').map(str::to_owned).collect(),
+            missing: "",
+        }
     }
 }
 
@@ -236,9 +240,13 @@ pub trait Kind: Send + Sync + 'static {
 
 /// Whether two objects differ outside `metadata` and `status` (and `apiVersion`, `kind`).
 pub fn spec_differs(object: &Value, old: &Value) -> bool {
-    let (Some(object), Some(old)) = (object.as_object(), old.as_object()) else { return object != old };
+    let (Some(object), Some(old)) = (object.as_object(), old.as_object()) else {
+        return object != old;
+    };
     let counts = |key: &str| !matches!(key, "metadata" | "status" | "apiVersion" | "kind");
     let present = |map: &serde_json::Map<String, Value>| map.keys().filter(|key| counts(key)).count();
     present(object) != present(old)
-        || object.iter().any(|(key, value)| counts(key) && old.get(key) != Some(value))
+        || object
+            .iter()
+            .any(|(key, value)| counts(key) && old.get(key) != Some(value))
 }

@@ -18,6 +18,7 @@ mod custom;
 mod decode;
 mod delete;
 mod discovery;
+mod events;
 mod filter;
 mod health;
 mod incoming;

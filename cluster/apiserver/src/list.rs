@@ -45,7 +45,11 @@ struct Continue {
 
 /// Reads a page.
 pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &Filter) -> Result<Found, Status> {
-    let mut page = Page { limit: None, after: None, at: None };
+    let mut page = Page {
+        limit: None,
+        after: None,
+        at: None,
+    };
     match options.version {
         ReadVersion::Exact(revision) => page.at = Some(Revision(revision)),
         ReadVersion::NotOlderThan(revision) => not_older_than(context, revision).await?,
@@ -60,7 +64,11 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
     let (mut entries, mut remaining, mut revision) = (Vec::new(), 0, Revision(0));
     while entries.len() < wanted {
         let missing = wanted.saturating_sub(entries.len());
-        let size = if filter.is_open() { missing } else { missing.max(FILTERED_PAGE) };
+        let size = if filter.is_open() {
+            missing
+        } else {
+            missing.max(FILTERED_PAGE)
+        };
         page.limit = options.limit.and_then(|_| NonZeroUsize::new(size));
         let listing = context.server.store.list(&context.range(), page.clone()).await;
         let listing = listing.map_err(|error| page_status(error, options.continue_token.is_some()))?;
@@ -74,7 +82,10 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
             break;
         }
     }
-    let mut meta = ListMeta { resource_version: revision.to_string(), ..ListMeta::default() };
+    let mut meta = ListMeta {
+        resource_version: revision.to_string(),
+        ..ListMeta::default()
+    };
     if let (true, Some(last)) = (remaining > 0, entries.last()) {
         meta.continue_token = print_continue(revision, &last.key);
         meta.remaining_item_count = filter.is_open().then_some(remaining);
@@ -98,7 +109,11 @@ fn take(listing: Listing, filter: &Filter, wanted: usize, entries: &mut Vec<Entr
 
 async fn not_older_than(context: &Context, revision: u64) -> Result<(), Status> {
     let current = context.server.store.revision().await.map_err(store_status)?;
-    if revision > current.0 { Err(too_large_version(revision, current.0)) } else { Ok(()) }
+    if revision > current.0 {
+        Err(too_large_version(revision, current.0))
+    } else {
+        Ok(())
+    }
 }
 
 fn page_status(error: StoreError, continued: bool) -> Status {
@@ -115,7 +130,11 @@ fn parse_continue(token: &str) -> Result<Continue, Status> {
     let bad = || Status::bad_request("continue key is not valid");
     let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|_| bad())?;
     let next: Continue = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-    if next.v == "meta.k8s.io/v1" && next.rv > 0 { Ok(next) } else { Err(bad()) }
+    if next.v == "meta.k8s.io/v1" && next.rv > 0 {
+        Ok(next)
+    } else {
+        Err(bad())
+    }
 }
 
 fn print_continue(revision: Revision, last: &Key) -> String {
@@ -123,7 +142,11 @@ fn print_continue(revision: Revision, last: &Key) -> String {
         Some(namespace) => format!("{namespace}/{}", last.name),
         None => last.name.to_string(),
     };
-    let next = Continue { v: "meta.k8s.io/v1".to_owned(), rv: revision.0, start };
+    let next = Continue {
+        v: "meta.k8s.io/v1".to_owned(),
+        rv: revision.0,
+        start,
+    };
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&next).unwrap_or_default())
 }
 

@@ -21,22 +21,38 @@ pub(crate) fn timestamp(now: Timestamp) -> String {
 
 /// The object's `metadata`; an empty one is put there when it is missing. Errors: 400 when it is no JSON object.
 pub(crate) fn of_mut(object: &mut Value) -> Result<&mut Map<String, Value>, Status> {
-    let fields = object.as_object_mut().ok_or_else(|| Status::bad_request("the body is not a JSON object"))?;
+    let fields = object
+        .as_object_mut()
+        .ok_or_else(|| Status::bad_request("the body is not a JSON object"))?;
     let metadata = fields.entry("metadata").or_insert(Value::Null);
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
     }
-    metadata.as_object_mut().ok_or_else(|| Status::bad_request("metadata is not a JSON object"))
+    metadata
+        .as_object_mut()
+        .ok_or_else(|| Status::bad_request("metadata is not a JSON object"))
 }
 
 /// A text of `metadata`; empty when it is missing.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Group and version the object says it has.
+pub(crate) fn api_version(object: &Value) -> &str {
+    object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The finalizers.
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    let list = object.get("metadata").and_then(|metadata| metadata.get("finalizers")).and_then(Value::as_array);
+    let list = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get("finalizers"))
+        .and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
@@ -56,7 +72,11 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 
 /// A number of `metadata`.
 pub(crate) fn number(object: &Value, field: &str) -> i64 {
-    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_i64).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
 }
 
 /// The name made from `generateName` and a suffix.
@@ -71,7 +91,13 @@ pub(crate) fn generated_name(base: &str, suffix: &str) -> String {
 /// Drops empty maps and lists that Go would not print, and fields that no longer mean anything.
 pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
     metadata.remove("selfLink");
-    for field in ["labels", "annotations", "ownerReferences", "finalizers", "managedFields"] {
+    for field in [
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ] {
         let empty = match metadata.get(field) {
             Some(Value::Array(items)) => items.is_empty(),
             Some(Value::Object(items)) => items.is_empty(),
@@ -82,8 +108,18 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
             metadata.remove(field);
         }
     }
-    for field in ["generateName", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if metadata.get(field).is_some_and(|value| value.is_null() || value.as_str() == Some("")) {
+    for field in [
+        "generateName",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        if metadata
+            .get(field)
+            .is_some_and(|value| value.is_null() || value.as_str() == Some(""))
+        {
             metadata.remove(field);
         }
     }
@@ -92,7 +128,9 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
 /// Errors of a new object's metadata.
 pub(crate) fn validate(kind: &dyn Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let Some(metadata) = object.get("metadata").and_then(Value::as_object) else { return errors };
+    let Some(metadata) = object.get("metadata").and_then(Value::as_object) else {
+        return errors;
+    };
     let (root, name) = (FieldPath::Root, text(object, "name"));
     let path = root.field("metadata");
     let base = text(object, "generateName");
@@ -103,7 +141,10 @@ pub(crate) fn validate(kind: &dyn Kind, object: &Value) -> Vec<FieldError> {
         }
     }
     if name.is_empty() {
-        errors.push(FieldError::required(path.field("name"), "name or generateName is required"));
+        errors.push(FieldError::required(
+            path.field("name"),
+            "name or generateName is required",
+        ));
     } else if let Some(why) = kind.refuse_name(name) {
         errors.push(FieldError::invalid(path.field("name"), name, why));
     }
@@ -123,7 +164,9 @@ pub(crate) fn validate(kind: &dyn Kind, object: &Value) -> Vec<FieldError> {
 }
 
 fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    let Some(owners) = metadata.get("ownerReferences").and_then(Value::as_array) else { return };
+    let Some(owners) = metadata.get("ownerReferences").and_then(Value::as_array) else {
+        return;
+    };
     let list = path.field("ownerReferences");
     let mut controller: Option<&str> = None;
     for owner in owners {
@@ -144,7 +187,7 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
                     "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {}",
                     get("name")
                 );
-                errors.push(FieldError::invalid(&list, Value::Array(owners.clone()), why));
+                errors.push(FieldError::invalid(list, Value::Array(owners.clone()), why));
                 return;
             }
             controller = Some(get("name"));
@@ -158,12 +201,19 @@ pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     for field in ["name", "namespace", "uid"] {
         let (new, was) = (text(object, field), text(old, field));
         if new != was {
-            errors.push(FieldError::invalid(format!("metadata.{field}"), new, "field is immutable"));
+            errors.push(FieldError::invalid(
+                format!("metadata.{field}"),
+                new,
+                "field is immutable",
+            ));
         }
     }
     if is_deleting(old) {
         let had = finalizers(old);
-        let new: Vec<&str> = finalizers(object).into_iter().filter(|finalizer| !had.contains(finalizer)).collect();
+        let new: Vec<&str> = finalizers(object)
+            .into_iter()
+            .filter(|finalizer| !had.contains(finalizer))
+            .collect();
         if !new.is_empty() {
             let list: Vec<String> = new.iter().map(|finalizer| format!("{finalizer:?}")).collect();
             let why = format!(

@@ -12,7 +12,12 @@ pub(crate) struct Metrics(Mutex<BTreeMap<(&'static str, u16), u64>>);
 
 impl Metrics {
     pub(crate) fn count(&self, verb: &'static str, code: StatusCode) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry((verb, code.as_u16())).or_default() += 1;
+        *self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry((verb, code.as_u16()))
+            .or_default() += 1;
     }
 
     pub(crate) fn show(&self, watches: usize) -> String {
@@ -22,7 +27,10 @@ impl Metrics {
         );
         for ((verb, code), count) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let verb = verb.to_ascii_uppercase();
-            let _ = writeln!(text, "apiserver_request_total{{code=\"{code}\",verb=\"{verb}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "apiserver_request_total{{code=\"{code}\",verb=\"{verb}\"}} {count}"
+            );
         }
         text.push_str(
             "# HELP apiserver_longrunning_requests Gauge of all active long-running apiserver requests.\n\

@@ -16,7 +16,9 @@ pub(crate) const CONTENT_FINALIZER: &str = "kubernetes";
 
 /// Refuses a create in a namespace that is missing or going away.
 pub(crate) async fn check_open(context: &Context, name: &str) -> Result<(), Status> {
-    let Some(namespace) = context.namespace() else { return Ok(()) };
+    let Some(namespace) = context.namespace() else {
+        return Ok(());
+    };
     let key = Key::new("namespaces", None, namespace);
     let entry = context.server.store.get(&key).await.map_err(store_status)?;
     let entry = entry.ok_or_else(|| Status::not_found("", "namespaces", namespace))?;
@@ -24,11 +26,13 @@ pub(crate) async fn check_open(context: &Context, name: &str) -> Result<(), Stat
         return Ok(());
     }
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    Err(Status::forbidden(context.served.group(), context.served.plural(), name, &why).because(Cause {
-        reason: "NamespaceTerminating".to_owned(),
-        message: format!("namespace {namespace} is being terminated"),
-        field: "metadata.namespace".to_owned(),
-    }))
+    Err(
+        Status::forbidden(context.served.group(), context.served.plural(), name, &why).because(Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        }),
+    )
 }
 
 /// Refuses the deletion of what every cluster has.
@@ -37,7 +41,12 @@ pub(crate) fn check_deletable(context: &Context, name: &str) -> Result<(), Statu
     if !protected {
         return Ok(());
     }
-    Err(Status::forbidden("", "namespaces", name, "this namespace may not be deleted"))
+    Err(Status::forbidden(
+        "",
+        "namespaces",
+        name,
+        "this namespace may not be deleted",
+    ))
 }
 
 /// Marks a namespace as going away. True: it waits for its content.
@@ -60,17 +69,19 @@ pub(crate) fn is_finalized(namespace: &Value) -> bool {
 /// What a namespace gets on creation: active, named by a label, waiting for its content when it goes.
 pub(crate) fn prepare(subresource: Option<&str>, namespace: &mut Value, old: Option<&Value>) {
     let name = crate::metadata::text(namespace, "name").to_owned();
-    let Some(fields) = namespace.as_object_mut() else { return };
+    let Some(fields) = namespace.as_object_mut() else {
+        return;
+    };
     match (old, subresource) {
         (None, _) => {
             fields.insert("status".to_owned(), json!({"phase": "Active"}));
             let spec = fields.entry("spec").or_insert_with(|| json!({}));
-            if let Some(finalizers) =
-                spec.as_object_mut().map(|spec| spec.entry("finalizers").or_insert_with(|| json!([])))
-            {
-                if let Some(finalizers) = finalizers.as_array_mut().filter(|f| !f.iter().any(|f| f == CONTENT_FINALIZER)) {
-                    finalizers.push(json!(CONTENT_FINALIZER));
-                }
+            let finalizers = spec
+                .as_object_mut()
+                .map(|spec| spec.entry("finalizers").or_insert_with(|| json!([])));
+            let finalizers = finalizers.and_then(Value::as_array_mut);
+            if let Some(finalizers) = finalizers.filter(|list| !list.iter().any(|f| f == CONTENT_FINALIZER)) {
+                finalizers.push(json!(CONTENT_FINALIZER));
             }
         }
         (Some(old), Some("finalize")) => {

@@ -18,9 +18,17 @@ pub(crate) enum Shape {
 /// Picks the first media range this server can answer
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation).
 pub(crate) fn shape(headers: &HeaderMap) -> Result<Shape, Status> {
-    let accept: Vec<&str> =
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let ranges: Vec<&str> = accept.iter().flat_map(|value| value.split(',')).map(str::trim).filter(|r| !r.is_empty()).collect();
+    let accept: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    let ranges: Vec<&str> = accept
+        .iter()
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|r| !r.is_empty())
+        .collect();
     if ranges.is_empty() {
         return Ok(Shape::Object);
     }
@@ -68,10 +76,22 @@ mod tests {
     fn the_first_shape_that_can_be_made_is_taken() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(accept(kubectl).unwrap(), Shape::Table);
-        assert_eq!(accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io, application/json").unwrap(), Shape::Object);
-        assert_eq!(accept("application/vnd.kubernetes.protobuf,application/json").unwrap(), Shape::Object);
-        assert_eq!(accept("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").unwrap(), Shape::Metadata);
-        assert_eq!(accept("application/vnd.kubernetes.protobuf").unwrap_err().code(), StatusCode::NOT_ACCEPTABLE);
+        assert_eq!(
+            accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io, application/json").unwrap(),
+            Shape::Object
+        );
+        assert_eq!(
+            accept("application/vnd.kubernetes.protobuf,application/json").unwrap(),
+            Shape::Object
+        );
+        assert_eq!(
+            accept("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").unwrap(),
+            Shape::Metadata
+        );
+        assert_eq!(
+            accept("application/vnd.kubernetes.protobuf").unwrap_err().code(),
+            StatusCode::NOT_ACCEPTABLE
+        );
         assert_eq!(shape(&HeaderMap::new()).unwrap(), Shape::Object);
     }
 }

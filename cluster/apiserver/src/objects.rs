@@ -23,7 +23,11 @@ impl Reader {
 }
 
 fn store_name(group: &str, resource: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{group}/{resource}") }
+    if group.is_empty() {
+        resource.to_owned()
+    } else {
+        format!("{group}/{resource}")
+    }
 }
 
 impl Objects for Reader {
@@ -48,9 +52,17 @@ impl Objects for Reader {
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Value>>, Status>> {
         Box::pin(async move {
-            let range = Range { resource: store_name(group, resource).into(), namespace: namespace.map(Arc::from), name: None };
+            let range = Range {
+                resource: store_name(group, resource).into(),
+                namespace: namespace.map(Arc::from),
+                name: None,
+            };
             let listing = self.0.store.list(&range, Page::default()).await.map_err(store_status)?;
-            Ok(listing.entries.iter().map(|entry| Arc::new(entry.object.value(entry.revision))).collect())
+            Ok(listing
+                .entries
+                .iter()
+                .map(|entry| Arc::new(entry.object.value(entry.revision)))
+                .collect())
         })
     }
 

@@ -18,7 +18,10 @@ use crate::status::Status;
 pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match rest {
-        [] => Ok(Answer::json(StatusCode::OK, kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone())),
+        [] => Ok(Answer::json(
+            StatusCode::OK,
+            kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone(),
+        )),
         ["api", version] => document(&kinds, "", version),
         ["apis", group, version] => document(&kinds, group, version),
         _ => Err(Status::no_such_resource()),
@@ -31,7 +34,10 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status>
     }
     let key = format!("{group}/{version}");
     let mut made = kinds.documents.openapi.lock().unwrap_or_else(PoisonError::into_inner);
-    let bytes = made.entry(key).or_insert_with(|| Bytes::from(build(kinds, group, version).to_string())).clone();
+    let bytes = made
+        .entry(key)
+        .or_insert_with(|| Bytes::from(build(kinds, group, version).to_string()))
+        .clone();
     Ok(Answer::json(StatusCode::OK, bytes))
 }
 
@@ -40,7 +46,11 @@ fn index(kinds: &Kinds) -> Bytes {
     let mut paths = Map::new();
     for group in group_names(kinds) {
         for version in version_names(kinds, &group) {
-            let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+            let path = if group.is_empty() {
+                format!("api/{version}")
+            } else {
+                format!("apis/{group}/{version}")
+            };
             let mut digest = Sha256::new();
             for served in served_in(kinds, &group, &version) {
                 digest.update(format!("{:?}", served.info()));
@@ -49,7 +59,10 @@ fn index(kinds: &Kinds) -> Bytes {
                 }
             }
             let hash: String = digest.finalize().iter().map(|byte| format!("{byte:02X}")).collect();
-            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}));
+            paths.insert(
+                path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
+            );
         }
     }
     Bytes::from(json!({"paths": paths}).to_string())
@@ -58,7 +71,10 @@ fn index(kinds: &Kinds) -> Bytes {
 fn build(kinds: &Kinds, group: &str, version: &str) -> Value {
     let published = cluster_schema::builtin::openapi_v3(group, version);
     if let Some(document) = published.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()) {
-        if document.get("paths").is_some_and(|paths| paths.as_object().is_some_and(|paths| !paths.is_empty())) {
+        if document
+            .get("paths")
+            .is_some_and(|paths| paths.as_object().is_some_and(|paths| !paths.is_empty()))
+        {
             return document;
         }
         return describe(kinds, group, version, document);
@@ -100,29 +116,48 @@ fn schema(served: &Served, version: &str) -> Value {
     let open = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut schema = served.kind.openapi(version).unwrap_or_else(open);
     if let Some(fields) = schema.as_object_mut() {
-        fields.insert("x-kubernetes-group-version-kind".to_owned(), json!([group_version_kind(served, version)]));
+        fields.insert(
+            "x-kubernetes-group-version-kind".to_owned(),
+            json!([group_version_kind(served, version)]),
+        );
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
             properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
             properties.insert("kind".to_owned(), json!({"type": "string"}));
-            properties.entry("metadata").or_insert_with(|| json!({"type": "object"}));
+            properties
+                .entry("metadata")
+                .or_insert_with(|| json!({"type": "object"}));
         }
     }
     schema
 }
 
 fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, version: &str, schema: &str) {
-    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    let scope = if served.info().namespaced { "/namespaces/{namespace}" } else { "" };
+    let root = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
+    let scope = if served.info().namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
     let collection = format!("{root}{scope}/{}", served.plural());
     let reference = json!({"$ref": format!("#/components/schemas/{schema}")});
     let content = |media: &[&str]| {
-        let entries: Map<String, Value> =
-            media.iter().map(|media| ((*media).to_owned(), json!({"schema": reference}))).collect();
+        let entries: Map<String, Value> = media
+            .iter()
+            .map(|media| ((*media).to_owned(), json!({"schema": reference})))
+            .collect();
         Value::Object(entries)
     };
     let operation = |action: &str, body: Option<Value>, write: bool| {
-        let parameters: &[&str] = if write { &["dryRun", "fieldManager", "fieldValidation"] } else { &[] };
+        let parameters: &[&str] = if write {
+            &["dryRun", "fieldManager", "fieldValidation"]
+        } else {
+            &[]
+        };
         let parameters: Vec<Value> = parameters
             .iter()
             .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))

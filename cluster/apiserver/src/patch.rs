@@ -58,7 +58,11 @@ fn form(context: &Context) -> Result<Form, Status> {
         "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
         "application/apply-patch+yaml" => Ok(Form::Apply),
         other => {
-            let strategic = if custom { "" } else { "application/strategic-merge-patch+json, " };
+            let strategic = if custom {
+                ""
+            } else {
+                "application/strategic-merge-patch+json, "
+            };
             let accepted = format!(
                 "application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
             );
@@ -69,11 +73,20 @@ fn form(context: &Context) -> Result<Form, Status> {
 
 async fn decode_patch(context: &Context, form: Form, body: Body) -> Result<Value, Status> {
     let bytes = read_body(body).await?;
-    let looks_like_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte == b'{');
-    let encoding = if form == Form::Apply && !looks_like_json { Encoding::Yaml } else { Encoding::Json };
+    let looks_like_json = bytes
+        .iter()
+        .find(|byte| !byte.is_ascii_whitespace())
+        .is_some_and(|byte| *byte == b'{');
+    let encoding = if form == Form::Apply && !looks_like_json {
+        Encoding::Yaml
+    } else {
+        Encoding::Json
+    };
     let decoded = decode(&bytes, encoding)?;
     if let (FieldValidation::Strict, Some(path)) = (context.query.field_validation()?, decoded.duplicates.first()) {
-        return Err(Status::bad_request(format!("strict decoding error: duplicate field \"{path}\"")));
+        return Err(Status::bad_request(format!(
+            "strict decoding error: duplicate field \"{path}\""
+        )));
     }
     Ok(decoded.value)
 }
@@ -145,8 +158,14 @@ impl Request {
 
     /// The object after the patch, in the client's version.
     fn patched(&self, context: &Context, write: &mut Write<'_>, live: Option<&Entry>) -> Result<Incoming, Status> {
-        let live = live.map(|live| render::value(&context.served, context.version(), live)).transpose()?;
-        let schema = context.served.kind.schema(context.version()).unwrap_or_else(Schema::any);
+        let live = live
+            .map(|live| render::value(&context.served, context.version(), live))
+            .transpose()?;
+        let schema = context
+            .served
+            .kind
+            .schema(context.version())
+            .unwrap_or_else(Schema::any);
         let nothing = Value::Null;
         let before = live.as_ref().unwrap_or(&nothing);
         let object = match self.form {
@@ -175,8 +194,8 @@ impl Request {
             api_version: &api_version,
             reset: &reset,
         };
-        let mut object = server_side_apply(live, &checked.object, options, schema)
-            .map_err(|error| patch_status(&error))?;
+        let mut object =
+            server_side_apply(live, &checked.object, options, schema).map_err(|error| patch_status(&error))?;
         // What was applied may pin a version; otherwise the version that was read stays, and is the current one.
         let pinned = metadata::text(&self.patch, "resourceVersion");
         if !pinned.is_empty() {
@@ -186,7 +205,10 @@ impl Request {
             .entry("name")
             .or_insert_with(|| Value::String(context.name().to_owned()));
         let accepted = incoming::accept(context, object, &[], FieldValidation::Ignore, Source::Patched)?;
-        Ok(Incoming { object: accepted.object, warnings: checked.warnings })
+        Ok(Incoming {
+            object: accepted.object,
+            warnings: checked.warnings,
+        })
     }
 }
 
@@ -196,7 +218,10 @@ fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
         None if context.served.info().has_status() => vec!["status"],
         Some("status") => {
             let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());
-            fields.map(String::as_str).filter(|field| !matches!(*field, "apiVersion" | "kind" | "status")).collect()
+            fields
+                .map(String::as_str)
+                .filter(|field| !matches!(*field, "apiVersion" | "kind" | "status"))
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -205,9 +230,11 @@ fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
 fn patch_status(error: &PatchError) -> Status {
     match error {
         PatchError::Malformed(why) => Status::bad_request(why.clone()),
-        PatchError::NotApplicable(why) => {
-            Status::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("the server rejected our request due to an error in our request: {why}"))
-        }
+        PatchError::NotApplicable(why) => Status::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("the server rejected our request due to an error in our request: {why}"),
+        ),
         PatchError::TooLarge(why) => Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", why.clone()),
         PatchError::Conflicts(conflicts) => {
             let status = Status::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());

@@ -47,7 +47,11 @@ impl RequestInfo {
         if path.len() > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
-        let mut info = Self { path: path.to_owned(), verb: plain_verb(method), target: None };
+        let mut info = Self {
+            path: path.to_owned(),
+            verb: plain_verb(method),
+            target: None,
+        };
         let segments = segments(path)?;
         let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (group, version, rest) = match parts.as_slice() {
@@ -61,7 +65,11 @@ impl RequestInfo {
             ["watch", rest @ ..] => (true, rest),
             rest => (false, rest),
         };
-        let mut target = Target { group: group.to_owned(), version: version.to_owned(), ..Target::default() };
+        let mut target = Target {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            ..Target::default()
+        };
         let rest = match rest {
             [] => return Ok(info),
             ["namespaces", namespace, rest @ ..] => {
@@ -123,12 +131,16 @@ fn verb(method: &Method, legacy_watch: bool, target: &mut Target, query: &Query)
 
 /// Splits at slashes and decodes `%xx`. Empty segments vanish, as in Go's router after cleaning.
 fn segments(path: &str) -> Result<Vec<String>, PathError> {
-    path.split('/').filter(|part| !part.is_empty()).map(|part| decode_percent(part, false)).collect()
+    path.split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| decode_percent(part, false))
+        .collect()
 }
 
 /// Decodes `%xx` and, in queries, `+`.
 pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, PathError> {
-    if !text.contains('%') && !(plus_is_space && text.contains('+')) {
+    let encoded = text.contains('%') || (plus_is_space && text.contains('+'));
+    if !encoded {
         return Ok(text.to_owned());
     }
     let mut out = Vec::with_capacity(text.len());
@@ -137,7 +149,9 @@ pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, 
         match byte {
             b'%' => {
                 let mut digit = || bytes.next().and_then(|b| char::from(b).to_digit(16));
-                let (Some(high), Some(low)) = (digit(), digit()) else { return Err(PathError::Encoding) };
+                let (Some(high), Some(low)) = (digit(), digit()) else {
+                    return Err(PathError::Encoding);
+                };
                 out.push(u8::try_from(high * 16 + low).map_err(|_| PathError::Encoding)?);
             }
             b'+' if plus_is_space => out.push(b' '),
@@ -157,10 +171,15 @@ mod tests {
 
     fn shown(method: Method, path: &str, query: &str) -> String {
         let info = parse(method, path, query);
-        let Some(t) = info.target else { return format!("{} {}", info.verb, info.path) };
+        let Some(t) = info.target else {
+            return format!("{} {}", info.verb, info.path);
+        };
         let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let (namespace, name, sub) = (or(t.namespace), or(t.name), or(t.subresource));
-        format!("{} {}/{} {namespace} {} {name} {sub}", info.verb, t.group, t.version, t.resource)
+        format!(
+            "{} {}/{} {namespace} {} {name} {sub}",
+            info.verb, t.group, t.version, t.resource
+        )
     }
 
     #[test]
@@ -169,17 +188,62 @@ mod tests {
             (Method::GET, "/version", "", "get /version"),
             (Method::GET, "/apis/apps/v1", "", "get /apis/apps/v1"),
             (Method::GET, "/api/v1/pods", "", "list /v1 - pods - -"),
-            (Method::GET, "/api/v1/namespaces/a/pods", "watch=1", "watch /v1 a pods - -"),
-            (Method::GET, "/api/v1/watch/namespaces/a/pods", "", "watch /v1 a pods - -"),
-            (Method::GET, "/api/v1/namespaces/a/pods/p%2Fq", "", "get /v1 a pods p/q -"),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods",
+                "watch=1",
+                "watch /v1 a pods - -",
+            ),
+            (
+                Method::GET,
+                "/api/v1/watch/namespaces/a/pods",
+                "",
+                "watch /v1 a pods - -",
+            ),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/p%2Fq",
+                "",
+                "get /v1 a pods p/q -",
+            ),
             (Method::GET, "/api/v1/namespaces", "", "list /v1 - namespaces - -"),
             (Method::GET, "/api/v1/namespaces/a", "", "get /v1 a namespaces a -"),
-            (Method::PUT, "/api/v1/namespaces/a/finalize", "", "update /v1 a namespaces a finalize"),
-            (Method::POST, "/api/v1/namespaces/a/pods/p/binding", "", "create /v1 a pods p binding"),
-            (Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "", "deletecollection apps/v1 a deployments - -"),
-            (Method::DELETE, "/apis/g.io/v1/things/t", "", "delete g.io/v1 - things t -"),
-            (Method::GET, "/api/v1/nodes", "fieldSelector=metadata.name%3Dn&watch=true", "watch /v1 - nodes n -"),
-            (Method::GET, "/api/v1/nodes", "fieldSelector=metadata.name%3Dn", "list /v1 - nodes n -"),
+            (
+                Method::PUT,
+                "/api/v1/namespaces/a/finalize",
+                "",
+                "update /v1 a namespaces a finalize",
+            ),
+            (
+                Method::POST,
+                "/api/v1/namespaces/a/pods/p/binding",
+                "",
+                "create /v1 a pods p binding",
+            ),
+            (
+                Method::DELETE,
+                "/apis/apps/v1/namespaces/a/deployments",
+                "",
+                "deletecollection apps/v1 a deployments - -",
+            ),
+            (
+                Method::DELETE,
+                "/apis/g.io/v1/things/t",
+                "",
+                "delete g.io/v1 - things t -",
+            ),
+            (
+                Method::GET,
+                "/api/v1/nodes",
+                "fieldSelector=metadata.name%3Dn&watch=true",
+                "watch /v1 - nodes n -",
+            ),
+            (
+                Method::GET,
+                "/api/v1/nodes",
+                "fieldSelector=metadata.name%3Dn",
+                "list /v1 - nodes n -",
+            ),
         ];
         for (method, path, query, expected) in table {
             assert_eq!(shown(method, path, query), expected, "{path}");

@@ -1,9 +1,11 @@
 //! The way of every request: parse, authenticate, authorize, route, record. It knows no verb's meaning.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use base_client::ResponseBody;
 use cluster_access::{Attributes, ResourceTarget};
+use futures::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 
@@ -20,7 +22,12 @@ use crate::{User, access, plain, route};
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
     let head_only = request.method() == Method::HEAD;
     let mut trace = Trace::default();
-    let answer = answer(&server, request, &mut trace).await.unwrap_or_else(|status| Answer::failure(&status));
+    // Strategies of other crates run below: a panic there must cost its request alone.
+    let outcome = AssertUnwindSafe(answer(&server, request, &mut trace))
+        .catch_unwind()
+        .await;
+    let outcome = outcome.unwrap_or_else(|_| Err(Status::internal("the request's handler panicked")));
+    let answer = outcome.unwrap_or_else(|status| Answer::failure(&status));
     server.metrics.count(trace.info.verb, answer.code);
     record(&server, trace, answer.code);
     answer.into_response(head_only)
@@ -48,9 +55,13 @@ async fn answer(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) 
     };
     let kinds = server.registry.snapshot();
     if let Some(review) = crate::reviews::Review::find(&target) {
-        return review.answer(server, &user, &target, trace.info.verb, &parts, body).await;
+        return review
+            .answer(server, &user, &target, trace.info.verb, &parts, body)
+            .await;
     }
-    let served = kinds.find(&target.group, &target.resource).ok_or_else(Status::no_such_resource)?;
+    let served = kinds
+        .find(&target.group, &target.resource)
+        .ok_or_else(Status::no_such_resource)?;
     let version = served.version(&target.version).ok_or_else(Status::no_such_resource)?;
     let warning = version.deprecation_warning.clone();
     let scoped = served.info().namespaced == target.namespace.is_some();

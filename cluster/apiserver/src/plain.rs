@@ -23,7 +23,11 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
         ["version"] => Ok(version(server)),
         ["metrics"] => {
             let text = server.metrics.show(server.watches.load(Ordering::Relaxed));
-            Ok(Answer::typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+            Ok(Answer::typed(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                text,
+            ))
         }
         ["healthz" | "livez" | "readyz", rest @ ..] => health(server, segments[0], rest, query),
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
@@ -35,12 +39,27 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
 
 fn paths(server: &Inner) -> Answer {
     let kinds = server.registry.snapshot();
-    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for (group, _) in kinds.groups().filter(|(group, _)| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
-        paths.extend(kinds.versions(group).iter().map(|version| format!("/apis/{group}/{version}")));
+        paths.extend(
+            kinds
+                .versions(group)
+                .iter()
+                .map(|version| format!("/apis/{group}/{version}")),
+        );
     }
     paths.sort();
     Answer::value(StatusCode::OK, &json!({"paths": paths}))
@@ -58,7 +77,11 @@ fn version(server: &Inner) -> Answer {
 }
 
 fn health(server: &Inner, endpoint: &str, rest: &[&str], query: &Query) -> Result<Answer, Status> {
-    let mut checks = if endpoint == "readyz" { server.readiness.run() } else { vec![("ping".to_owned(), Ok(()))] };
+    let mut checks = if endpoint == "readyz" {
+        server.readiness.run()
+    } else {
+        vec![("ping".to_owned(), Ok(()))]
+    };
     match rest {
         [] => {}
         [name] => {
@@ -70,6 +93,10 @@ fn health(server: &Inner, endpoint: &str, rest: &[&str], query: &Query) -> Resul
         _ => return Err(Status::no_such_resource()),
     }
     checks.retain(|(check, _)| !query.all("exclude").any(|excluded| excluded == check));
-    let (code, text) = health::show(endpoint, &checks, query.get("verbose").is_some() && query.flag("verbose"));
+    let (code, text) = health::show(
+        endpoint,
+        &checks,
+        query.get("verbose").is_some() && query.flag("verbose"),
+    );
     Ok(Answer::text(code, text))
 }

@@ -21,12 +21,17 @@ const TRIES_MAX: usize = 16;
 /// Seconds between the request to delete a pod and its forced end: none when no node holds it or it has ended
 /// (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
 pub(crate) fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
-    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    let node = pod
+        .pointer("/spec/nodeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
     if node.is_empty() || matches!(phase, "Failed" | "Succeeded") {
         return 0;
     }
-    let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let own = pod
+        .pointer("/spec/terminationGracePeriodSeconds")
+        .and_then(Value::as_i64);
     asked.or(own).unwrap_or(GRACE_DEFAULT_SECONDS)
 }
 
@@ -45,14 +50,18 @@ pub(crate) fn prepare(pod: &mut Value, old: Option<&Value>) {
 /// (kubernetes/kubernetes v1.35 pkg/apis/core/helper/qos/qos.go).
 fn qos_class(spec: &Value) -> &'static str {
     let lists = ["containers", "initContainers"];
-    let containers: Vec<&Value> =
-        lists.iter().filter_map(|list| spec.get(*list)?.as_array()).flatten().collect();
-    let resource = |container: &Value, kind: &str, name: &str| {
-        container.pointer(&format!("/resources/{kind}/{name}")).cloned()
-    };
+    let containers: Vec<&Value> = lists
+        .iter()
+        .filter_map(|list| spec.get(*list)?.as_array())
+        .flatten()
+        .collect();
+    let resource =
+        |container: &Value, kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}")).cloned();
     let names = ["cpu", "memory"];
     let any = containers.iter().any(|c| {
-        names.iter().any(|n| resource(c, "requests", n).is_some() || resource(c, "limits", n).is_some())
+        names
+            .iter()
+            .any(|n| resource(c, "requests", n).is_some() || resource(c, "limits", n).is_some())
     });
     let all = containers.iter().all(|c| {
         names.iter().all(|n| {
@@ -70,8 +79,14 @@ fn qos_class(spec: &Value) -> &'static str {
 /// `pods/binding`: sets the node, once.
 pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
     let binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
-    let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
-    let kind = binding.pointer("/target/kind").and_then(Value::as_str).unwrap_or("Node");
+    let node = binding
+        .pointer("/target/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let kind = binding
+        .pointer("/target/kind")
+        .and_then(Value::as_str)
+        .unwrap_or("Node");
     if node.is_empty() || !matches!(kind, "" | "Node") {
         let error = cluster_schema::FieldError::required("target.name", "");
         return Err(Status::invalid("", "Binding", context.name(), &[error]));
@@ -83,12 +98,18 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         let refuse = |why: &str| Err(Status::conflict("", "pods/binding", name, why));
         let uid = metadata::text(&binding, "uid");
         if !uid.is_empty() && uid != live.object.meta().uid {
-            return refuse(&format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.object.meta().uid));
+            return refuse(&format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                live.object.meta().uid
+            ));
         }
         if metadata::is_deleting(&pod) {
             return refuse(&format!("pod {name} is being deleted, cannot be assigned to a host"));
         }
-        let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+        let bound = pod
+            .pointer("/spec/nodeName")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if !bound.is_empty() {
             return refuse(&format!("pod {name} is already assigned to node {bound:?}"));
         }
@@ -96,7 +117,8 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         let mut write = Write::new(context)?;
         match write.replace(&live, pod).await {
             Ok(_) => {
-                let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+                let done =
+                    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
                 return Ok(Answer::value(StatusCode::CREATED, &done).warn(write.warnings));
             }
             Err(Refusal::Stale) => {}
@@ -107,12 +129,17 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
 }
 
 fn assign(pod: &mut Value, node: &str, binding: &Value, context: &Context) {
-    let annotations = binding.pointer("/metadata/annotations").and_then(Value::as_object).cloned();
+    let annotations = binding
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object)
+        .cloned();
     let Some(fields) = pod.as_object_mut() else { return };
     if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("nodeName".to_owned(), Value::from(node));
     }
-    if let (Some(annotations), Some(metadata)) = (annotations, fields.get_mut("metadata").and_then(Value::as_object_mut)) {
+    if let (Some(annotations), Some(metadata)) =
+        (annotations, fields.get_mut("metadata").and_then(Value::as_object_mut))
+    {
         let own = metadata.entry("annotations").or_insert_with(|| json!({}));
         if let Some(own) = own.as_object_mut() {
             own.extend(annotations);
@@ -135,15 +162,28 @@ fn assign(pod: &mut Value, node: &str, binding: &Value, context: &Context) {
 pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Status> {
     let eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     let pod = read::current(context, context.name()).await?;
-    let budgets = cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
-    let budgets = context.server.store.list(&budgets, cluster_store::Page::default()).await;
+    let budgets =
+        cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
+    let budgets = context
+        .server
+        .store
+        .list(&budgets, cluster_store::Page::default())
+        .await;
     let budgets = budgets.map_err(crate::context::store_status)?;
     let labels = &pod.object.meta().labels;
     let selects = |budget: &Value| {
         let wanted = budget.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-        wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str()))
+        wanted.is_some_and(|wanted| {
+            wanted
+                .iter()
+                .all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())
+        })
     };
-    if budgets.entries.iter().any(|entry| selects(&entry.object.value(entry.revision))) {
+    if budgets
+        .entries
+        .iter()
+        .any(|entry| selects(&entry.object.value(entry.revision)))
+    {
         return Err(Status::not_implemented("eviction of a pod with a disruption budget"));
     }
     let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));

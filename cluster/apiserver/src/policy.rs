@@ -21,18 +21,50 @@ const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "r
 pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     let policy = bootstrap_policy();
     for role in &policy.cluster_roles {
-        put(server, "clusterroles", "ClusterRole", role, None, role.metadata.name.as_deref()).await?;
+        put(
+            server,
+            "clusterroles",
+            "ClusterRole",
+            role,
+            None,
+            role.metadata.name.as_deref(),
+        )
+        .await?;
     }
     for binding in &policy.cluster_role_bindings {
-        put(server, "clusterrolebindings", "ClusterRoleBinding", binding, None, binding.metadata.name.as_deref()).await?;
+        put(
+            server,
+            "clusterrolebindings",
+            "ClusterRoleBinding",
+            binding,
+            None,
+            binding.metadata.name.as_deref(),
+        )
+        .await?;
     }
     for role in &policy.roles {
         let metadata = &role.metadata;
-        put(server, "roles", "Role", role, metadata.namespace.as_deref(), metadata.name.as_deref()).await?;
+        put(
+            server,
+            "roles",
+            "Role",
+            role,
+            metadata.namespace.as_deref(),
+            metadata.name.as_deref(),
+        )
+        .await?;
     }
     for binding in &policy.role_bindings {
         let metadata = &binding.metadata;
-        put(server, "rolebindings", "RoleBinding", binding, metadata.namespace.as_deref(), metadata.name.as_deref()).await?;
+        put(
+            server,
+            "rolebindings",
+            "RoleBinding",
+            binding,
+            metadata.namespace.as_deref(),
+            metadata.name.as_deref(),
+        )
+        .await?;
     }
     for resource in RESOURCES {
         let range = Range::all(format!("{GROUP}/{resource}"));
@@ -81,12 +113,20 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
                 name: name.to_owned(),
                 ..ResourceTarget::default()
             };
-            context.server.access.rbac.read(|index| index.may_grant_rules(&context.user, &target, &rules))
+            context
+                .server
+                .access
+                .rbac
+                .read(|index| index.may_grant_rules(&context.user, &target, &rules))
         }
         _ if unchanged("roleRef") && unchanged("subjects") => Ok(()),
         _ => {
             let role = role_ref(resource, object)?;
-            context.server.access.rbac.read(|index| index.may_bind(&context.user, namespace, &role))
+            context
+                .server
+                .access
+                .rbac
+                .read(|index| index.may_bind(&context.user, namespace, &role))
         }
     };
     outcome.map_err(|why| Status::forbidden(GROUP, resource, name, &why))

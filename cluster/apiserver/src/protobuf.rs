@@ -24,10 +24,13 @@ fn messages() -> &'static BTreeMap<String, BTreeMap<u32, Field>> {
     MESSAGES.get_or_init(|| {
         let mut text = Vec::new();
         let packed: &[u8] = include_bytes!("../data/protobuf.json.gz");
-        flate2::read::GzDecoder::new(packed).read_to_end(&mut text).expect("a committed table, read by a test");
+        flate2::read::GzDecoder::new(packed)
+            .read_to_end(&mut text)
+            .expect("a committed table, read by a test");
         let raw: BTreeMap<String, BTreeMap<u32, String>> =
             serde_json::from_slice(&text).expect("a committed table, read by a test");
-        let fields = |fields: BTreeMap<u32, String>| fields.into_iter().map(|(n, text)| (n, Field::parse(&text))).collect();
+        let fields =
+            |fields: BTreeMap<u32, String>| fields.into_iter().map(|(n, text)| (n, Field::parse(&text))).collect();
         raw.into_iter().map(|(name, message)| (name, fields(message))).collect()
     })
 }
@@ -96,13 +99,19 @@ impl Field {
             (_, "ExtraValue" | "Verbs") => Type::Texts,
             (message, _) => Type::Message(message.to_owned()),
         };
-        Self { form, json: json.to_owned(), type_ }
+        Self {
+            form,
+            json: json.to_owned(),
+            type_,
+        }
     }
 }
 
 /// Reads a whole body. Errors are texts for a 400.
 pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
-    let envelope = body.strip_prefix(MAGIC).ok_or("the body does not begin as Kubernetes' protobuf does")?;
+    let envelope = body
+        .strip_prefix(MAGIC)
+        .ok_or("the body does not begin as Kubernetes' protobuf does")?;
     let (mut api_version, mut kind, mut raw): (String, String, &[u8]) = Default::default();
     for item in Items(envelope) {
         match item? {
@@ -116,12 +125,16 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
                 }
             }
             (2, Wire::Bytes(bytes)) => raw = bytes,
-            (3, Wire::Bytes(encoding)) if !encoding.is_empty() => return Err("the content encoding is not known".to_owned()),
+            (3, Wire::Bytes(encoding)) if !encoding.is_empty() => {
+                return Err("the content encoding is not known".to_owned());
+            }
             _ => {}
         }
     }
     let name = message_name(&api_version, &kind);
-    let message = messages().get(&name).ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?} in protobuf"))?;
+    let message = messages()
+        .get(&name)
+        .ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?} in protobuf"))?;
     let mut object = Map::new();
     fill(message, raw, &mut object, 0)?;
     object.insert("apiVersion".to_owned(), Value::String(api_version));
@@ -139,7 +152,12 @@ fn message_name(api_version: &str, kind: &str) -> String {
     format!("api.{folder}.{version}.{kind}")
 }
 
-fn fill(message: &BTreeMap<u32, Field>, bytes: &[u8], out: &mut Map<String, Value>, depth: usize) -> Result<(), String> {
+fn fill(
+    message: &BTreeMap<u32, Field>,
+    bytes: &[u8],
+    out: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), String> {
     if depth > DEPTH_MAX {
         return Err("the body is nested too deeply".to_owned());
     }
@@ -155,14 +173,18 @@ fn fill(message: &BTreeMap<u32, Field>, bytes: &[u8], out: &mut Map<String, Valu
                 }
             }
             Form::List => {
-                let list = out.entry(field.json.as_str()).or_insert_with(|| Value::Array(Vec::new()));
+                let list = out
+                    .entry(field.json.as_str())
+                    .or_insert_with(|| Value::Array(Vec::new()));
                 if let Some(list) = list.as_array_mut() {
                     repeated(&field.type_, wire, list, depth)?;
                 }
             }
             Form::Map => {
                 let (key, value) = entry(&field.type_, wire.bytes()?, depth)?;
-                let map = out.entry(field.json.as_str()).or_insert_with(|| Value::Object(Map::new()));
+                let map = out
+                    .entry(field.json.as_str())
+                    .or_insert_with(|| Value::Object(Map::new()));
                 if let Some(map) = map.as_object_mut() {
                     map.insert(key, value);
                 }
@@ -262,7 +284,11 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
             _ => {}
         }
     }
-    Ok(if is_text { Value::String(text) } else { Value::from(number) })
+    Ok(if is_text {
+        Value::String(text)
+    } else {
+        Value::from(number)
+    })
 }
 
 /// A moment; `null` when it was never set.
@@ -403,7 +429,10 @@ mod tests {
     use serde_json::json;
 
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        let (low, high) = (u8::try_from(bytes.len() % 128).unwrap(), u8::try_from(bytes.len() / 128).unwrap());
+        let (low, high) = (
+            u8::try_from(bytes.len() % 128).unwrap(),
+            u8::try_from(bytes.len() / 128).unwrap(),
+        );
         let mut out = vec![number << 3 | 2, low | 0x80, high];
         out.extend(bytes);
         out
@@ -422,13 +451,41 @@ mod tests {
     fn a_deployment_reads_as_its_json() {
         let port = [field(1, b""), number(3, 80), field(4, b"TCP")].concat();
         let limit = field(1, &[field(1, b"cpu"), field(2, &field(1, b"100m"))].concat());
-        let probe = field(1, &field(2, &[field(1, b"/"), field(2, &[number(1, 1), number(2, 0), field(3, b"http")].concat())].concat()));
-        let container = [field(1, b"main"), field(2, b""), field(6, &port), field(8, &limit), field(10, &probe)].concat();
+        let probe = field(
+            1,
+            &field(
+                2,
+                &[
+                    field(1, b"/"),
+                    field(2, &[number(1, 1), number(2, 0), field(3, b"http")].concat()),
+                ]
+                .concat(),
+            ),
+        );
+        let container = [
+            field(1, b"main"),
+            field(2, b""),
+            field(6, &port),
+            field(8, &limit),
+            field(10, &probe),
+        ]
+        .concat();
         let volume = [field(1, b"scratch"), field(2, &field(2, b""))].concat();
         let pod = [field(1, &volume), field(2, &container)].concat();
-        let template = [field(1, &field(11, &[field(1, b"app"), field(2, b"web")].concat())), field(2, &pod)].concat();
+        let template = [
+            field(1, &field(11, &[field(1, b"app"), field(2, b"web")].concat())),
+            field(2, &pod),
+        ]
+        .concat();
         let selector = field(1, &[field(1, b"app"), field(2, b"web")].concat());
-        let spec = [number(1, 0), field(2, &selector), field(3, &template), field(4, &field(1, b"")), number(7, 0)].concat();
+        let spec = [
+            number(1, 0),
+            field(2, &selector),
+            field(3, &template),
+            field(4, &field(1, b"")),
+            number(7, 0),
+        ]
+        .concat();
         let metadata = [field(1, b"web"), field(2, b""), field(8, b"")].concat();
         let raw = [field(1, &metadata), field(2, &spec), field(3, &number(1, 0))].concat();
         assert_eq!(
@@ -457,11 +514,24 @@ mod tests {
     fn hostile_bodies_are_refused_and_never_run_away() {
         let endless = [0xff; 32];
         let long = [b"k8s\0".to_vec(), vec![0x12, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat();
-        let bodies: [&[u8]; 6] = [b"", b"{}", b"k8s\0", &[MAGIC, &endless].concat(), &long, &body("v1", "Nonsense", b"")];
+        let bodies: [&[u8]; 6] = [
+            b"",
+            b"{}",
+            b"k8s\0",
+            &[MAGIC, &endless].concat(),
+            &long,
+            &body("v1", "Nonsense", b""),
+        ];
         for body in bodies {
             assert!(decode(body).is_err(), "{body:?}");
         }
-        assert!(decode(&body("v1", "ConfigMap", &[0x0b])).is_err(), "groups are not known");
-        assert!(decode(&body("v1", "ConfigMap", &number(1, 1))).is_err(), "metadata is no number");
+        assert!(
+            decode(&body("v1", "ConfigMap", &[0x0b])).is_err(),
+            "groups are not known"
+        );
+        assert!(
+            decode(&body("v1", "ConfigMap", &number(1, 1))).is_err(),
+            "metadata is no number"
+        );
     }
 }

@@ -29,20 +29,25 @@ impl Query {
     }
 
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(k, _)| k == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// A boolean as Go clients write it: present without value counts as true.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
+        self.get(key)
+            .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         match self.get(key).filter(|value| !value.is_empty()) {
             None => Ok(None),
-            Some(value) => value.parse().map(Some).map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))
-            }),
+            Some(value) => value
+                .parse()
+                .map(Some)
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))),
         }
     }
 
@@ -76,7 +81,11 @@ impl Query {
 
 fn bad_option(field: &str, value: &str, allowed: &str) -> Status {
     let text = format!("{field}: Unsupported value: {value:?}: supported values: {allowed}");
-    Status::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!(" \"\" is invalid: {text}"))
+    Status::new(
+        http::StatusCode::UNPROCESSABLE_ENTITY,
+        "Invalid",
+        format!(" \"\" is invalid: {text}"),
+    )
 }
 
 /// What happens to unknown and duplicate fields in a body.
@@ -119,8 +128,14 @@ impl ListOptions {
             .map_err(|error| Status::bad_request(format!("unable to parse requirement: {error}")))?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
             .map_err(|error| Status::bad_request(format!("invalid selector: {error}")))?;
-        let limit = query.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
-        let continue_token = query.get("continue").filter(|token| !token.is_empty()).map(str::to_owned);
+        let limit = query
+            .number("limit")?
+            .and_then(|limit| usize::try_from(limit).ok())
+            .filter(|limit| *limit > 0);
+        let continue_token = query
+            .get("continue")
+            .filter(|token| !token.is_empty())
+            .map(str::to_owned);
         let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
         let timeout = query
             .number("timeoutSeconds")?
@@ -134,7 +149,16 @@ impl ListOptions {
             ));
         }
         let bookmarks = query.flag("allowWatchBookmarks");
-        Ok(Self { labels, fields, limit, continue_token, version, bookmarks, send_initial_events: initial, timeout })
+        Ok(Self {
+            labels,
+            fields,
+            limit,
+            continue_token,
+            version,
+            bookmarks,
+            send_initial_events: initial,
+            timeout,
+        })
     }
 }
 
@@ -151,7 +175,9 @@ fn read_version(query: &Query, limited: bool, initial: Option<bool>) -> Result<R
     let number = match text {
         "" => return Ok(ReadVersion::Newest),
         text => text.parse::<u64>().map_err(|_| {
-            Status::bad_request(format!("Invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"))
+            Status::bad_request(format!(
+                "Invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
         })?,
     };
     match (matching, number) {

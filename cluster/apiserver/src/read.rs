@@ -19,7 +19,9 @@ pub(crate) async fn get(context: &Context) -> Result<Answer, Status> {
 /// The newest state of an object of the request's resource.
 pub(crate) async fn current(context: &Context, name: &str) -> Result<Entry, Status> {
     let found = context.server.store.get(&context.key(name)).await;
-    found.map_err(|error| context.store_status(name, error))?.ok_or_else(|| context.not_found(name))
+    found
+        .map_err(|error| context.store_status(name, error))?
+        .ok_or_else(|| context.not_found(name))
 }
 
 /// One object in the shape asked for.

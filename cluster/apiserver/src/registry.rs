@@ -37,17 +37,32 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new(kind: Arc<dyn Kind>, role: Role) -> Self {
+        let name = kind.resource().store_name();
+        Self::stored_as(&name, kind, role)
+    }
+
+    /// A kind whose objects lie under another's name in the store.
+    pub(crate) fn stored_as(store_name: &str, kind: Arc<dyn Kind>, role: Role) -> Self {
         let info = kind.resource();
         let heads = info
             .versions
             .iter()
             .map(|version| {
                 let api_version = Value::String(info.api_version(&version.name));
-                (version.name.to_string(), Bytes::from(format!("{{\"apiVersion\":{api_version},")))
+                (
+                    version.name.to_string(),
+                    Bytes::from(format!("{{\"apiVersion\":{api_version},")),
+                )
             })
             .collect();
-        let (store_name, storage_version) = (info.store_name().into(), info.storage_version().to_owned());
-        Self { role, store_name, storage_version, heads, kind }
+        let storage_version = info.storage_version().to_owned();
+        Self {
+            role,
+            store_name: store_name.into(),
+            storage_version,
+            heads,
+            kind,
+        }
     }
 
     pub(crate) fn info(&self) -> &ResourceInfo {
@@ -64,7 +79,10 @@ impl Served {
 
     /// The version of that name, if clients may use it.
     pub(crate) fn version(&self, name: &str) -> Option<&Version> {
-        self.info().versions.iter().find(|version| version.served && version.name == name)
+        self.info()
+            .versions
+            .iter()
+            .find(|version| version.served && version.name == name)
     }
 
     pub(crate) fn hub_schema(&self) -> Option<Schema> {
@@ -101,14 +119,20 @@ impl Kinds {
 
     /// Groups with at least one kind, core first, others by name.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Served>>)> {
-        self.groups.iter().filter(|(_, kinds)| !kinds.is_empty()).map(|(group, kinds)| (group.as_str(), kinds))
+        self.groups
+            .iter()
+            .filter(|(_, kinds)| !kinds.is_empty())
+            .map(|(group, kinds)| (group.as_str(), kinds))
     }
 
     /// Served versions of a group, newest and stablest first.
     pub(crate) fn versions(&self, group: &str) -> Vec<String> {
         let kinds = self.groups.get(group).into_iter().flat_map(BTreeMap::values);
         let mut versions: Vec<String> = Vec::new();
-        for version in kinds.flat_map(|served| &served.info().versions).filter(|version| version.served) {
+        for version in kinds
+            .flat_map(|served| &served.info().versions)
+            .filter(|version| version.served)
+        {
             if !versions.iter().any(|known| *known == version.name) {
                 versions.push(version.name.to_string());
             }
@@ -126,10 +150,14 @@ impl Kinds {
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/version/helpers.go).
 pub(crate) fn version_priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let other = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
-    let Some(rest) = version.strip_prefix('v') else { return other() };
+    let Some(rest) = version.strip_prefix('v') else {
+        return other();
+    };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (major, rest) = rest.split_at(digits);
-    let Ok(major) = major.parse::<u64>() else { return other() };
+    let Ok(major) = major.parse::<u64>() else {
+        return other();
+    };
     let (stability, minor) = match rest {
         "" => (3, "0"),
         rest => match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
@@ -183,7 +211,10 @@ impl Registry {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut groups = current.clone_groups();
         change(&mut groups);
-        *current = Arc::new(Kinds { groups, documents: Documents::default() });
+        *current = Arc::new(Kinds {
+            groups,
+            documents: Documents::default(),
+        });
     }
 }
 
@@ -193,8 +224,15 @@ mod tests {
 
     #[test]
     fn versions_sort_stable_before_beta_before_alpha_before_anything() {
-        let mut versions = ["foo1", "v1", "v1alpha2", "v10", "v2", "v1beta1", "v11beta2", "v1beta2", "foo10"];
+        let mut versions = [
+            "foo1", "v1", "v1alpha2", "v10", "v2", "v1beta1", "v11beta2", "v1beta2", "foo10",
+        ];
         versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v1beta2", "v1beta1", "v1alpha2", "foo1", "foo10"]);
+        assert_eq!(
+            versions,
+            [
+                "v10", "v2", "v1", "v11beta2", "v1beta2", "v1beta1", "v1alpha2", "foo1", "foo10"
+            ]
+        );
     }
 }

@@ -25,19 +25,29 @@ pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: 
             out.put_slice(&bytes[stored.len()..]);
             Ok(out.freeze())
         }
-        _ => Ok(Bytes::from(served.kind.convert(object.value(revision), version)?.to_string())),
+        _ => Ok(Bytes::from(
+            served.kind.convert(object.value(revision), version)?.to_string(),
+        )),
     }
 }
 
 /// Revision 0 stands for an object that was never stored (a dry run): it shows no resourceVersion.
 fn rendered(object: &Object, revision: Revision) -> Bytes {
-    if revision.0 == 0 { object.bytes().clone() } else { object.render(revision) }
+    if revision.0 == 0 {
+        object.bytes().clone()
+    } else {
+        object.render(revision)
+    }
 }
 
 /// The object in `version` as a value.
 pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Value, Status> {
     let value = entry.object.value(entry.revision);
-    if version == served.storage_version { Ok(value) } else { served.kind.convert(value, version) }
+    if version == served.storage_version {
+        Ok(value)
+    } else {
+        served.kind.convert(value, version)
+    }
 }
 
 /// `PartialObjectMetadata` of an object's bytes.
@@ -55,8 +65,11 @@ pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
         metadata: &'a RawValue,
     }
     let whole: Whole<'_> = serde_json::from_slice(bytes).map_err(Status::internal)?;
-    let partial =
-        Partial { kind: "PartialObjectMetadata", api_version: "meta.k8s.io/v1", metadata: whole.metadata };
+    let partial = Partial {
+        kind: "PartialObjectMetadata",
+        api_version: "meta.k8s.io/v1",
+        metadata: whole.metadata,
+    };
     serde_json::to_vec(&partial).map(Bytes::from).map_err(Status::internal)
 }
 
@@ -82,7 +95,10 @@ impl ListWriter {
         let meta = serde_json::to_string(meta).unwrap_or_else(|_| "{}".to_owned());
         let (kind, api_version) = (Value::from(kind), Value::from(api_version));
         let head = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[");
-        Self { out: BytesMut::from(head.as_bytes()), empty: true }
+        Self {
+            out: BytesMut::from(head.as_bytes()),
+            empty: true,
+        }
     }
 
     /// Adds an object's bytes.
@@ -124,7 +140,9 @@ fn type_spans(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let key = (depth == 1).then(|| KEYS.iter().find(|key| bytes[at..].starts_with(key))).flatten();
+                let key = (depth == 1)
+                    .then(|| KEYS.iter().find(|key| bytes[at..].starts_with(key)))
+                    .flatten();
                 let start = at;
                 // Over the key to its value's opening quote, or over a text of no interest.
                 at = key.map_or(at, |key| at + key.len() - 1);

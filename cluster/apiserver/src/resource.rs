@@ -146,7 +146,10 @@ impl ResourceInfo {
 
     /// A cluster-scoped resource with one version.
     pub fn cluster(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
-        Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
+        Self {
+            namespaced: false,
+            ..Self::namespaced(group, version, kind, plural)
+        }
     }
 
     /// Adds short names.
@@ -166,7 +169,10 @@ impl ResourceInfo {
     /// Adds a version that is served and not stored, after those there are.
     #[must_use]
     pub fn also(mut self, version: &'static str) -> Self {
-        self.versions.push(Version { storage: false, ..Version::storage(version) });
+        self.versions.push(Version {
+            storage: false,
+            ..Version::storage(version)
+        });
         self
     }
 
@@ -202,7 +208,11 @@ impl ResourceInfo {
         form: Form,
     ) -> Self {
         let body = body.map(|(group, version, kind)| (group.into(), version.into(), kind.into()));
-        self.subresources.push(Subresource { name: name.into(), body, form });
+        self.subresources.push(Subresource {
+            name: name.into(),
+            body,
+            form,
+        });
         self
     }
 
@@ -214,7 +224,11 @@ impl ResourceInfo {
 
     /// `group/version`, or the version alone for core.
     pub fn api_version(&self, version: &str) -> String {
-        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
     }
 
     /// The subresource of that name.
@@ -229,13 +243,22 @@ impl ResourceInfo {
 
     /// What the store calls it: `apps/deployments`, `pods`.
     pub fn store_name(&self) -> String {
-        if self.group.is_empty() { self.plural.to_string() } else { format!("{}/{}", self.group, self.plural) }
+        if self.group.is_empty() {
+            self.plural.to_string()
+        } else {
+            format!("{}/{}", self.group, self.plural)
+        }
     }
 }
 
 impl Version {
     /// The one version, or the hub of several.
     pub fn storage(name: &'static str) -> Self {
-        Self { name: name.into(), served: true, storage: true, deprecation_warning: None }
+        Self {
+            name: name.into(),
+            served: true,
+            storage: true,
+            deprecation_warning: None,
+        }
     }
 }

@@ -31,8 +31,14 @@ pub(crate) enum Review {
 }
 
 impl Review {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::SelfSubject, Self::Token, Self::LocalAccess, Self::SelfAccess, Self::SelfRules, Self::Access];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::SelfSubject,
+        Self::Token,
+        Self::LocalAccess,
+        Self::SelfAccess,
+        Self::SelfRules,
+        Self::Access,
+    ];
 
     pub(crate) fn find(target: &Target) -> Option<Self> {
         let fits = |review: &Self| {
@@ -140,7 +146,11 @@ async fn token(server: &Inner, spec: &Value) -> Value {
 
 fn texts(list: Option<&Value>) -> Vec<String> {
     let list = list.and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn subject(spec: &Value) -> Result<User, Status> {
@@ -158,7 +168,8 @@ fn subject(spec: &Value) -> Result<User, Status> {
             .collect(),
     };
     if user.name.is_empty() && user.groups.is_empty() {
-        let error = cluster_schema::FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
+        let error =
+            cluster_schema::FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
         return Err(Status::invalid(AUTHORIZATION, "SubjectAccessReview", "", &[error]));
     }
     Ok(user)

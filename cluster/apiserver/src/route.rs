@@ -32,7 +32,11 @@ pub(crate) async fn dispatch(context: &Context, verb: &str, body: Body) -> Resul
 }
 
 async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> Result<Answer, Status> {
-    let subresource = context.served.info().find_subresource(name).ok_or_else(Status::no_such_resource)?;
+    let subresource = context
+        .served
+        .info()
+        .find_subresource(name)
+        .ok_or_else(Status::no_such_resource)?;
     if !context.target.rest.is_empty() && !matches!(subresource.form, Form::Unsupported(_)) {
         return Err(Status::no_such_resource());
     }

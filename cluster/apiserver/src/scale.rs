@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{decode, encoding, media_type, read_body, unsupported_media_type, Encoding};
+use crate::decode::{Encoding, decode, encoding, media_type, read_body, unsupported_media_type};
 use crate::resource::ScalePaths;
 use crate::status::Status;
 use crate::write::{Refusal, Write};
@@ -35,9 +35,18 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
             change(context, paths, |scale| {
                 let patched = match media.as_str() {
                     "application/json-patch+json" => json_patch(scale, &patch),
-                    "application/merge-patch+json" | "application/strategic-merge-patch+json" => merge_patch(scale, &patch),
-                    "application/apply-patch+yaml" => return Err(Status::not_implemented("server-side apply of scale")),
-                    other => return Err(unsupported_media_type(other, "application/json-patch+json, application/merge-patch+json")),
+                    "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
+                        merge_patch(scale, &patch)
+                    }
+                    "application/apply-patch+yaml" => {
+                        return Err(Status::not_implemented("server-side apply of scale"));
+                    }
+                    other => {
+                        return Err(unsupported_media_type(
+                            other,
+                            "application/json-patch+json, application/merge-patch+json",
+                        ));
+                    }
                 };
                 patched.map_err(|error| Status::bad_request(error.to_string()))
             })
@@ -49,18 +58,26 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
 
 /// The value at a path such as `.spec.replicas`.
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part))
+    path.split('.')
+        .filter(|part| !part.is_empty())
+        .try_fold(object, |value, part| value.get(part))
 }
 
 fn set(object: &mut Value, path: &str, value: Value) -> bool {
     let mut here = object;
     let parts: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
-    let Some((last, parents)) = parts.split_last() else { return false };
+    let Some((last, parents)) = parts.split_last() else {
+        return false;
+    };
     for part in parents {
-        let Some(fields) = here.as_object_mut() else { return false };
+        let Some(fields) = here.as_object_mut() else {
+            return false;
+        };
         here = fields.entry(*part).or_insert_with(|| json!({}));
     }
-    here.as_object_mut().map(|fields| fields.insert((*last).to_owned(), value)).is_some()
+    here.as_object_mut()
+        .map(|fields| fields.insert((*last).to_owned(), value))
+        .is_some()
 }
 
 fn scale_of(entry: &Entry, paths: &ScalePaths) -> Value {
@@ -72,9 +89,16 @@ fn scale_of(entry: &Entry, paths: &ScalePaths) -> Value {
         }
     }
     let replicas = at(&object, &paths.spec_replicas).and_then(Value::as_i64);
-    let current = at(&object, &paths.status_replicas).and_then(Value::as_i64).unwrap_or_default();
+    let current = at(&object, &paths.status_replicas)
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     let mut status = json!({"replicas": current});
-    if let Some(selector) = paths.selector.as_ref().and_then(|path| at(&object, path)).and_then(selector_text) {
+    if let Some(selector) = paths
+        .selector
+        .as_ref()
+        .and_then(|path| at(&object, path))
+        .and_then(selector_text)
+    {
         status["selector"] = Value::String(selector);
     }
     let spec = replicas.map_or_else(|| json!({}), |replicas| json!({"replicas": replicas}));
@@ -87,12 +111,28 @@ fn selector_text(selector: &Value) -> Option<String> {
         return Some(text.to_owned());
     }
     let mut parts: Vec<String> = Vec::new();
-    for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in selector
+        .get("matchLabels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         parts.push(format!("{key}={}", value.as_str().unwrap_or_default()));
     }
-    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+    for expression in selector
+        .get("matchExpressions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let key = expression.get("key").and_then(Value::as_str)?;
-        let values: Vec<&str> = expression.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let values: Vec<&str> = expression
+            .get("values")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         parts.push(match expression.get("operator").and_then(Value::as_str)? {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
@@ -117,7 +157,10 @@ async fn change(
         if !version.is_empty() && version != live.revision.to_string() {
             return Err(context.modified(name));
         }
-        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
+        let replicas = scale
+            .pointer("/spec/replicas")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
         if replicas < 0 {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));

@@ -78,20 +78,33 @@ fn parse_label_requirement(text: &str) -> Result<LabelRequirement, String> {
     for (operator, negative) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = text.split_once(operator) {
             let (key, values) = (label_key(key)?, vec![label_value(value)?]);
-            return Ok(if negative { LabelRequirement::NotIn(key, values) } else { LabelRequirement::In(key, values) });
+            return Ok(if negative {
+                LabelRequirement::NotIn(key, values)
+            } else {
+                LabelRequirement::In(key, values)
+            });
         }
     }
     for (operator, greater) in [(">", true), ("<", false)] {
         if let Some((key, bound)) = text.split_once(operator) {
-            let bound = bound.trim().parse().map_err(|_| format!("{bound:?} is not an integer"))?;
+            let bound = bound
+                .trim()
+                .parse()
+                .map_err(|_| format!("{bound:?} is not an integer"))?;
             let key = label_key(key)?;
-            return Ok(if greater { LabelRequirement::Greater(key, bound) } else { LabelRequirement::Less(key, bound) });
+            return Ok(if greater {
+                LabelRequirement::Greater(key, bound)
+            } else {
+                LabelRequirement::Less(key, bound)
+            });
         }
     }
     let Some((head, values)) = text.split_once('(') else {
         return Ok(LabelRequirement::Exists(label_key(text)?));
     };
-    let values = values.strip_suffix(')').ok_or_else(|| format!("text behind ')' in {text:?}"))?;
+    let values = values
+        .strip_suffix(')')
+        .ok_or_else(|| format!("text behind ')' in {text:?}"))?;
     let values = values.split(',').map(label_value).collect::<Result<Vec<_>, _>>()?;
     match head.split_whitespace().collect::<Vec<_>>().as_slice() {
         [key, "in"] => Ok(LabelRequirement::In(label_key(key)?, values)),
@@ -102,12 +115,20 @@ fn parse_label_requirement(text: &str) -> Result<LabelRequirement, String> {
 
 fn label_key(text: &str) -> Result<String, String> {
     let key = text.trim();
-    if names::qualified_name(key).is_none() { Ok(key.to_owned()) } else { Err(format!("{key:?} is not a label key")) }
+    if names::qualified_name(key).is_none() {
+        Ok(key.to_owned())
+    } else {
+        Err(format!("{key:?} is not a label key"))
+    }
 }
 
 fn label_value(text: &str) -> Result<String, String> {
     let value = text.trim();
-    if names::label_value(value).is_none() { Ok(value.to_owned()) } else { Err(format!("{value:?} is not a label value")) }
+    if names::label_value(value).is_none() {
+        Ok(value.to_owned())
+    } else {
+        Err(format!("{value:?} is not a label value"))
+    }
 }
 
 /// All requirements must hold; none holds always.
@@ -124,7 +145,12 @@ pub(crate) struct FieldRequirement {
 
 impl FieldSelector {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        split_unescaped(text).into_iter().filter(|part| !part.is_empty()).map(parse_field).collect::<Result<_, _>>().map(Self)
+        split_unescaped(text)
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(parse_field)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     pub(crate) fn requirements(&self) -> &[FieldRequirement] {
@@ -133,7 +159,10 @@ impl FieldSelector {
 
     /// The value that `field` must have, if there is just one.
     pub(crate) fn exact(&self, field: &str) -> Option<&str> {
-        self.0.iter().find(|r| r.equal && r.field == field).map(|r| r.value.as_str())
+        self.0
+            .iter()
+            .find(|r| r.equal && r.field == field)
+            .map(|r| r.value.as_str())
     }
 }
 
@@ -154,7 +183,11 @@ fn split_unescaped(text: &str) -> Vec<String> {
 fn parse_field(text: String) -> Result<FieldRequirement, String> {
     for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
         if let Some((field, value)) = text.split_once(operator) {
-            return Ok(FieldRequirement { field: field.trim().to_owned(), value: unescape(value)?, equal });
+            return Ok(FieldRequirement {
+                field: field.trim().to_owned(),
+                value: unescape(value)?,
+                equal,
+            });
         }
     }
     Err(format!("'{text}'; can't understand '{text}'"))
@@ -186,9 +219,31 @@ mod tests {
     #[test]
     fn label_selectors_match_as_kubernetes_says() {
         let object = labels(&[("app", "web"), ("tier", ""), ("n", "5"), ("x.io/y", "z")]);
-        let yes = ["", "app", "app=web", "app==web", "app!=db", "other!=db", "!other", "app in (db, web)", "tier=",
-            "other notin (a)", "app,n>4,n<6", "x.io/y=z", "app in (web),x.io/y notin (a,b)"];
-        let no = ["other", "app=db", "!app", "app!=web", "app notin (web)", "n>5", "app>1", "app=web,other"];
+        let yes = [
+            "",
+            "app",
+            "app=web",
+            "app==web",
+            "app!=db",
+            "other!=db",
+            "!other",
+            "app in (db, web)",
+            "tier=",
+            "other notin (a)",
+            "app,n>4,n<6",
+            "x.io/y=z",
+            "app in (web),x.io/y notin (a,b)",
+        ];
+        let no = [
+            "other",
+            "app=db",
+            "!app",
+            "app!=web",
+            "app notin (web)",
+            "n>5",
+            "app>1",
+            "app=web,other",
+        ];
         for text in yes {
             assert!(LabelSelector::parse(text).unwrap().matches(&object), "{text}");
         }
@@ -199,7 +254,17 @@ mod tests {
 
     #[test]
     fn malformed_selectors_are_refused() {
-        for text in ["a in (", "a in b)", "a on (b)", "=b", "a=b c", "-a=b", "a>x", "a in (b) c", "a((b))"] {
+        for text in [
+            "a in (",
+            "a in b)",
+            "a on (b)",
+            "=b",
+            "a=b c",
+            "-a=b",
+            "a>x",
+            "a in (b) c",
+            "a((b))",
+        ] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
         for text in ["a", "a=b=c", "a=\\x"] {

@@ -181,7 +181,11 @@ impl Builder {
     /// The version that `/version` reports: `v1.33.2`. A missing `v` is added.
     #[must_use]
     pub fn git_version(mut self, version: &str) -> Self {
-        self.git_version = if version.starts_with('v') { version.to_owned() } else { format!("v{version}") };
+        self.git_version = if version.starts_with('v') {
+            version.to_owned()
+        } else {
+            format!("v{version}")
+        };
         self
     }
 
@@ -217,7 +221,9 @@ impl Builder {
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
-        let store = self.store.ok_or_else(|| Status::internal("an API server needs a store"))?;
+        let store = self
+            .store
+            .ok_or_else(|| Status::internal("an API server needs a store"))?;
         let registry = Registry::default();
         if self.builtin {
             builtin::register(&registry);

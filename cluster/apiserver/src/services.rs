@@ -28,7 +28,10 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn new(range: Option<IpNet>) -> Self {
-        Self { range, choosing: Arc::new(Mutex::new(())) }
+        Self {
+            range,
+            choosing: Arc::new(Mutex::new(())),
+        }
     }
 
     /// The first address: the Service `kubernetes`.
@@ -57,8 +60,12 @@ pub(crate) async fn prepare(
 /// What an update leaves out stays (kubernetes/kubernetes v1.35 pkg/registry/core/service/strategy.go,
 /// patchAllocatedValues).
 fn keep_old(service: &mut Value, old: Option<&Value>) {
-    let Some(old_spec) = old.and_then(|old| old.get("spec")) else { return };
-    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let Some(old_spec) = old.and_then(|old| old.get("spec")) else {
+        return;
+    };
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
     if needs_cluster_ip(spec.get("type")) && needs_cluster_ip(old_spec.get("type")) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if let (None, Some(value)) = (spec.get(field), old_spec.get(field)) {
@@ -69,10 +76,24 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
     if !needs_node_port(spec.get("type")) {
         return;
     }
-    let old_ports = old_spec.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
-    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        let same = |other: &&Value| other.get("port") == port.get("port") && other.get("protocol") == port.get("protocol");
-        let node_port = old_ports.iter().find(same).and_then(|other| other.get("nodePort")).cloned();
+    let old_ports = old_spec
+        .get("ports")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    for port in spec
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let same =
+            |other: &&Value| other.get("port") == port.get("port") && other.get("protocol") == port.get("protocol");
+        let node_port = old_ports
+            .iter()
+            .find(same)
+            .and_then(|other| other.get("nodePort"))
+            .cloned();
         if let (Some(port), Some(node_port)) = (port.as_object_mut(), node_port) {
             port.entry("nodePort").or_insert(node_port);
         }
@@ -95,30 +116,60 @@ struct Taken {
 
 impl Taken {
     async fn read(context: &Context) -> Result<Self, Status> {
-        let listing = context.server.store.list(&Range::all("services"), Page::default()).await.map_err(store_status)?;
-        let mut taken = Self { addresses: BTreeSet::new(), ports: BTreeSet::new() };
+        let listing = context
+            .server
+            .store
+            .list(&Range::all("services"), Page::default())
+            .await
+            .map_err(store_status)?;
+        let mut taken = Self {
+            addresses: BTreeSet::new(),
+            ports: BTreeSet::new(),
+        };
         for entry in listing.entries {
             let service = entry.object.value(entry.revision);
             let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
-            taken.addresses.extend(address.and_then(|address| address.parse::<IpAddr>().ok()));
+            taken
+                .addresses
+                .extend(address.and_then(|address| address.parse::<IpAddr>().ok()));
             let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-            taken.ports.extend(ports.into_iter().flatten().filter_map(|port| port.get("nodePort")?.as_u64()));
+            taken.ports.extend(
+                ports
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|port| port.get("nodePort")?.as_u64()),
+            );
         }
         Ok(taken)
     }
 }
 
 fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {
-    let before = old.and_then(|old| old.pointer("/spec/clusterIP")).and_then(Value::as_str).map(str::to_owned);
+    let before = old
+        .and_then(|old| old.pointer("/spec/clusterIP"))
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     let name = crate::metadata::text(service, "name").to_owned();
-    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
     if !needs_cluster_ip(spec.get("type")) {
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+        for field in [
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ] {
             spec.remove(field);
         }
         return Ok(());
     }
-    let given = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = spec
+        .get("clusterIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let refuse = |why: String| {
         let error = cluster_schema::FieldError::invalid("spec.clusterIPs", json!([given]), why);
         Err(Status::invalid("", "Service", &name, &[error]))
@@ -144,7 +195,9 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
         given => match given.parse::<IpAddr>() {
             Err(_) => return refuse("must be a valid IP address".to_owned()),
             Ok(address) if taken.addresses.contains(&address) => {
-                return refuse(format!("failed to allocate IP {address}: provided IP is already allocated"));
+                return refuse(format!(
+                    "failed to allocate IP {address}: provided IP is already allocated"
+                ));
             }
             Ok(address) => match context.server.addresses.range {
                 Some(range) if !range.contains(&address) => {
@@ -163,7 +216,11 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
 }
 
 fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {
-    let family = if matches!(range, Some(IpNet::V6(_))) { "IPv6" } else { "IPv4" };
+    let family = if matches!(range, Some(IpNet::V6(_))) {
+        "IPv6"
+    } else {
+        "IPv4"
+    };
     spec.entry("ipFamilies").or_insert_with(|| json!([family]));
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
 }
@@ -172,12 +229,19 @@ fn node_ports(service: &mut Value, taken: &Taken) -> Result<(), Status> {
     let wanted = needs_node_port(service.pointer("/spec/type"));
     let off = service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
     let mut given = BTreeSet::new();
-    for port in service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+    for port in service
+        .pointer_mut("/spec/ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         let Some(port) = port.as_object_mut() else { continue };
         if !wanted {
             port.remove("nodePort");
         } else if !off && port.get("nodePort").and_then(Value::as_u64).unwrap_or_default() == 0 {
-            let free = NODE_PORTS.clone().find(|port| !taken.ports.contains(port) && !given.contains(port));
+            let free = NODE_PORTS
+                .clone()
+                .find(|port| !taken.ports.contains(port) && !given.contains(port));
             let free = free.ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
             given.insert(free);
             port.insert("nodePort".to_owned(), json!(free));

@@ -60,7 +60,10 @@ pub struct Cause {
     pub field: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes references")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes references"
+)]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -68,7 +71,12 @@ fn is_zero(number: &u32) -> bool {
 impl Status {
     /// Any refusal; `reason` is one of `metav1.StatusReason`.
     pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        let content = Content { code, reason: reason.into(), message: message.into(), details: Details::default() };
+        let content = Content {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: Details::default(),
+        };
         Self(Box::new(content))
     }
 
@@ -103,7 +111,11 @@ impl Status {
 
     /// 404 for a path that leads nowhere.
     pub fn no_such_resource() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
     }
 
     /// 409: the name is taken.
@@ -114,7 +126,10 @@ impl Status {
 
     /// 409 with a reason of one's own.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, resource));
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            qualified(group, resource)
+        );
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(group, resource, name)
     }
 
@@ -136,9 +151,12 @@ impl Status {
 
     /// 422 with one cause per field.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let message = format!("{} \"{name}\" is invalid: {}", qualified(group, kind), aggregate(errors));
-        let mut status =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(group, kind, name);
+        let message = format!(
+            "{} \"{name}\" is invalid: {}",
+            qualified(group, kind),
+            aggregate(errors)
+        );
+        let mut status = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(group, kind, name);
         status.0.details.causes = errors
             .iter()
             .map(|error| Cause {
@@ -184,7 +202,11 @@ impl Status {
 
     /// 501: Kubernetes has it, this server does not yet.
     pub fn not_implemented(what: impl fmt::Display) -> Self {
-        Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", format!("{what} is not supported by this server"))
+        Self::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "NotImplemented",
+            format!("{what} is not supported by this server"),
+        )
     }
 
     /// 503.
@@ -195,7 +217,10 @@ impl Status {
     /// 500. The text goes to the client: nothing secret in it.
     pub fn internal(why: impl fmt::Display) -> Self {
         let message = format!("Internal error occurred: {why}");
-        let cause = Cause { message: why.to_string(), ..Cause::default() };
+        let cause = Cause {
+            message: why.to_string(),
+            ..Cause::default()
+        };
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message).because(cause)
     }
 
@@ -221,7 +246,12 @@ impl Status {
 
     /// As `metav1.Status` in JSON.
     pub fn to_json(&self) -> Bytes {
-        let Content { code, reason, message, details } = &*self.0;
+        let Content {
+            code,
+            reason,
+            message,
+            details,
+        } = &*self.0;
         let details = Some(details).filter(|details| **details != Details::default());
         let body = Body {
             kind: "Status",
@@ -239,7 +269,11 @@ impl Status {
 
 /// `plural.group`, or the plural alone in the core group.
 pub(crate) fn qualified(group: &str, resource: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+    if group.is_empty() {
+        resource.to_owned()
+    } else {
+        format!("{resource}.{group}")
+    }
 }
 
 #[derive(Serialize)]

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use cluster_table::{Column, Printer, human_duration};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::list::Found;
@@ -60,14 +60,23 @@ impl Tables {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::None,
             "Object" => Include::Object,
-            other => return Err(Status::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+            other => {
+                return Err(Status::bad_request(format!(
+                    "unrecognized includeObject value: {other:?}"
+                )));
+            }
         };
         let printer = match served.kind.columns(version) {
             // A path that is not understood costs the kind its columns, not its objects their table.
             Some(columns) => Printer::custom(&columns).unwrap_or_else(|_| Printer::plain()),
             None => Printer::builtin(served.group(), served.plural()).unwrap_or_else(Printer::plain),
         };
-        Ok(Self { served: served.clone(), version: version.to_owned(), printer, include })
+        Ok(Self {
+            served: served.clone(),
+            version: version.to_owned(),
+            printer,
+            include,
+        })
     }
 
     fn row(&self, bytes: &[u8], now: Timestamp) -> Result<Row, Status> {
@@ -85,25 +94,45 @@ impl Tables {
             Include::Metadata => Some(raw(render::metadata(bytes)?)?),
             Include::Object => Some(raw(Bytes::copy_from_slice(bytes))?),
         };
-        Ok(Row { cells: row.cells, conditions: row.conditions, object })
+        Ok(Row {
+            cells: row.cells,
+            conditions: row.conditions,
+            object,
+        })
     }
 
     /// Cells that the kind filled itself: the name goes first, times become ages.
     fn own_cells(&self, object: &Value, cells: Vec<Value>, now: Timestamp) -> Vec<Value> {
-        let types = self.printer.columns().iter().skip(1).map(|column| column.type_.as_str());
-        let shown = cells.into_iter().zip(types).map(|(cell, type_)| match (type_, cell.as_str()) {
-            ("date", Some(time)) => match time.parse::<Timestamp>() {
-                Ok(then) => json!(human_duration(now.as_second().saturating_sub(then.as_second()))),
-                Err(_) => json!("<unknown>"),
-            },
-            _ => cell,
-        });
-        std::iter::once(json!(metadata::text(object, "name"))).chain(shown).collect()
+        let types = self
+            .printer
+            .columns()
+            .iter()
+            .skip(1)
+            .map(|column| column.type_.as_str());
+        let shown = cells
+            .into_iter()
+            .zip(types)
+            .map(|(cell, type_)| match (type_, cell.as_str()) {
+                ("date", Some(time)) => match time.parse::<Timestamp>() {
+                    Ok(then) => json!(human_duration(now.as_second().saturating_sub(then.as_second()))),
+                    Err(_) => json!("<unknown>"),
+                },
+                _ => cell,
+            });
+        std::iter::once(json!(metadata::text(object, "name")))
+            .chain(shown)
+            .collect()
     }
 
     fn table(&self, meta: &ListMeta, rows: Vec<Row>, header: bool) -> Result<Bytes, Status> {
         let columns = header.then(|| self.printer.columns());
-        let table = Table { kind: "Table", api_version: "meta.k8s.io/v1", metadata: meta, columns, rows };
+        let table = Table {
+            kind: "Table",
+            api_version: "meta.k8s.io/v1",
+            metadata: meta,
+            columns,
+            rows,
+        };
         serde_json::to_vec(&table).map(Bytes::from).map_err(Status::internal)
     }
 
@@ -116,7 +145,10 @@ impl Tables {
 
 fn version_of(bytes: &[u8]) -> ListMeta {
     let path = ["metadata", "resourceVersion"].map(str::to_owned);
-    ListMeta { resource_version: crate::filter::field_text(bytes, &path).unwrap_or_default(), ..ListMeta::default() }
+    ListMeta {
+        resource_version: crate::filter::field_text(bytes, &path).unwrap_or_default(),
+        ..ListMeta::default()
+    }
 }
 
 /// One object as a table of one row.

@@ -40,8 +40,14 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     let issued = tokens
         .issue(&spec, &context.server.entropy)
         .ok_or_else(|| Status::not_implemented("a TokenRequest without a signing key"))?;
-    let shown = if spec.audiences.is_empty() { tokens.audiences().to_vec() } else { spec.audiences.clone() };
-    let Some(fields) = request.as_object_mut() else { return Err(Status::bad_request("the body is not a JSON object")) };
+    let shown = if spec.audiences.is_empty() {
+        tokens.audiences().to_vec()
+    } else {
+        spec.audiences.clone()
+    };
+    let Some(fields) = request.as_object_mut() else {
+        return Err(Status::bad_request("the body is not a JSON object"));
+    };
     fields.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
     fields.insert("kind".to_owned(), json!("TokenRequest"));
     let wanted = fields.entry("spec").or_insert_with(|| json!({}));
@@ -62,7 +68,11 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
 
 fn audiences(request: &Value) -> Vec<String> {
     let list = request.pointer("/spec/audiences").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn validity(request: &Value) -> Result<Duration, Status> {
@@ -74,9 +84,7 @@ fn validity(request: &Value) -> Result<Duration, Status> {
         Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
     };
     match u64::try_from(seconds).map(Duration::from_secs) {
-        Ok(validity) if validity > TOKEN_VALIDITY_MAX => {
-            refuse("may not specify a duration larger than 2^32 seconds")
-        }
+        Ok(validity) if validity > TOKEN_VALIDITY_MAX => refuse("may not specify a duration larger than 2^32 seconds"),
         Ok(validity) if validity >= TOKEN_VALIDITY_MIN => Ok(validity),
         _ => refuse("may not specify a duration less than 10 minutes"),
     }
@@ -86,7 +94,10 @@ type Binding = (Option<BoundObject>, Option<(String, String)>);
 
 /// The object the token shall die with, and the node of a pod.
 async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
-    let Some(wanted) = request.pointer("/spec/boundObjectRef").filter(|wanted| wanted.is_object()) else {
+    let Some(wanted) = request
+        .pointer("/spec/boundObjectRef")
+        .filter(|wanted| wanted.is_object())
+    else {
         return Ok((None, None));
     };
     let text = |field: &str| wanted.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -95,22 +106,35 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
         "Pod" => ("pods", context.namespace()),
         "Secret" => ("secrets", context.namespace()),
         "Node" => ("nodes", None),
-        other => return Err(Status::bad_request(format!("cannot bind token for serviceaccount to type {other}"))),
+        other => {
+            return Err(Status::bad_request(format!(
+                "cannot bind token for serviceaccount to type {other}"
+            )));
+        }
     };
     let get = async |key: Key| context.server.store.get(&key).await.map_err(store_status);
     let found = get(Key::new(resource, namespace, name)).await?;
     let found = found.ok_or_else(|| Status::not_found("", resource, name))?;
     let uid = found.object.meta().uid.clone();
     if !text("uid").is_empty() && text("uid") != uid {
-        let why = format!("the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated", text("uid"));
+        let why = format!(
+            "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
+            text("uid")
+        );
         return Err(Status::conflict("", resource, name, &why));
     }
     let mut node = None;
     if kind == "Pod" {
         let pod = found.object.value(found.revision);
-        let account = pod.pointer("/spec/serviceAccountName").and_then(Value::as_str).unwrap_or("default");
+        let account = pod
+            .pointer("/spec/serviceAccountName")
+            .and_then(Value::as_str)
+            .unwrap_or("default");
         if account != context.name() {
-            let why = format!("cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.", context.name());
+            let why = format!(
+                "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+                context.name()
+            );
             return Err(Status::bad_request(why));
         }
         if let Some(name) = pod.pointer("/spec/nodeName").and_then(Value::as_str) {
@@ -118,5 +142,12 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
             node = found.map(|found| (name.to_owned(), found.object.meta().uid.clone()));
         }
     }
-    Ok((Some(BoundObject { kind: kind.to_owned(), name: name.to_owned(), uid }), node))
+    Ok((
+        Some(BoundObject {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            uid,
+        }),
+        node,
+    ))
 }

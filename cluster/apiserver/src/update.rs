@@ -41,7 +41,9 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
         };
         check_uid(context, &object, live.object.meta())?;
         match write.replace(&live, object.clone()).await {
-            Ok(written) => return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)?.warn(write.warnings)),
+            Ok(written) => {
+                return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)?.warn(write.warnings));
+            }
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,
             Err(Refusal::Status(status)) => return Err(status),
@@ -86,7 +88,10 @@ fn check_uid(context: &Context, object: &Value, live: &cluster_store::Meta) -> R
     if given.is_empty() || given == live.uid {
         return Ok(());
     }
-    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {}", live.uid);
+    let why = format!(
+        "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
+        live.uid
+    );
     let served = &context.served;
     Err(Status::conflict(served.group(), served.plural(), context.name(), &why))
 }

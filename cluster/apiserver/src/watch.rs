@@ -19,9 +19,9 @@ use crate::filter::Filter;
 use crate::negotiate::{Shape, shape};
 use crate::query::{ListOptions, ReadVersion};
 use crate::registry::Served;
+use crate::render;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::render;
 use crate::tables::Tables;
 
 /// Open watches per server. A laptop's landscape has a few hundred; a thousand watchers are a goal of the bench.
@@ -80,7 +80,10 @@ impl Ticket {
     fn take(server: &Arc<Inner>) -> Result<Self, Status> {
         if server.watches.fetch_add(1, Ordering::Relaxed) >= WATCHES_MAX {
             server.watches.fetch_sub(1, Ordering::Relaxed);
-            return Err(Status::too_many_requests("too many open watches, please try again later", 1));
+            return Err(Status::too_many_requests(
+                "too many open watches, please try again later",
+                1,
+            ));
         }
         Ok(Self(server.clone()))
     }
@@ -106,7 +109,12 @@ async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Res
         };
         return Ok((Vec::new(), from));
     }
-    let listing = context.server.store.list(&context.range(), Page::default()).await.map_err(store_status)?;
+    let listing = context
+        .server
+        .store
+        .list(&context.range(), Page::default())
+        .await
+        .map_err(store_status)?;
     let mut entries = listing.entries;
     entries.retain(|entry| filter.passes(&entry.key, &entry.object));
     Ok((entries, listing.revision))
@@ -219,7 +227,9 @@ impl Watcher {
         let entry = &change.entry;
         self.seen = entry.revision;
         let now = !change.is_delete() && self.filter.passes(&entry.key, &entry.object);
-        let before = change.previous().filter(|previous| self.filter.passes(&entry.key, previous));
+        let before = change
+            .previous()
+            .filter(|previous| self.filter.passes(&entry.key, previous));
         match (before, now) {
             (None, true) => self.line(out, "ADDED", &entry.object, entry.revision),
             (Some(_), true) => self.line(out, "MODIFIED", &entry.object, entry.revision),
@@ -251,12 +261,16 @@ impl Watcher {
 
     /// Tells the client how far the store has come. Changes up to there that are ready go first.
     async fn progress(&mut self) {
-        let Ok(revision) = self.server.store.revision().await else { return };
+        let Ok(revision) = self.server.store.revision().await else {
+            return;
+        };
         let mut out = BytesMut::new();
         // Writes are visible to a watch as soon as they are to `revision`, so that nothing at or before it can
         // follow once the stream has nothing ready (asked outside tokio's budget, which would feign that).
         while !self.ended {
-            let Some(change) = unconstrained(self.changes.next()).now_or_never() else { break };
+            let Some(change) = unconstrained(self.changes.next()).now_or_never() else {
+                break;
+            };
             self.change_or_error(&mut out, change);
         }
         self.seen = self.seen.max(revision);

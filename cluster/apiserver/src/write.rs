@@ -62,7 +62,12 @@ impl From<Status> for Refusal {
 impl<'a> Write<'a> {
     pub(crate) fn new(context: &'a Context) -> Result<Self, Status> {
         let dry_run = context.query.dry_run()?;
-        Ok(Self { context, dry_run, manager: Some(context.manager()), warnings: Vec::new() })
+        Ok(Self {
+            context,
+            dry_run,
+            manager: Some(context.manager()),
+            warnings: Vec::new(),
+        })
     }
 
     fn hub(&self, object: Value) -> Result<Value, Status> {
@@ -102,7 +107,8 @@ impl<'a> Write<'a> {
         let name = metadata::text(&object, "name").to_owned();
         let call = context.call(Operation::Create, &name, self.dry_run);
         let reader = Reader::new(&context.server);
-        self.warnings.extend(kind.admit(call, &mut object, None, &reader).await?);
+        self.warnings
+            .extend(kind.admit(call, &mut object, None, &reader).await?);
         if context.served.info().has_status() && context.served.role != Role::Custom {
             drop_status(&mut object);
         } else if context.served.info().has_status() {
@@ -110,14 +116,23 @@ impl<'a> Write<'a> {
         }
         kind.prepare(&call, &mut object, None);
         let _address = services::prepare(context, &mut object, None).await?;
-        if let Some(schema) = context.served.hub_schema().filter(|_| context.served.role != Role::Custom) {
+        if let Some(schema) = context
+            .served
+            .hub_schema()
+            .filter(|_| context.served.role != Role::Custom)
+        {
             schema.drop_nulls(&mut object);
         }
         let mut errors = metadata::validate(&**kind, &object);
         errors.extend(self.judge(&call, &object, None));
         self.refuse(&name, errors)?;
         policy::check(context, &object, None)?;
-        let review = Review { call, object: Some(&object), old: None, objects: &reader };
+        let review = Review {
+            call,
+            object: Some(&object),
+            old: None,
+            objects: &reader,
+        };
         self.warnings.extend(kind.review(review).await?);
         self.track(None, &mut object);
         let stored = self.object(object)?;
@@ -135,7 +150,11 @@ impl<'a> Write<'a> {
         let there = self.context.server.store.get(&key).await;
         match there.map_err(|error| self.context.store_status(&key.name, error))? {
             Some(current) => Err(self.context.store_status(&key.name, StoreError::Exists { current })),
-            None => Ok(Entry { key, revision: Revision(0), object: Arc::new(object) }),
+            None => Ok(Entry {
+                key,
+                revision: Revision(0),
+                object: Arc::new(object),
+            }),
         }
     }
 
@@ -150,7 +169,8 @@ impl<'a> Write<'a> {
         keep_other_parts(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
         let reader = Reader::new(&context.server);
-        self.warnings.extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
+        self.warnings
+            .extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
         self.raise_generation(&call, &mut object, &old)?;
@@ -159,7 +179,12 @@ impl<'a> Write<'a> {
         errors.extend(self.judge(&call, &object, Some(&old)));
         self.refuse(name, errors)?;
         policy::check(context, &object, Some(&old))?;
-        let review = Review { call, object: Some(&object), old: Some(&old), objects: &reader };
+        let review = Review {
+            call,
+            object: Some(&object),
+            old: Some(&old),
+            objects: &reader,
+        };
         self.warnings.extend(kind.review(review).await?);
         self.track(Some(&old), &mut object);
         let gone = may_go(context, &object);
@@ -171,7 +196,10 @@ impl<'a> Write<'a> {
             return Ok(Written::Stored(live.clone()));
         }
         if self.dry_run {
-            return Ok(Written::Stored(Entry { object: Arc::new(stored), ..live.clone() }));
+            return Ok(Written::Stored(Entry {
+                object: Arc::new(stored),
+                ..live.clone()
+            }));
         }
         let entry = context.server.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
@@ -180,7 +208,10 @@ impl<'a> Write<'a> {
     }
 
     async fn remove(&self, live: &Entry, last: Object) -> Result<Written, Refusal> {
-        let last = Entry { object: Arc::new(last), ..live.clone() };
+        let last = Entry {
+            object: Arc::new(last),
+            ..live.clone()
+        };
         if self.dry_run {
             return Ok(Written::Removed(last));
         }
@@ -188,7 +219,10 @@ impl<'a> Write<'a> {
         let gone = context.server.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
         context.server.written(&context.served, &gone, true);
-        Ok(Written::Removed(Entry { revision: gone.revision, ..last }))
+        Ok(Written::Removed(Entry {
+            revision: gone.revision,
+            ..last
+        }))
     }
 
     fn refusal(&self, name: &str, error: StoreError) -> Refusal {
@@ -210,7 +244,11 @@ impl<'a> Write<'a> {
             let error = FieldError::new("metadata.resourceVersion", FieldErrorKind::Invalid, None, detail);
             self.refuse(&live.key.name, vec![error])?;
         }
-        if given == live.revision.to_string() { Ok(()) } else { Err(context.modified(&live.key.name).into()) }
+        if given == live.revision.to_string() {
+            Ok(())
+        } else {
+            Err(context.modified(&live.key.name).into())
+        }
     }
 
     fn raise_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> Result<(), Status> {
@@ -227,7 +265,10 @@ impl<'a> Write<'a> {
 
     fn judge(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let served = &self.context.served;
-        let mut errors = served.hub_schema().map(|schema| schema.validate(object, old)).unwrap_or_default();
+        let mut errors = served
+            .hub_schema()
+            .map(|schema| schema.validate(object, old))
+            .unwrap_or_default();
         // Strategies may rely on the shape the schema promises.
         if errors.is_empty() {
             errors = served.kind.validate(call, object, old);
@@ -243,13 +284,17 @@ impl<'a> Write<'a> {
                 errors.push(error);
             }
         }
-        if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&info.group, &info.kind, name, &errors)) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Status::invalid(&info.group, &info.kind, name, &errors))
+        }
     }
 
     fn track(&self, live: Option<&Value>, object: &mut Value) {
         let Some(manager) = &self.manager else { return };
         let context = self.context;
-        let api_version = context.served.info().api_version(&context.served.storage_version);
+        let api_version = metadata::api_version(object).to_owned();
         let schema = context.served.hub_schema().unwrap_or_else(Schema::any);
         let options = UpdateOptions {
             manager,
@@ -294,11 +339,20 @@ fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Sta
     let now = metadata::timestamp(context.now);
     let served = &context.served;
     let metadata = metadata::of_mut(object)?;
-    if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|version| !version.is_empty()) {
+    if metadata
+        .get("resourceVersion")
+        .and_then(Value::as_str)
+        .is_some_and(|version| !version.is_empty())
+    {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
-    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for field in [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         metadata.remove(field);
     }
     match context.namespace() {
@@ -323,7 +377,11 @@ fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Sta
     let wanted = served.kind.initial_finalizers();
     if !wanted.is_empty() {
         let mut finalizers: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
-        finalizers.extend(wanted.iter().filter(|f| !finalizers.iter().any(|own| own == *f)).map(|f| (*f).to_owned()).collect::<Vec<_>>());
+        for finalizer in wanted {
+            if !finalizers.iter().any(|own| own == finalizer) {
+                finalizers.push((*finalizer).to_owned());
+            }
+        }
         metadata::set_finalizers(metadata::of_mut(object)?, &finalizers);
     }
     Ok(())
@@ -331,11 +389,15 @@ fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Sta
 
 /// What no update may change comes from the stored object; missing names are filled in.
 fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
-    let kept: Vec<(&str, Option<Value>)> =
-        ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
-            .into_iter()
-            .map(|field| (field, old.pointer(&format!("/metadata/{field}")).cloned()))
-            .collect();
+    let kept: Vec<(&str, Option<Value>)> = [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ]
+    .into_iter()
+    .map(|field| (field, old.pointer(&format!("/metadata/{field}")).cloned()))
+    .collect();
     let metadata = metadata::of_mut(object)?;
     for (field, value) in kept {
         match value {
@@ -344,10 +406,13 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
         };
     }
     for field in ["name", "namespace", "uid"] {
-        if metadata.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-            if let Some(value) = old.pointer(&format!("/metadata/{field}")) {
-                metadata.insert(field.to_owned(), value.clone());
-            }
+        let missing = metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .is_empty();
+        if let Some(value) = old.pointer(&format!("/metadata/{field}")).filter(|_| missing) {
+            metadata.insert(field.to_owned(), value.clone());
         }
     }
     Ok(())
@@ -375,7 +440,9 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
             *object = whole;
         }
         None if has_status => {
-            let Some(fields) = object.as_object_mut() else { return Ok(()) };
+            let Some(fields) = object.as_object_mut() else {
+                return Ok(());
+            };
             match old.get("status") {
                 Some(status) => fields.insert("status".to_owned(), status.clone()),
                 None => fields.remove("status"),
@@ -388,15 +455,11 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
 
 impl crate::server::Inner {
     /// Called after every write of the store by this server.
-    pub(crate) fn written(
-        self: &Arc<Self>,
-        served: &Arc<crate::registry::Served>,
-        entry: &Entry,
-        removed: bool,
-    ) {
+    pub(crate) fn written(self: &Arc<Self>, served: &Arc<crate::registry::Served>, entry: &Entry, removed: bool) {
         if served.role == Role::CustomResourceDefinition {
             crds::written(self, entry, removed);
         }
-        self.access.written(&entry.key, if removed { None } else { Some(&entry.object) });
+        self.access
+            .written(&entry.key, if removed { None } else { Some(&entry.object) });
     }
 }

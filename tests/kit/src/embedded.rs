@@ -40,11 +40,7 @@ pub async fn embedded() -> Embedded {
 ///
 /// # Panics
 /// When the server does not start: the test cannot go on.
-pub async fn embedded_with(
-    name: &str,
-    kinds: Vec<Arc<dyn Kind>>,
-    change: impl FnOnce(Builder) -> Builder,
-) -> Embedded {
+pub async fn embedded_with(name: &str, kinds: Vec<Arc<dyn Kind>>, change: impl FnOnce(Builder) -> Builder) -> Embedded {
     let clock = Clock::simulated(EPOCH.parse().expect("a constant"));
     let entropy = Entropy::seeded(1);
     let authority = Authority::generate("kit client authority", &clock, &entropy).expect("the authority is generated");
@@ -67,7 +63,13 @@ pub async fn embedded_with(
         .service_range("10.96.0.0/16".parse().expect("a constant"))
         .kinds(kinds);
     let server = change(builder).build().await.expect("the server starts");
-    let embedded = Embedded { server, clock, entropy, store, authority: Arc::new(authority) };
+    let embedded = Embedded {
+        server,
+        clock,
+        entropy,
+        store,
+        authority: Arc::new(authority),
+    };
     embedded.bind_admins().await;
     embedded
 }
@@ -89,7 +91,10 @@ impl Embedded {
     /// When no certificate can be made of the names.
     pub fn certificates(&self, user: &str, groups: &[&str]) -> PeerCertificates {
         let spec = CertificateSpec::client(user, groups, VALIDITY);
-        let issued = self.authority.issue(&spec, &self.clock, &self.entropy).expect("a client certificate");
+        let issued = self
+            .authority
+            .issue(&spec, &self.clock, &self.entropy)
+            .expect("a client certificate");
         PeerCertificates::new(vec![issued.certificate.der().to_vec().into()])
     }
 
@@ -101,7 +106,10 @@ impl Embedded {
     async fn bind_admins(&self) {
         use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
         let binding = ClusterRoleBinding {
-            metadata: kube::core::ObjectMeta { name: Some(ADMINS.to_owned()), ..Default::default() },
+            metadata: kube::core::ObjectMeta {
+                name: Some(ADMINS.to_owned()),
+                ..Default::default()
+            },
             role_ref: RoleRef {
                 api_group: "rbac.authorization.k8s.io".to_owned(),
                 kind: "ClusterRole".to_owned(),
@@ -115,7 +123,10 @@ impl Embedded {
             }]),
         };
         let bindings = kube::Api::<ClusterRoleBinding>::all(self.server.loopback_client());
-        bindings.create(&kube::api::PostParams::default(), &binding).await.expect("the admins are bound");
+        bindings
+            .create(&kube::api::PostParams::default(), &binding)
+            .await
+            .expect("the admins are bound");
         self.server.audit().clear();
     }
 }

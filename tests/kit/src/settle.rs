@@ -16,6 +16,9 @@ pub fn settled<State, Plan: Debug>(
     let first = plan(state);
     apply(state, &first);
     let second = plan(state);
-    assert!(is_empty(&second), "something is left to do after applying the plan: {second:#?}");
+    assert!(
+        is_empty(&second),
+        "something is left to do after applying the plan: {second:#?}"
+    );
     first
 }

@@ -55,7 +55,11 @@ where
             return done;
         }
         let version = list.metadata.resource_version.unwrap_or_default();
-        let mut events = api.watch(&only, &version).await.expect("the object can be watched").boxed();
+        let mut events = api
+            .watch(&only, &version)
+            .await
+            .expect("the object can be watched")
+            .boxed();
         while let Ok(Some(event)) = events.try_next().await {
             let judged = match &event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => judge(Some(object)),

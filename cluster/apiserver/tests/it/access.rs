@@ -39,8 +39,16 @@ async fn a_user_may_what_a_role_allows_and_the_refusal_reads_as_kubernetes_says_
     assert_eq!(post(&alice, CONFIG_MAPS, &config_map("a", &json!({}))).await.0, 201);
     assert_eq!(get(&alice, &format!("{CONFIG_MAPS}/a")).await.0, 200);
     assert_eq!(get(&alice, CONFIG_MAPS).await.0, 403);
-    delete(&server.admin(), &format!("{RBAC}/namespaces/default/rolebindings/alice")).await;
-    assert_eq!(get(&alice, &format!("{CONFIG_MAPS}/a")).await.0, 403, "a rule that is gone allows nothing");
+    delete(
+        &server.admin(),
+        &format!("{RBAC}/namespaces/default/rolebindings/alice"),
+    )
+    .await;
+    assert_eq!(
+        get(&alice, &format!("{CONFIG_MAPS}/a")).await.0,
+        403,
+        "a rule that is gone allows nothing"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,12 +70,23 @@ async fn nobody_grants_more_than_they_hold() {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}],
     });
-    post(&server.admin(), &format!("{RBAC}/namespaces/default/rolebindings"), &binding).await;
+    post(
+        &server.admin(),
+        &format!("{RBAC}/namespaces/default/rolebindings"),
+        &binding,
+    )
+    .await;
     let mut wide = roles;
     wide["metadata"]["name"] = json!("wide");
     let (code, refused) = post(&server.user("bob", &[]), &path, &wide).await;
     assert_eq!(code, 403);
-    assert!(refused["message"].as_str().unwrap().contains("is attempting to grant RBAC permissions not currently held"), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("is attempting to grant RBAC permissions not currently held"),
+        "{refused}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,12 +97,21 @@ async fn strangers_see_health_and_version_and_nothing_else() {
         assert_eq!(get(&nobody, path).await.0, 200, "{path}");
     }
     let (code, refused) = get(&nobody, "/metrics").await;
-    assert_eq!((code, &refused["message"]), (403, &json!(r#"forbidden: User "system:anonymous" cannot get path "/metrics""#)));
+    assert_eq!(
+        (code, &refused["message"]),
+        (
+            403,
+            &json!(r#"forbidden: User "system:anonymous" cannot get path "/metrics""#)
+        )
+    );
     let impostor = server.api.client_for(Identity::Token("nonsense".to_owned()));
     assert_eq!(get(&impostor, "/version").await.0, 401);
-    server.api.readiness().add("seed", || Err("not yet".to_owned()));
+    server.api.readiness().add("storage", || Err("not yet".to_owned()));
     let (code, text) = get(&nobody, "/readyz").await;
-    assert_eq!((code, text.as_str().unwrap().contains("[-]seed failed: not yet")), (500, true));
+    assert_eq!(
+        (code, text.as_str().unwrap().contains("[-]storage failed: not yet")),
+        (500, true)
+    );
     assert_eq!(get(&nobody, "/livez").await.0, 200);
 }
 
@@ -94,14 +122,22 @@ async fn a_token_is_issued_used_reviewed_and_dies_with_its_account() {
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
     post(&admin, accounts, &account).await;
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}});
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}});
     let (code, issued) = post(&admin, &format!("{accounts}/robot/token"), &request).await;
-    assert_eq!((code, &issued["status"]["expirationTimestamp"]), (201, &json!("2026-01-01T01:00:00Z")), "{issued}");
+    assert_eq!(
+        (code, &issued["status"]["expirationTimestamp"]),
+        (201, &json!("2026-01-01T01:00:00Z")),
+        "{issued}"
+    );
     let token = issued["status"]["token"].as_str().unwrap().to_owned();
     let robot = server.api.client_for(Identity::Token(token.clone()));
     let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let (code, me) = post(&robot, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &question).await;
-    assert_eq!((code, &me["status"]["userInfo"]["username"]), (201, &json!("system:serviceaccount:default:robot")));
+    assert_eq!(
+        (code, &me["status"]["userInfo"]["username"]),
+        (201, &json!("system:serviceaccount:default:robot"))
+    );
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
     let (_, reviewed) = post(&admin, "/apis/authentication.k8s.io/v1/tokenreviews", &review).await;
     assert_eq!(reviewed["status"]["authenticated"], true);
@@ -113,31 +149,56 @@ async fn a_token_is_issued_used_reviewed_and_dies_with_its_account() {
 async fn access_reviews_answer_what_a_request_would_meet() {
     let server = start().await;
     grant(&server.admin(), "alice", &["get"], "configmaps").await;
-    let question = |verb: &str| json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {"verb": verb, "resource": "configmaps", "namespace": "default"}},
-    });
+    let question = |verb: &str| {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"verb": verb, "resource": "configmaps", "namespace": "default"}},
+        })
+    };
     let alice = server.user("alice", &[]);
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let (code, yes) = post(&alice, path, &question("get")).await;
     assert_eq!((code, &yes["status"]["allowed"]), (201, &json!(true)), "{yes}");
-    assert_eq!(post(&alice, path, &question("delete")).await.1["status"]["allowed"], false);
+    assert_eq!(
+        post(&alice, path, &question("delete")).await.1["status"]["allowed"],
+        false
+    );
     let rules = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}});
     let (_, rules) = post(&alice, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &rules).await;
     let held = rules["status"]["resourceRules"].as_array().unwrap();
-    assert!(held.iter().any(|rule| rule["resources"] == json!(["configmaps"])), "{rules}");
+    assert!(
+        held.iter().any(|rule| rule["resources"] == json!(["configmaps"])),
+        "{rules}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn impersonation_needs_leave_and_then_acts_as_the_other() {
     let server = start().await;
-    let as_alice = |path: &str| Request::get(path).header("impersonate-user", "alice").body(Vec::new()).unwrap();
+    let as_alice = |path: &str| {
+        Request::get(path)
+            .header("impersonate-user", "alice")
+            .body(Vec::new())
+            .unwrap()
+    };
     let (code, refused) = send(&server.user("bob", &[]), as_alice(CONFIG_MAPS)).await;
     assert_eq!(code, 403);
-    assert!(refused["message"].as_str().unwrap().contains(r#"User "bob" cannot impersonate resource "users""#), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains(r#"User "bob" cannot impersonate resource "users""#),
+        "{refused}"
+    );
     let (code, refused) = send(&server.admin(), as_alice(CONFIG_MAPS)).await;
     assert_eq!(code, 403);
-    assert!(refused["message"].as_str().unwrap().contains(r#"User "alice" cannot list"#), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains(r#"User "alice" cannot list"#),
+        "{refused}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +214,12 @@ async fn every_request_is_recorded_with_who_and_what() {
         .audit()
         .records()
         .iter()
-        .map(|r| format!("{} {} {}/{}/{} {}", r.user, r.verb, r.namespace, r.resource, r.name, r.code))
+        .map(|r| {
+            format!(
+                "{} {} {}/{}/{} {}",
+                r.user, r.verb, r.namespace, r.resource, r.name, r.code
+            )
+        })
         .collect();
     assert_eq!(
         shown,
@@ -176,11 +242,23 @@ async fn a_certificate_request_knows_who_asked_and_is_approved_apart() {
         "spec": {"request": csr(), "signerName": "example.org/signer", "usages": ["client auth"], "username": "somebody-else"},
     });
     let (code, made) = post(&admin, path, &request).await;
-    assert_eq!((code, &made["spec"]["username"]), (201, &json!("system:apiserver")), "{made}");
+    assert_eq!(
+        (code, &made["spec"]["username"]),
+        (201, &json!("system:apiserver")),
+        "{made}"
+    );
     let approval = json!({"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "Because", "message": "m"}]}});
     let (code, approved) = crate::server::merge(&admin, &format!("{path}/csr/approval"), &approval).await;
-    assert_eq!((code, &approved["status"]["conditions"][0]["type"]), (200, &json!("Approved")), "{approved}");
-    let (_, list) = get(&admin, &format!("{path}?fieldSelector=spec.signerName%3Dexample.org%2Fsigner")).await;
+    assert_eq!(
+        (code, &approved["status"]["conditions"][0]["type"]),
+        (200, &json!("Approved")),
+        "{approved}"
+    );
+    let (_, list) = get(
+        &admin,
+        &format!("{path}?fieldSelector=spec.signerName%3Dexample.org%2Fsigner"),
+    )
+    .await;
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
 }
 

@@ -19,12 +19,18 @@ async fn object_lives_from_create_to_delete() {
     assert_eq!(get(&client, &path).await, (200, made.clone()));
 
     let (code, again) = post(&client, CONFIG_MAPS, &config_map("a", &json!({}))).await;
-    assert_eq!((code, again["message"].as_str()), (409, Some(r#"configmaps "a" already exists"#)));
+    assert_eq!(
+        (code, again["message"].as_str()),
+        (409, Some(r#"configmaps "a" already exists"#))
+    );
     assert_eq!(again["details"], json!({"name": "a", "kind": "configmaps"}));
 
     let (code, changed) = merge(&client, &path, &json!({"data": {"k": null, "l": "w"}})).await;
     assert_eq!((code, &changed["data"]), (200, &json!({"l": "w"})));
-    assert_ne!(changed["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    assert_ne!(
+        changed["metadata"]["resourceVersion"],
+        made["metadata"]["resourceVersion"]
+    );
     let (_, same) = merge(&client, &path, &json!({"data": {"l": "w"}})).await;
     assert_eq!(same, changed, "a patch that changes nothing writes nothing");
 
@@ -39,7 +45,10 @@ async fn object_lives_from_create_to_delete() {
     let (code, gone) = delete(&client, &path).await;
     assert_eq!((code, &gone["status"]), (200, &json!("Success")));
     let (code, missing) = get(&client, &path).await;
-    assert_eq!((code, missing["message"].as_str()), (404, Some(r#"configmaps "a" not found"#)));
+    assert_eq!(
+        (code, missing["message"].as_str()),
+        (404, Some(r#"configmaps "a" not found"#))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +58,10 @@ async fn generated_names_differ_and_start_with_their_base() {
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "job-"}});
     let (_, first) = post(&client, CONFIG_MAPS, &body).await;
     let (_, second) = post(&client, CONFIG_MAPS, &body).await;
-    let (first, second) = (first["metadata"]["name"].as_str().unwrap(), second["metadata"]["name"].as_str().unwrap());
+    let (first, second) = (
+        first["metadata"]["name"].as_str().unwrap(),
+        second["metadata"]["name"].as_str().unwrap(),
+    );
     assert!(first.starts_with("job-") && first.len() == 9 && first != second);
     let (code, nameless) = post(&client, CONFIG_MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap"})).await;
     assert_eq!(code, 422);
@@ -66,28 +78,71 @@ async fn four_kinds_of_patches_change_a_deployment() {
     let path = "/apis/apps/v1/namespaces/default/deployments";
     let (code, made) = post(&client, path, &deployment()).await;
     assert_eq!(code, 201, "{made}");
-    assert_eq!((&made["metadata"]["generation"], &made["spec"]["replicas"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&made["metadata"]["generation"], &made["spec"]["replicas"]),
+        (&json!(1), &json!(1))
+    );
     assert_eq!(made["spec"]["template"]["spec"]["restartPolicy"], "Always");
     let path = format!("{path}/web");
     let strategic = json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s"}]}}}});
-    let (code, two) =
-        call(&client, Method::PATCH, &path, "application/strategic-merge-patch+json", strategic.to_string()).await;
-    assert_eq!((code, two["spec"]["template"]["spec"]["containers"].as_array().unwrap().len()), (200, 2), "{two}");
+    let (code, two) = call(
+        &client,
+        Method::PATCH,
+        &path,
+        "application/strategic-merge-patch+json",
+        strategic.to_string(),
+    )
+    .await;
+    assert_eq!(
+        (
+            code,
+            two["spec"]["template"]["spec"]["containers"].as_array().unwrap().len()
+        ),
+        (200, 2),
+        "{two}"
+    );
     assert_eq!(two["metadata"]["generation"], 2);
     let json_patch = json!([{"op": "replace", "path": "/spec/replicas", "value": 3}]);
-    let (code, three) = call(&client, Method::PATCH, &path, "application/json-patch+json", json_patch.to_string()).await;
+    let (code, three) = call(
+        &client,
+        Method::PATCH,
+        &path,
+        "application/json-patch+json",
+        json_patch.to_string(),
+    )
+    .await;
     assert_eq!((code, &three["spec"]["replicas"]), (200, &json!(3)));
     let (code, labelled) = merge(&client, &path, &json!({"metadata": {"labels": {"x": "y"}}})).await;
-    assert_eq!((code, &labelled["metadata"]["generation"]), (200, &json!(3)), "labels raise no generation");
+    assert_eq!(
+        (code, &labelled["metadata"]["generation"]),
+        (200, &json!(3)),
+        "labels raise no generation"
+    );
 
     let applied = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 5\n";
     let apply = "application/apply-patch+yaml";
-    let (code, conflict) = call(&client, Method::PATCH, &format!("{path}?fieldManager=me"), apply, applied).await;
-    assert_eq!((code, &conflict["details"]["causes"][0]["field"]), (409, &json!(".spec.replicas")), "{conflict}");
+    let (code, conflict) = call(
+        &client,
+        Method::PATCH,
+        &format!("{path}?fieldManager=me"),
+        apply,
+        applied,
+    )
+    .await;
+    assert_eq!(
+        (code, &conflict["details"]["causes"][0]["field"]),
+        (409, &json!(".spec.replicas")),
+        "{conflict}"
+    );
     let forced = format!("{path}?fieldManager=me&force=true");
     let (code, taken) = call(&client, Method::PATCH, &forced, apply, applied).await;
     assert_eq!((code, &taken["spec"]["replicas"]), (200, &json!(5)), "{taken}");
-    let managers: Vec<&Value> = taken["metadata"]["managedFields"].as_array().unwrap().iter().map(|m| &m["manager"]).collect();
+    let managers: Vec<&Value> = taken["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| &m["manager"])
+        .collect();
     assert!(managers.contains(&&json!("me")), "{managers:?}");
     let (code, refused) = call(&client, Method::PATCH, &path, "application/octet-stream", "{}").await;
     assert_eq!((code, &refused["reason"]), (415, &json!("UnsupportedMediaType")));
@@ -113,15 +168,24 @@ async fn status_and_spec_are_written_apart() {
     let client = server.admin();
     let path = "/apis/apps/v1/namespaces/default/deployments";
     let (_, made) = post(&client, path, &deployment()).await;
-    assert!(made["status"].get("replicas").is_none(), "status is not taken on create");
+    assert!(
+        made["status"].get("replicas").is_none(),
+        "status is not taken on create"
+    );
     let path = format!("{path}/web");
     let both = json!({"spec": {"replicas": 9}, "status": {"replicas": 4}});
     let (code, status) = merge(&client, &format!("{path}/status"), &both).await;
     assert_eq!(code, 200, "{status}");
-    assert_eq!((&status["spec"]["replicas"], &status["status"]["replicas"]), (&json!(1), &json!(4)));
+    assert_eq!(
+        (&status["spec"]["replicas"], &status["status"]["replicas"]),
+        (&json!(1), &json!(4))
+    );
     assert_eq!(status["metadata"]["generation"], 1);
     let (_, spec) = merge(&client, &path, &both).await;
-    assert_eq!((&spec["spec"]["replicas"], &spec["status"]["replicas"]), (&json!(9), &json!(4)));
+    assert_eq!(
+        (&spec["spec"]["replicas"], &spec["status"]["replicas"]),
+        (&json!(9), &json!(4))
+    );
     assert_eq!(spec["metadata"]["generation"], 2);
 }
 
@@ -133,7 +197,10 @@ async fn scale_is_a_view_of_replicas() {
     post(&client, path, &deployment()).await;
     let path = format!("{path}/web/scale");
     let (code, scale) = get(&client, &path).await;
-    assert_eq!((code, &scale["kind"], &scale["status"]["selector"]), (200, &json!("Scale"), &json!("app=web")));
+    assert_eq!(
+        (code, &scale["kind"], &scale["status"]["selector"]),
+        (200, &json!("Scale"), &json!("app=web"))
+    );
     let (code, scaled) = merge(&client, &path, &json!({"spec": {"replicas": 4}})).await;
     assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(4)), "{scaled}");
 }
@@ -147,8 +214,16 @@ async fn finalizers_hold_an_object_until_the_last_is_taken_off() {
     post(&client, CONFIG_MAPS, &body).await;
     let path = format!("{CONFIG_MAPS}/held");
     let (code, going) = delete(&client, &path).await;
-    assert_eq!((code, &going["metadata"]["deletionTimestamp"]), (200, &json!("2026-01-01T00:00:00Z")));
-    let (code, refused) = merge(&client, &path, &json!({"metadata": {"finalizers": ["example.org/a", "example.org/b"]}})).await;
+    assert_eq!(
+        (code, &going["metadata"]["deletionTimestamp"]),
+        (200, &json!("2026-01-01T00:00:00Z"))
+    );
+    let (code, refused) = merge(
+        &client,
+        &path,
+        &json!({"metadata": {"finalizers": ["example.org/a", "example.org/b"]}}),
+    )
+    .await;
     assert_eq!(code, 422);
     assert!(refused["message"].as_str().unwrap().contains(
         r#"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.org/b"}"#
@@ -167,8 +242,14 @@ async fn propagation_policies_become_finalizers_and_preconditions_hold() {
     let wrong = json!({"preconditions": {"uid": "other"}}).to_string();
     let (code, refused) = call(&client, Method::DELETE, &path, "application/json", wrong).await;
     assert_eq!((code, &refused["reason"]), (409, &json!("Conflict")));
-    let (_, going) =
-        call(&client, Method::DELETE, &format!("{path}?propagationPolicy=Foreground"), "application/json", "").await;
+    let (_, going) = call(
+        &client,
+        Method::DELETE,
+        &format!("{path}?propagationPolicy=Foreground"),
+        "application/json",
+        "",
+    )
+    .await;
     assert_eq!(going["metadata"]["finalizers"], json!(["foregroundDeletion"]));
 }
 
@@ -209,15 +290,35 @@ async fn selectors_choose_and_collections_are_deleted_by_them() {
         post(&client, CONFIG_MAPS, &body).await;
     }
     let names = |list: &Value| -> Vec<String> {
-        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+        list["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let (_, list) = get(&client, &format!("{CONFIG_MAPS}?labelSelector=tier%20in%20(back)")).await;
-    assert_eq!((names(&list), &list["kind"]), (vec!["b".to_owned(), "c".to_owned()], &json!("ConfigMapList")));
-    assert!(list["items"][0].get("kind").is_none(), "items of typed lists carry no kind");
+    assert_eq!(
+        (names(&list), &list["kind"]),
+        (vec!["b".to_owned(), "c".to_owned()], &json!("ConfigMapList"))
+    );
+    assert!(
+        list["items"][0].get("kind").is_none(),
+        "items of typed lists carry no kind"
+    );
     let (_, list) = get(&client, &format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Da")).await;
     assert_eq!(names(&list), ["a"]);
     let (code, refused) = get(&client, &format!("{CONFIG_MAPS}?fieldSelector=spec.x%3Da")).await;
-    assert_eq!((code, refused["message"].as_str().unwrap().contains("field label not supported: spec.x")), (400, true));
+    assert_eq!(
+        (
+            code,
+            refused["message"]
+                .as_str()
+                .unwrap()
+                .contains("field label not supported: spec.x")
+        ),
+        (400, true)
+    );
     let (code, _) = delete(&client, &format!("{CONFIG_MAPS}?labelSelector=tier%3Dback")).await;
     assert_eq!(code, 200);
     assert_eq!(names(&get(&client, CONFIG_MAPS).await.1), ["a"]);
@@ -233,7 +334,13 @@ async fn lists_go_on_from_page_to_page_at_one_version() {
     let (mut seen, mut token, mut versions) = (Vec::new(), String::new(), Vec::new());
     loop {
         let (_, page) = get(&client, &format!("{CONFIG_MAPS}?limit=2&continue={token}")).await;
-        seen.extend(page["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()));
+        seen.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()),
+        );
         versions.push(page["metadata"]["resourceVersion"].clone());
         token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
         if token.is_empty() {
@@ -241,7 +348,11 @@ async fn lists_go_on_from_page_to_page_at_one_version() {
         }
         delete(&client, &format!("{CONFIG_MAPS}/e")).await;
     }
-    assert_eq!(seen, ["a", "b", "c", "d", "e"], "later pages show the first page's moment");
+    assert_eq!(
+        seen,
+        ["a", "b", "c", "d", "e"],
+        "later pages show the first page's moment"
+    );
     assert!(versions.windows(2).all(|pair| pair[0] == pair[1]));
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}?continue=nonsense")).await.0, 400);
 }
@@ -250,7 +361,12 @@ async fn lists_go_on_from_page_to_page_at_one_version() {
 async fn dry_runs_store_nothing_and_unknown_fields_are_refused_when_strict() {
     let server = start().await;
     let client = server.admin();
-    let (code, dry) = post(&client, &format!("{CONFIG_MAPS}?dryRun=All"), &config_map("dry", &json!({}))).await;
+    let (code, dry) = post(
+        &client,
+        &format!("{CONFIG_MAPS}?dryRun=All"),
+        &config_map("dry", &json!({})),
+    )
+    .await;
     assert_eq!((code, dry["metadata"].get("resourceVersion")), (201, None));
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}/dry")).await.0, 404);
 
@@ -273,16 +389,30 @@ async fn dry_runs_store_nothing_and_unknown_fields_are_refused_when_strict() {
 async fn nothing_is_created_in_a_namespace_that_is_missing_or_going_away() {
     let server = start().await;
     let client = server.admin();
-    let (code, missing) = post(&client, "/api/v1/namespaces/nowhere/configmaps", &config_map("a", &json!({}))).await;
-    assert_eq!((code, missing["message"].as_str()), (404, Some(r#"namespaces "nowhere" not found"#)));
+    let (code, missing) = post(
+        &client,
+        "/api/v1/namespaces/nowhere/configmaps",
+        &config_map("a", &json!({})),
+    )
+    .await;
+    assert_eq!(
+        (code, missing["message"].as_str()),
+        (404, Some(r#"namespaces "nowhere" not found"#))
+    );
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let (_, made) = post(&client, "/api/v1/namespaces", &namespace).await;
-    assert_eq!((&made["status"]["phase"], &made["spec"]["finalizers"]), (&json!("Active"), &json!(["kubernetes"])));
+    assert_eq!(
+        (&made["status"]["phase"], &made["spec"]["finalizers"]),
+        (&json!("Active"), &json!(["kubernetes"]))
+    );
     assert_eq!(made["metadata"]["labels"]["kubernetes.io/metadata.name"], "n");
     let (_, going) = delete(&client, "/api/v1/namespaces/n").await;
     assert_eq!(going["status"]["phase"], "Terminating");
     let (code, refused) = post(&client, "/api/v1/namespaces/n/configmaps", &config_map("a", &json!({}))).await;
-    assert_eq!((code, &refused["details"]["causes"][0]["reason"]), (403, &json!("NamespaceTerminating")));
+    assert_eq!(
+        (code, &refused["details"]["causes"][0]["reason"]),
+        (403, &json!("NamespaceTerminating"))
+    );
     let (_, mut now) = get(&client, "/api/v1/namespaces/n").await;
     now["spec"]["finalizers"] = json!([]);
     let (code, _) = put(&client, "/api/v1/namespaces/n/finalize", &now).await;
@@ -294,21 +424,65 @@ async fn services_get_addresses_that_no_other_has() {
     let server = start().await;
     let client = server.admin();
     let services = "/api/v1/namespaces/default/services";
-    let service = |name: &str| json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-        "spec": {"ports": [{"port": 80}], "selector": {"app": name}},
-    });
+    let service = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"ports": [{"port": 80}], "selector": {"app": name}},
+        })
+    };
     let (_, kubernetes) = get(&client, &format!("{services}/kubernetes")).await;
     assert_eq!(kubernetes["spec"]["clusterIP"], "10.0.0.1");
     let (code, a) = post(&client, services, &service("a")).await;
     let (_, b) = post(&client, services, &service("b")).await;
     assert_eq!(code, 201, "{a}");
-    assert_eq!((&a["spec"]["clusterIP"], &b["spec"]["clusterIP"]), (&json!("10.0.0.2"), &json!("10.0.0.3")));
+    assert_eq!(
+        (&a["spec"]["clusterIP"], &b["spec"]["clusterIP"]),
+        (&json!("10.0.0.2"), &json!("10.0.0.3"))
+    );
     assert_eq!(a["spec"]["ports"][0]["targetPort"], 80);
-    let (code, _) = merge(&client, &format!("{services}/a"), &json!({"spec": {"ports": [{"port": 81}]}})).await;
+    let (code, _) = merge(
+        &client,
+        &format!("{services}/a"),
+        &json!({"spec": {"ports": [{"port": 81}]}}),
+    )
+    .await;
     assert_eq!(code, 200);
     let mut taken = service("c");
     taken["spec"]["clusterIP"] = json!("10.0.0.3");
     let (code, refused) = post(&client, services, &taken).await;
-    assert_eq!((code, refused["message"].as_str().unwrap().contains("provided IP is already allocated")), (422, true));
+    assert_eq!(
+        (
+            code,
+            refused["message"]
+                .as_str()
+                .unwrap()
+                .contains("provided IP is already allocated")
+        ),
+        (422, true)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_one_object_in_both_groups() {
+    let server = start().await;
+    let client = server.admin();
+    let new = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"}, "action": "Pull", "type": "Normal",
+        "reason": "Pulled", "note": "it is there", "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "node", "reportingInstance": "n", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+    });
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let (code, made) = post(&client, path, &new).await;
+    assert_eq!((code, &made["note"]), (201, &json!("it is there")), "{made}");
+    let (_, old) = get(
+        &client,
+        "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dp",
+    )
+    .await;
+    assert_eq!(
+        (&old["items"][0]["message"], &old["items"][0]["metadata"]["uid"]),
+        (&made["note"], &made["metadata"]["uid"])
+    );
+    let (_, list) = get(&client, &format!("{path}?fieldSelector=regarding.kind%3DPod")).await;
+    assert_eq!(list["items"][0]["regarding"]["name"], "p");
 }

@@ -24,10 +24,12 @@ fn definition() -> Value {
             "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         },
     });
-    let version = |name: &str, storage: bool| json!({
-        "name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
-        "additionalPrinterColumns": [{"name": "Type", "type": "string", "jsonPath": ".spec.type"}],
-    });
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+            "additionalPrinterColumns": [{"name": "Type", "type": "string", "jsonPath": ".spec.type"}],
+        })
+    };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.org"},
@@ -50,7 +52,11 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
     assert_eq!(get(&client, THINGS).await.0, 404);
     let (code, made) = post(&client, CRDS, &definition()).await;
     assert_eq!(code, 201, "{made}");
-    let established = made["status"]["conditions"].as_array().unwrap().iter().any(|c| c["type"] == "Established" && c["status"] == "True");
+    let established = made["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|c| c["type"] == "Established" && c["status"] == "True");
     assert!(established, "{made}");
     assert_eq!(get(&client, THINGS).await.0, 200);
     let (_, resources) = get(&client, "/apis/example.org/v1").await;
@@ -60,7 +66,13 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
     let (_, document) = get(&client, "/openapi/v3/apis/example.org/v1").await;
     let patch = &document["paths"]["/apis/example.org/v1/namespaces/{namespace}/things/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Thing");
-    assert!(patch["parameters"].as_array().unwrap().iter().any(|p| p["name"] == "fieldValidation"));
+    assert!(
+        patch["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|p| p["name"] == "fieldValidation")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,13 +80,22 @@ async fn unknown_fields_go_defaults_come_and_rules_hold() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
-    let (code, made) = post(&client, THINGS, &thing(&json!({"type": "a", "junk": 1, "open": {"kept": [1]}}))).await;
+    let (code, made) = post(
+        &client,
+        THINGS,
+        &thing(&json!({"type": "a", "junk": 1, "open": {"kept": [1]}})),
+    )
+    .await;
     assert_eq!(code, 201, "{made}");
     assert_eq!(made["spec"], json!({"type": "a", "size": 3, "open": {"kept": [1]}}));
     assert_eq!(made["metadata"]["generation"], 1);
     let path = format!("{THINGS}/t");
     let (code, refused) = merge(&client, &path, &json!({"spec": {"type": "b"}})).await;
-    assert_eq!((code, refused["message"].as_str().unwrap().contains("type is immutable")), (422, true), "{refused}");
+    assert_eq!(
+        (code, refused["message"].as_str().unwrap().contains("type is immutable")),
+        (422, true),
+        "{refused}"
+    );
     let (code, refused) = merge(&client, &path, &json!({"spec": {"size": 0}})).await;
     assert_eq!(code, 422);
     assert_eq!(
@@ -82,11 +103,24 @@ async fn unknown_fields_go_defaults_come_and_rules_hold() {
         r#"Thing.example.org "t" is invalid: spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"#
     );
     let (code, refused) = post(&client, THINGS, &thing(&json!({}))).await;
-    assert_eq!((code, &refused["details"]["causes"][0]["field"]), (422, &json!("spec.type")));
-    let (code, refused) =
-        post(&client, &format!("{THINGS}?fieldValidation=Strict"), &thing(&json!({"type": "a", "junk": 1}))).await;
+    assert_eq!(
+        (code, &refused["details"]["causes"][0]["field"]),
+        (422, &json!("spec.type"))
+    );
+    let (code, refused) = post(
+        &client,
+        &format!("{THINGS}?fieldValidation=Strict"),
+        &thing(&json!({"type": "a", "junk": 1})),
+    )
+    .await;
     assert_eq!(code, 400);
-    assert!(refused["message"].as_str().unwrap().contains(r#"strict decoding error: unknown field "spec.junk""#), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains(r#"strict decoding error: unknown field "spec.junk""#),
+        "{refused}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,11 +132,21 @@ async fn versions_differ_in_name_alone_and_one_object_is_behind_them() {
     old["apiVersion"] = json!("example.org/v1beta1");
     let beta = "/apis/example.org/v1beta1/namespaces/default/things";
     let (code, made) = post(&client, beta, &old).await;
-    assert_eq!((code, &made["apiVersion"]), (201, &json!("example.org/v1beta1")), "{made}");
+    assert_eq!(
+        (code, &made["apiVersion"]),
+        (201, &json!("example.org/v1beta1")),
+        "{made}"
+    );
     let (_, stable) = get(&client, &format!("{THINGS}/t")).await;
-    assert_eq!((&stable["apiVersion"], &stable["metadata"]["uid"]), (&json!("example.org/v1"), &made["metadata"]["uid"]));
+    assert_eq!(
+        (&stable["apiVersion"], &stable["metadata"]["uid"]),
+        (&json!("example.org/v1"), &made["metadata"]["uid"])
+    );
     let (_, list) = get(&client, beta).await;
-    assert_eq!(list["items"][0]["apiVersion"], "example.org/v1beta1", "items of custom lists carry their type");
+    assert_eq!(
+        list["items"][0]["apiVersion"], "example.org/v1beta1",
+        "items of custom lists carry their type"
+    );
     let (code, wrong) = post(&client, THINGS, &old).await;
     assert_eq!(code, 400);
     assert_eq!(
@@ -118,7 +162,14 @@ async fn provider_status_keeps_every_digit() {
     post(&client, CRDS, &definition()).await;
     post(&client, THINGS, &thing(&json!({"type": "a"}))).await;
     let status = r#"{"status":{"providerStatus":{"a":9007199254740993,"b":-9223372036854775808,"c":18446744073709551615,"d":1.5,"e":"\"\\\n\u00e9","f":{"z":[],"y":{}},"g":1.0}}}"#;
-    let (code, _) = call(&client, Method::PATCH, &format!("{THINGS}/t/status"), "application/merge-patch+json", status).await;
+    let (code, _) = call(
+        &client,
+        Method::PATCH,
+        &format!("{THINGS}/t/status"),
+        "application/merge-patch+json",
+        status,
+    )
+    .await;
     assert_eq!(code, 200);
     let request = http::Request::get(format!("{THINGS}/t")).body(Vec::new()).unwrap();
     let (_, text) = crate::server::send_text(&client, request).await;
@@ -141,7 +192,14 @@ async fn status_of_a_custom_resource_is_written_apart_and_needs_a_version_on_put
     whole["metadata"]["labels"] = json!({"a": "b"});
     let (code, after) = put(&client, &format!("{THINGS}/t/status"), &whole).await;
     assert_eq!(code, 200, "{after}");
-    assert_eq!((&after["spec"]["size"], &after["status"]["x"], after["metadata"].get("labels")), (&json!(3), &json!(2), None));
+    assert_eq!(
+        (
+            &after["spec"]["size"],
+            &after["status"]["x"],
+            after["metadata"].get("labels")
+        ),
+        (&json!(3), &json!(2), None)
+    );
     body["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     let (code, refused) = put(&client, &format!("{THINGS}/t"), &body).await;
     assert_eq!(code, 422);
@@ -163,8 +221,17 @@ async fn deleting_a_definition_takes_its_instances_along() {
     assert_eq!(code, 200);
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let (code, going) = get(&client, &format!("{THINGS}/t")).await;
-    assert_eq!((code, going["metadata"]["deletionTimestamp"].is_string()), (200, true), "{going}");
-    merge(&client, &format!("{THINGS}/t"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(
+        (code, going["metadata"]["deletionTimestamp"].is_string()),
+        (200, true),
+        "{going}"
+    );
+    merge(
+        &client,
+        &format!("{THINGS}/t"),
+        &json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(get(&client, &format!("{CRDS}/things.example.org")).await.0, 404);
     assert_eq!(get(&client, THINGS).await.0, 404);

@@ -1,4 +1,5 @@
 //! The API server through `kube::Client`, one file per feature. Each test has a server of its own.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod access;
 mod crud;

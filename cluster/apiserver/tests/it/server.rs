@@ -40,7 +40,12 @@ pub(crate) async fn start() -> Server {
         .build()
         .await
         .unwrap();
-    Server { api, clock, entropy, authority }
+    Server {
+        api,
+        clock,
+        entropy,
+        authority,
+    }
 }
 
 impl Server {
@@ -51,13 +56,25 @@ impl Server {
     pub(crate) fn user(&self, name: &str, groups: &[&str]) -> Client {
         let spec = CertificateSpec::client(name, groups, Duration::from_secs(86_400));
         let issued = self.authority.issue(&spec, &self.clock, &self.entropy).unwrap();
-        self.api.client_for(PeerCertificates::new(vec![issued.certificate.der().to_vec().into()]))
+        self.api
+            .client_for(PeerCertificates::new(vec![issued.certificate.der().to_vec().into()]))
     }
 }
 
 /// A raw request: code and JSON body.
-pub(crate) async fn call(client: &Client, method: Method, path: &str, media: &str, body: impl Into<Vec<u8>>) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(path).header("content-type", media).body(body.into()).unwrap();
+pub(crate) async fn call(
+    client: &Client,
+    method: Method,
+    path: &str,
+    media: &str,
+    body: impl Into<Vec<u8>>,
+) -> (u16, Value) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", media)
+        .body(body.into())
+        .unwrap();
     send(client, request).await
 }
 
@@ -90,7 +107,14 @@ pub(crate) async fn delete(client: &Client, path: &str) -> (u16, Value) {
 }
 
 pub(crate) async fn merge(client: &Client, path: &str, body: &Value) -> (u16, Value) {
-    call(client, Method::PATCH, path, "application/merge-patch+json", body.to_string()).await
+    call(
+        client,
+        Method::PATCH,
+        path,
+        "application/merge-patch+json",
+        body.to_string(),
+    )
+    .await
 }
 
 pub(crate) fn config_map(name: &str, data: &Value) -> Value {

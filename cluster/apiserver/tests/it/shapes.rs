@@ -19,11 +19,20 @@ async fn a_list_comes_as_a_table_when_asked() {
     tokio::time::sleep(std::time::Duration::from_secs(90)).await;
     let (code, table) = send(&client, accepting(CONFIG_MAPS, TABLE)).await;
     assert_eq!((code, &table["kind"]), (200, &json!("Table")), "{table}");
-    let headings: Vec<&Value> = table["columnDefinitions"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
+    let headings: Vec<&Value> = table["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| &c["name"])
+        .collect();
     assert_eq!(headings, ["Name", "Data", "Age"]);
     assert_eq!(table["rows"][0]["cells"], json!(["a", 2, "90s"]));
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
-    let (_, one) = send(&client, accepting(&format!("{CONFIG_MAPS}/a?includeObject=Object"), TABLE)).await;
+    let (_, one) = send(
+        &client,
+        accepting(&format!("{CONFIG_MAPS}/a?includeObject=Object"), TABLE),
+    )
+    .await;
     assert_eq!(one["rows"][0]["object"]["data"]["k"], "v");
 }
 
@@ -34,7 +43,10 @@ async fn metadata_comes_alone_when_asked() {
     post(&client, CONFIG_MAPS, &config_map("a", &json!({"k": "v"}))).await;
     let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     let (_, list) = send(&client, accepting(CONFIG_MAPS, accept)).await;
-    assert_eq!((&list["kind"], &list["items"][0]["kind"]), (&json!("PartialObjectMetadataList"), &json!("PartialObjectMetadata")));
+    assert_eq!(
+        (&list["kind"], &list["items"][0]["kind"]),
+        (&json!("PartialObjectMetadataList"), &json!("PartialObjectMetadata"))
+    );
     assert!(list["items"][0].get("data").is_none());
     let (code, _) = send(&client, accepting(CONFIG_MAPS, "application/vnd.kubernetes.protobuf")).await;
     assert_eq!(code, 406);
@@ -47,19 +59,44 @@ async fn discovery_tells_the_same_in_both_forms() {
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     let (code, all) = send(&client, accepting("/apis", aggregated)).await;
     assert_eq!((code, &all["kind"]), (200, &json!("APIGroupDiscoveryList")));
-    let apps = all["items"].as_array().unwrap().iter().find(|group| group["metadata"]["name"] == "apps").unwrap();
+    let apps = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|group| group["metadata"]["name"] == "apps")
+        .unwrap();
     let (_, legacy) = get(&client, "/apis/apps/v1").await;
     for resource in apps["versions"][0]["resources"].as_array().unwrap() {
         let name = &resource["resource"];
-        let old = legacy["resources"].as_array().unwrap().iter().find(|old| old["name"] == *name).unwrap();
+        let old = legacy["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|old| old["name"] == *name)
+            .unwrap();
         assert_eq!(old["verbs"], resource["verbs"], "{name}");
     }
     let (_, core) = send(&client, accepting("/api", aggregated)).await;
-    let pods = core["items"][0]["versions"][0]["resources"].as_array().unwrap().iter().find(|r| r["resource"] == "pods").unwrap();
-    assert_eq!((&pods["shortNames"], &pods["scope"]), (&json!(["po"]), &json!("Namespaced")));
+    let pods = core["items"][0]["versions"][0]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|r| r["resource"] == "pods")
+        .unwrap();
+    assert_eq!(
+        (&pods["shortNames"], &pods["scope"]),
+        (&json!(["po"]), &json!("Namespaced"))
+    );
     let (_, groups) = get(&client, "/apis").await;
-    let names: Vec<&Value> = groups["groups"].as_array().unwrap().iter().map(|group| &group["name"]).collect();
-    assert!(names.contains(&&json!("authorization.k8s.io")) && !names.contains(&&json!("admissionregistration.k8s.io")));
+    let names: Vec<&Value> = groups["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| &group["name"])
+        .collect();
+    assert!(
+        names.contains(&&json!("authorization.k8s.io")) && !names.contains(&&json!("admissionregistration.k8s.io"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +113,12 @@ async fn openapi_documents_stand_behind_every_entry_of_the_index() {
     let patch = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Deployment");
     let parameters = patch["parameters"].as_array().unwrap();
-    assert!(parameters.iter().any(|parameter| parameter["name"] == "fieldValidation"), "{parameters:?}");
+    assert!(
+        parameters
+            .iter()
+            .any(|parameter| parameter["name"] == "fieldValidation"),
+        "{parameters:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,8 +128,19 @@ async fn what_is_not_there_yet_says_so() {
     let (code, refused) = get(&client, "/api/v1/namespaces/default/pods/p/log").await;
     assert_eq!((code, &refused["reason"]), (501, &json!("NotImplemented")));
     assert_eq!(get(&client, "/openapi/v2").await.0, 501);
-    assert_eq!(get(&client, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations").await.0, 404);
+    assert_eq!(
+        get(
+            &client,
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        )
+        .await
+        .0,
+        404
+    );
     assert_eq!(get(&client, "/nowhere").await.0, 404);
     let (_, version) = get(&client, "/version").await;
-    assert_eq!((&version["gitVersion"], &version["minor"]), (&json!("v1.35.0"), &json!("35")));
+    assert_eq!(
+        (&version["gitVersion"], &version["minor"]),
+        (&json!("v1.35.0"), &json!("35"))
+    );
 }

@@ -49,9 +49,17 @@ async fn a_selector_turns_changes_into_arrivals_and_departures() {
     let client = server.admin();
     post(&client, CONFIG_MAPS, &config_map("a", &json!({"k": "1"}))).await;
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    let mut events = api.watch(&WatchParams::default().labels("on=yes"), "0").await.unwrap().boxed();
+    let mut events = api
+        .watch(&WatchParams::default().labels("on=yes"), "0")
+        .await
+        .unwrap()
+        .boxed();
     let path = format!("{CONFIG_MAPS}/a");
-    for labels in [json!({"on": "yes"}), json!({"on": "yes", "more": "x"}), json!({"on": "no"})] {
+    for labels in [
+        json!({"on": "yes"}),
+        json!({"on": "yes", "more": "x"}),
+        json!({"on": "no"}),
+    ] {
         merge(&client, &path, &json!({"metadata": {"labels": labels}})).await;
     }
     for expected in ["added a", "modified a", "deleted a"] {
@@ -70,7 +78,9 @@ async fn bookmarks_tell_how_far_an_idle_watch_has_come() {
     // A write of another resource moves the store on.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let (_, made) = post(&client, "/api/v1/namespaces", &namespace).await;
-    let Some(WatchEvent::Bookmark(bookmark)) = events.try_next().await.unwrap() else { panic!("no bookmark") };
+    let Some(WatchEvent::Bookmark(bookmark)) = events.try_next().await.unwrap() else {
+        panic!("no bookmark")
+    };
     assert_eq!(made["metadata"]["resourceVersion"], bookmark.metadata.resource_version);
 }
 
@@ -93,7 +103,12 @@ async fn a_version_that_is_forgotten_or_from_another_life_is_expired() {
     let client = server.admin();
     let (_, made) = post(&client, CONFIG_MAPS, &config_map("a", &json!({}))).await;
     for round in 0..3000 {
-        merge(&client, &format!("{CONFIG_MAPS}/a"), &json!({"data": {"round": round.to_string()}})).await;
+        merge(
+            &client,
+            &format!("{CONFIG_MAPS}/a"),
+            &json!({"data": {"round": round.to_string()}}),
+        )
+        .await;
     }
     let version = made["metadata"]["resourceVersion"].as_str().unwrap();
     let (code, expired) = get(&client, &format!("{CONFIG_MAPS}?watch=1&resourceVersion={version}")).await;
@@ -101,7 +116,10 @@ async fn a_version_that_is_forgotten_or_from_another_life_is_expired() {
     let (code, _) = get(&client, &format!("{CONFIG_MAPS}?watch=1&resourceVersion=99999999")).await;
     assert_eq!(code, 410);
     let (code, ahead) = get(&client, &format!("{CONFIG_MAPS}?resourceVersion=99999999")).await;
-    assert_eq!((code, &ahead["details"]["causes"][0]["reason"]), (504, &json!("ResourceVersionTooLarge")));
+    assert_eq!(
+        (code, &ahead["details"]["causes"][0]["reason"]),
+        (504, &json!("ResourceVersionTooLarge"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +128,10 @@ async fn a_watch_ends_when_its_time_is_up_and_when_the_server_stops() {
     let client = server.admin();
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let begun = tokio::time::Instant::now();
-    let events = api.watch(&WatchParams::default().timeout(30).disable_bookmarks(), "0").await.unwrap();
+    let events = api
+        .watch(&WatchParams::default().timeout(30).disable_bookmarks(), "0")
+        .await
+        .unwrap();
     assert_eq!(events.count().await, 0);
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
     let events = api.watch(&WatchParams::default(), "0").await.unwrap();
@@ -131,5 +152,8 @@ async fn raw_watch_lines_are_kubernetes_events() {
     let path = format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1");
     let (code, text) = crate::server::send_text(&client, Request::get(path).body(Vec::new()).unwrap()).await;
     let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    assert_eq!((code, &line["type"], &line["object"]["kind"]), (200, &json!("ADDED"), &json!("ConfigMap")));
+    assert_eq!(
+        (code, &line["type"], &line["object"]["kind"]),
+        (200, &json!("ADDED"), &json!("ConfigMap"))
+    );
 }

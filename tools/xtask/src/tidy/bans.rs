@@ -40,8 +40,8 @@ const BANS: [Ban; 3] = [
 /// File names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 4] = ["utils.rs", "common.rs", "helpers.rs", "misc.rs"];
 
-/// The random number generators' word for where they start has nothing to do with Seeds.
-const NOT_MEANT: [&str; 9] = [
+/// The random number generators' and serde's word for where they start has nothing to do with Seeds.
+const NOT_MEANT: [&str; 12] = [
     "seeded",
     "from_seed",
     "seed_from_u64",
@@ -50,6 +50,9 @@ const NOT_MEANT: [&str; 9] = [
     "seed: u64",
     "(seed)",
     "seed()",
+    "DeserializeSeed",
+    "next_element_seed",
+    "next_value_seed",
     "self.seed",
 ];
 
