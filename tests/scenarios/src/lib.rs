@@ -6,12 +6,13 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
-use api_core::v1beta1::Shoot;
+use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, Shoot};
 use api_meta::LastOperationState;
 use base_client::{Judgement, wait_until};
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use programs_orangery::landscape::{Landscape, Settings, apply_all, documents};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -158,6 +159,21 @@ impl World {
             .unwrap_or_else(|error| panic!("an admin kubeconfig is handed out: {error}"));
         let text = String::from_utf8(answer.status.unwrap().kubeconfig.0).unwrap();
         Kubeconfig::from_yaml(&text).unwrap()
+    }
+
+    /// Runs the local provider in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so.
+    pub async fn scale_provider(&self, replicas: i32) {
+        let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
+        merge(&deployments, "provider-local", &json!({"providerConfig": {"replicas": replicas}})).await;
+        let installations: Api<ControllerInstallation> = Api::all(self.garden.clone());
+        let installation = installations.list(&ListParams::default()).await.unwrap().items.remove(0).name_any();
+        let deployments: Api<Deployment> = Api::namespaced(self.seed.clone(), &format!("extension-{installation}"));
+        wait(&deployments, "provider-local", |deployment| {
+            let status = deployment?.status.as_ref()?;
+            let counts = [status.replicas, status.ready_replicas].map(|count| count.unwrap_or(0));
+            (counts == [replicas, replicas]).then_some(())
+        })
+        .await;
     }
 
     /// Deletes a Shoot as its user does: with the confirmation, then waits until it is gone.

@@ -71,6 +71,8 @@ pub fn namespace_objects() -> Vec<Object> {
         "kind": "Namespace",
         "metadata": {
             "name": "kube-system",
+            // No cluster lets its own namespaces go: this one ends with the cluster.
+            "annotations": {"resources.gardener.cloud/keep-object": "true"},
             "labels": {
                 "gardener.cloud/purpose": "kube-system",
                 "role": "kube-system",

@@ -1,11 +1,10 @@
 //! One part that is missing, slow or forbidden holds back what depends on it and nothing else, and says so.
 
-use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Shoot};
+use api_core::v1beta1::{ControllerRegistration, Shoot};
 use api_extensions::Infrastructure;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{DeleteParams, ListParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
 
@@ -86,14 +85,8 @@ async fn a_missing_rule_of_gardenlet_shows_as_forbidden_with_its_code() {
 async fn without_its_extension_a_shoot_waits_by_name_and_goes_on_when_it_is_back() {
     let world = World::start().await;
     world.apply(&SURROUNDINGS).await;
-    let installations: Api<ControllerInstallation> = Api::all(world.garden.clone());
-    let installation = installations.list(&ListParams::default()).await.unwrap().items.remove(0).name_any();
-    let deployments: Api<Deployment> = Api::namespaced(world.seed.clone(), &format!("extension-{installation}"));
-    let name = deployments.list(&ListParams::default()).await.unwrap().items.remove(0).name_any();
-    world.scale_extension(&deployments, &name, 0).await;
+    world.scale_provider(0).await;
     world.apply(&[SHOOT]).await;
-    // What does not depend on the Infrastructure finishes.
-    let own: Api<Deployment> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
     let infrastructures: Api<Infrastructure> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
     wait(&infrastructures, NAME, |infrastructure| infrastructure.map(|_| ())).await;
     let why = wait(&world.shoots(NAMESPACE), NAME, |shoot| {
@@ -102,7 +95,6 @@ async fn without_its_extension_a_shoot_waits_by_name_and_goes_on_when_it_is_back
     })
     .await;
     assert!(why.contains(&format!("{TECHNICAL_ID}/{NAME}")) && why.contains("\"local\""), "{why}");
-    assert!(own.get_opt("kube-controller-manager").await.unwrap().is_none() || !why.is_empty());
-    world.scale_extension(&deployments, &name, 1).await;
+    world.scale_provider(1).await;
     world.succeeded(NAMESPACE, NAME).await;
 }
