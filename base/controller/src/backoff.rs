@@ -22,7 +22,7 @@ impl Default for Backoff {
         let (millis, secs) = (Duration::from_millis, Duration::from_secs);
         let mins = |minutes: u64| Duration::from_secs(minutes * 60);
         Self {
-            transient: (millis(100), secs(30)),
+            transient: (millis(20), secs(30)),
             dependency: (secs(1), mins(2)),
             access: (secs(5), mins(5)),
             user: (secs(30), mins(30)),
@@ -51,8 +51,8 @@ mod tests {
     #[test]
     fn delays_double_to_their_class_limit_and_users_wait_longest() {
         let backoff = Backoff::default();
-        assert_eq!(backoff.delay(FaultClass::Transient, 1), Duration::from_millis(100));
-        assert_eq!(backoff.delay(FaultClass::Transient, 3), Duration::from_millis(400));
+        assert_eq!(backoff.delay(FaultClass::Transient, 1), Duration::from_millis(20));
+        assert_eq!(backoff.delay(FaultClass::Transient, 3), Duration::from_millis(80));
         assert_eq!(backoff.delay(FaultClass::Transient, u32::MAX), Duration::from_secs(30));
         let first = |class| backoff.delay(class, 1);
         assert!(first(FaultClass::Transient) < first(FaultClass::Dependency));

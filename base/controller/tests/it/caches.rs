@@ -1,0 +1,98 @@
+//! Mirrors.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base_client::{Injected, Judgement, Verb, apply, delete, inject_faults};
+use base_controller::{Cache, ObjectKey};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::runtime::watcher;
+
+use crate::server::{map, start};
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("default", name)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_shows_what_is_there_and_what_becomes_of_it() {
+    let server = start().await;
+    server.create("b").await;
+    let cache = server.cache();
+    assert!(!cache.is_ready(), "nothing has been read yet");
+    cache.ready().await;
+    let mut changes = cache.subscribe();
+    server.create("a").await;
+    let made = changes.next().await;
+    assert_eq!((made.old.is_none(), made.deleted), (true, false));
+    let names: Vec<String> = cache
+        .list_in("default")
+        .iter()
+        .map(|map| map.metadata.name.clone().unwrap())
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    apply(&server.maps, &map("a", "1"), "t").await.unwrap();
+    let changed = changes.next().await;
+    assert_eq!(changed.old.unwrap().data.as_ref().unwrap()["value"], "0");
+    delete(&server.maps, "a").await.unwrap();
+    assert!(changes.next().await.deleted);
+    assert!(cache.get(&key("a")).is_none() && cache.list_in("other").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_lost_its_watch_finds_out_what_it_missed() {
+    let server = start().await;
+    server.create("gone").await;
+    let cut = Arc::new(AtomicBool::new(true));
+    let is_cut = cut.clone();
+    let client = inject_faults(server.client.clone(), move |call| match call.verb {
+        Verb::Watch if is_cut.load(Ordering::SeqCst) => Injected::Answer(410),
+        _ => Injected::Pass,
+    });
+    let api: Api<ConfigMap> = Api::namespaced(client, "default");
+    let cache = Cache::start(api, watcher::Config::default().labels("test=yes"), server.stop.clone());
+    cache.ready().await;
+    assert!(cache.get(&key("gone")).is_some());
+    let mut changes = cache.subscribe();
+    delete(&server.maps, "gone").await.unwrap();
+    server.create("new").await;
+    cut.store(false, Ordering::SeqCst);
+    let new = key("new");
+    let waited = cache.wait_until(&new, Duration::from_secs(60), |map| match map {
+        Some(_) => Judgement::Done(()),
+        None => Judgement::NotYet("it has not been seen".to_owned()),
+    });
+    waited.await.unwrap();
+    let mut missed = Vec::new();
+    for _ in 0..2 {
+        let change = changes.next().await;
+        missed.push((change.object.metadata.name.clone().unwrap(), change.deleted));
+    }
+    missed.sort();
+    assert_eq!(missed, [("gone".to_owned(), true), ("new".to_owned(), false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_may_not_read_says_so_and_is_never_empty_by_mistake() {
+    let server = start().await;
+    let client = inject_faults(server.client.clone(), |_| Injected::Answer(403));
+    let api: Api<ConfigMap> = Api::namespaced(client, "default");
+    let cache = Cache::start(api, watcher::Config::default(), server.stop.clone());
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(!cache.is_ready());
+    assert_eq!(
+        cache.error().unwrap(),
+        "watch configmaps: answered by an injected fault"
+    );
+    let waited = cache
+        .wait_for("maps", Duration::from_secs(5), |_| Judgement::Done(()))
+        .await;
+    assert!(
+        waited
+            .unwrap_err()
+            .to_string()
+            .contains("answered by an injected fault")
+    );
+}
