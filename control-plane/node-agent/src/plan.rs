@@ -65,85 +65,98 @@ pub struct Planned {
 
 /// All that is missing; empty when the machine is as it should be. Only what this agent wrote before is ever removed.
 pub fn plan(desired: &Desired, seen: &Seen) -> Vec<Planned> {
-    let mut actions = Vec::new();
-    let mut act = |action, why: &str| {
-        actions.push(Planned {
-            action,
-            why: why.to_owned(),
-        })
-    };
-    let mut changed_files = BTreeSet::new();
+    let mut planned = Vec::new();
+    let files = write_files(desired, seen, &mut planned);
+    let units = write_units(desired, seen, &mut planned);
+    for (name, unit) in &desired.units {
+        run_unit(name, unit, seen, &files, &units, &mut planned);
+    }
+    let gone = "the operating system config no longer has it";
+    for name in seen.units.keys().filter(|name| !desired.units.contains_key(*name)) {
+        act(&mut planned, Action::RemoveUnit { name: name.clone() }, gone);
+    }
+    for path in seen.files.keys().filter(|path| !desired.files.contains_key(*path)) {
+        act(&mut planned, Action::RemoveFile { path: path.clone() }, gone);
+    }
+    planned
+}
+
+fn act(planned: &mut Vec<Planned>, action: Action, why: &str) {
+    planned.push(Planned {
+        action,
+        why: why.to_owned(),
+    });
+}
+
+/// Writes what is new or different; returns the paths.
+fn write_files<'a>(desired: &'a Desired, seen: &Seen, planned: &mut Vec<Planned>) -> BTreeSet<&'a str> {
+    let mut changed = BTreeSet::new();
     for (path, file) in &desired.files {
         let why = match seen.files.get(path) {
             Some(known) if known.digest == file.digest() => continue,
             Some(_) => "its content or mode changed",
             None => "it is new",
         };
-        changed_files.insert(path.as_str());
-        act(
-            Action::WriteFile {
-                path: path.clone(),
-                file: file.clone(),
-            },
-            why,
-        );
+        changed.insert(path.as_str());
+        let (path, file) = (path.clone(), file.clone());
+        act(planned, Action::WriteFile { path, file }, why);
     }
-    let mut changed_units = BTreeSet::new();
+    changed
+}
+
+/// Writes what is new or different; returns the names.
+fn write_units<'a>(desired: &'a Desired, seen: &Seen, planned: &mut Vec<Planned>) -> BTreeSet<&'a str> {
+    let mut changed = BTreeSet::new();
     for (name, unit) in &desired.units {
         let why = match seen.units.get(name) {
             Some(known) if known.digest == unit.digest() => continue,
             Some(_) => "its unit file changed",
             None => "it is new",
         };
-        changed_units.insert(name.as_str());
-        act(
-            Action::WriteUnit {
-                name: name.clone(),
-                unit: unit.clone(),
-            },
-            why,
-        );
+        changed.insert(name.as_str());
+        let (name, unit) = (name.clone(), unit.clone());
+        act(planned, Action::WriteUnit { name, unit }, why);
     }
-    if !changed_units.is_empty() {
-        act(Action::Reload, "unit files changed");
+    if !changed.is_empty() {
+        act(planned, Action::Reload, "unit files changed");
     }
-    for (name, unit) in &desired.units {
-        let known = seen.units.get(name);
-        if known.map(|known| known.enabled) != Some(unit.enabled) {
-            let why = if unit.enabled {
-                "it starts with the system"
-            } else {
-                "it does not start with the system"
-            };
-            act(
-                Action::Enable {
-                    name: name.clone(),
-                    enabled: unit.enabled,
-                },
-                why,
-            );
+    changed
+}
+
+/// Enables, starts, restarts or stops one unit, if it is not as it should be.
+fn run_unit(
+    name: &str,
+    unit: &DesiredUnit,
+    seen: &Seen,
+    changed_files: &BTreeSet<&str>,
+    changed_units: &BTreeSet<&str>,
+    planned: &mut Vec<Planned>,
+) {
+    let (known, name) = (seen.units.get(name), name.to_owned());
+    if known.map(|known| known.enabled) != Some(unit.enabled) {
+        let why = if unit.enabled {
+            "it starts with the system"
+        } else {
+            "it does not start with the system"
+        };
+        let (name, enabled) = (name.clone(), unit.enabled);
+        act(planned, Action::Enable { name, enabled }, why);
+    }
+    let running = known.is_some_and(|known| known.running);
+    if unit.stopped {
+        if running {
+            act(planned, Action::Stop { name }, "its command is stop");
         }
-        let running = known.is_some_and(|known| known.running);
-        if unit.stopped {
-            if running {
-                act(Action::Stop { name: name.clone() }, "its command is stop");
-            }
-        } else if changed_units.contains(name.as_str()) {
-            act(Action::Restart { name: name.clone() }, "its unit file changed");
-        } else if unit.file_paths.iter().any(|path| changed_files.contains(path.as_str())) {
-            act(Action::Restart { name: name.clone() }, "a file it depends on changed");
-        } else if !running {
-            act(Action::Restart { name: name.clone() }, "it does not run");
-        }
+        return;
     }
-    let gone = "the operating system config no longer has it";
-    for name in seen.units.keys().filter(|name| !desired.units.contains_key(*name)) {
-        act(Action::RemoveUnit { name: name.clone() }, gone);
-    }
-    for path in seen.files.keys().filter(|path| !desired.files.contains_key(*path)) {
-        act(Action::RemoveFile { path: path.clone() }, gone);
-    }
-    actions
+    let depends_on_change = unit.file_paths.iter().any(|path| changed_files.contains(path.as_str()));
+    let why = match (changed_units.contains(name.as_str()), depends_on_change, running) {
+        (true, _, _) => "its unit file changed",
+        (false, true, _) => "a file it depends on changed",
+        (false, false, false) => "it does not run",
+        (false, false, true) => return,
+    };
+    act(planned, Action::Restart { name }, why);
 }
 
 #[cfg(test)]

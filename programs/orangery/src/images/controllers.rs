@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::flags::Flags;
 
 /// Where Kubernetes' own controllers keep their leases.
-const LEASE_NAMESPACE: &str = "kube-system";
+pub(crate) const LEASE_NAMESPACE: &str = "kube-system";
 
 /// The client of `--kubeconfig`.
 pub(crate) fn client(context: &ContainerContext, flags: &Flags) -> Result<Client, Exit> {
@@ -18,12 +18,12 @@ pub(crate) fn client(context: &ContainerContext, flags: &Flags) -> Result<Client
         .map_err(|fault| Exit::failed(fault.chain()))
 }
 
-/// Runs `body` until the container stops; with `--leader-elect` only while this pod holds the lease `name`. The pod is
+/// Runs `body` until the container stops; with `--leader-elect` only while this pod holds one of `leases`. The pod is
 /// ready while it waits for the lease too, as its forerunner may hold it until then.
 pub(crate) async fn run_as_leader<F, R>(
     context: &ContainerContext,
     flags: &Flags,
-    client: Client,
+    leases: Api<Lease>,
     name: &str,
     body: F,
 ) -> Result<(), Exit>
@@ -36,7 +36,6 @@ where
         body(context.stop.clone()).await;
         return Ok(());
     }
-    let leases: Api<Lease> = Api::namespaced(client, LEASE_NAMESPACE);
     let identity = context.pod.metadata.name.clone().unwrap_or_default();
     lead(
         leases,

@@ -3,11 +3,13 @@
 
 use cluster_node::{ContainerContext, Exit};
 use control_plane_resource_manager::{Options, run};
+use kube::Api;
 
+use super::controllers::run_as_leader;
 use super::flags::Flags;
 
-/// The flags it understands. Those about its health port and its leadership are accepted: there is one pod at a time,
-/// and the node sees from the container itself whether it is well.
+/// The flags it understands. That about its health port is accepted: the node sees from the container itself whether it
+/// is well.
 const FLAGS: [&str; 5] = [
     "health-port",
     "leader-elect",
@@ -37,7 +39,9 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
             .map(str::to_owned),
         cluster_id: String::new(),
     };
-    context.ready.set(true);
-    run(source, target, options, context.clock.clone(), context.stop.clone()).await;
-    Ok(())
+    let namespace = context.pod.metadata.namespace.as_deref().unwrap_or_default();
+    let leases = Api::namespaced(source.clone(), namespace);
+    let clock = context.clock.clone();
+    let work = |stop| run(source, target, options, clock, stop);
+    run_as_leader(context, &flags, leases, "gardener-resource-manager", work).await
 }

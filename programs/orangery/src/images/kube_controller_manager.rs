@@ -7,8 +7,9 @@ use std::sync::Arc;
 use base_secrets::Authority;
 use cluster_controllers::{Name, Options};
 use cluster_node::{ContainerContext, Exit};
+use kube::Api;
 
-use super::controllers::{client, run_as_leader};
+use super::controllers::{LEASE_NAMESPACE, client, run_as_leader};
 use super::flags::Flags;
 
 /// The flags it understands. Those that shape what is not here (metrics port, authentication of scrapes, node ranges,
@@ -93,7 +94,8 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         entropy: context.entropy.clone(),
     };
     let run = |stop| cluster_controllers::run(client.clone(), options, stop);
-    run_as_leader(context, &flags, client.clone(), "kube-controller-manager", run).await
+    let leases = Api::namespaced(client.clone(), LEASE_NAMESPACE);
+    run_as_leader(context, &flags, leases, "kube-controller-manager", run).await
 }
 
 /// The controllers of a `--controllers` list: `*` for all, a name for one, `-name` for all but it. Names of upstream's

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use api_meta::Fault;
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, NodeOptions, image_tag};
 use control_plane_node_agent::{AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext};
+use k8s_openapi::api::core::v1::Taint;
 use kube::config::Kubeconfig;
+use serde::Deserialize;
 
 use super::Host;
 use super::flags::Flags;
@@ -19,8 +21,12 @@ const USER_DATA_PATH: &str = "/etc/machine/userdata";
 const MACHINE_NAME: &str = "MACHINE_NAME";
 /// What the provider puts before a machine's name to name its pod.
 const POD_PREFIX: &str = "machine-";
-/// The kubelet's program among the files of an operating system config.
+/// The kubelet's program among the files of an operating system config: its image's tag is its version.
 const KUBELET_PROGRAM: &str = "/opt/bin/kubelet";
+/// Where an operating system config without a program says the kubelet's version.
+const KUBELET_VERSION: &str = "/var/lib/kubelet/version";
+/// The kubelet's configuration.
+const KUBELET_CONFIG: &str = "/var/lib/kubelet/config/kubelet";
 
 /// Runs until the machine is switched off, or cannot become a node.
 pub async fn local_machine(host: Arc<Host>, context: ContainerContext) -> Exit {
@@ -78,11 +84,8 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody
             options.volumes = host.volumes.clone();
             options.addresses = vec![address];
             options.labels = node_labels(&unit.content);
-            if let Some(version) = unit
-                .files
-                .image(KUBELET_PROGRAM)
-                .and_then(|image| image_tag(&image).map(str::to_owned))
-            {
+            options.taints = taints(&unit)?;
+            if let Some(version) = version(&unit) {
                 options.kubelet_version = version;
             }
             cluster_node::run(options, unit.stop).await
@@ -103,6 +106,44 @@ fn server_name(kubeconfig: &Kubeconfig) -> String {
     base_client::Target::of(kubeconfig)
         .map(|target| target.server_name().to_owned())
         .unwrap_or_default()
+}
+
+/// The kubelet's version, `v1.35.0`.
+fn version(unit: &UnitContext) -> Option<String> {
+    let of_image = unit
+        .files
+        .image(KUBELET_PROGRAM)
+        .and_then(|image| image_tag(&image).map(str::to_owned));
+    let of_file = || {
+        Some(
+            String::from_utf8_lossy(&unit.files.read(KUBELET_VERSION)?)
+                .trim()
+                .to_owned(),
+        )
+    };
+    let version = of_image.or_else(of_file)?;
+    Some(if version.starts_with('v') {
+        version
+    } else {
+        format!("v{version}")
+    })
+}
+
+/// What of the kubelet's configuration a node without processes can heed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KubeletConfiguration {
+    #[serde(default)]
+    register_with_taints: Option<Vec<Taint>>,
+}
+
+fn taints(unit: &UnitContext) -> Result<Vec<Taint>, Fault> {
+    let Some(bytes) = unit.files.read(KUBELET_CONFIG) else {
+        return Ok(Vec::new());
+    };
+    let configuration: KubeletConfiguration = serde_saphyr::from_str(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
+    Ok(configuration.register_with_taints.unwrap_or_default())
 }
 
 /// The labels of `--node-labels=a=b,c=d` in the kubelet's unit file.
