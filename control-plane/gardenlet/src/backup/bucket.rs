@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::report::{outcome, type_of};
 use super::{WAIT_TIMEOUT, copy_credentials};
 use crate::context::Context;
-use crate::extension::{ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+use crate::extension::{Waiting, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
 
 /// Works on the buckets of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -105,6 +105,7 @@ async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<e
         &ObjectKey::cluster(name),
         asked,
         WAIT_TIMEOUT,
+        &Waiting::default(),
     )
     .await
 }
@@ -126,7 +127,7 @@ async fn take_away(
     }
     let seed: Api<extensions::BackupBucket> = Api::all(context.seed.clone());
     delete_confirmed(context, &seed, &name).await?;
-    wait_deleted(&seed, &ObjectKey::cluster(&name), WAIT_TIMEOUT).await?;
+    wait_deleted(&seed, &ObjectKey::cluster(&name), WAIT_TIMEOUT, &Waiting::default()).await?;
     delete(
         &context.in_seed::<Secret>(names::GARDEN_NAMESPACE),
         &format!("bucket-{name}"),

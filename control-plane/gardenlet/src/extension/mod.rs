@@ -3,6 +3,9 @@
 
 mod objects;
 mod readiness;
+mod waiting;
+
+pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{
     ask, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready, wait_ready_until,

@@ -1,10 +1,11 @@
 //! Writing and waiting for extension objects.
 
 use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use api_extensions::ExtensionObject;
-use api_meta::{ErrorCode, Fault, FaultClass, annotations};
+use api_meta::{ErrorCode, Fault, FaultClass, LastOperationType, annotations};
 use base_client::{Judgement, apply, delete, fault_of, is_missing, wait_until};
 use base_controller::{Cache, ObjectKey};
 use kube::api::{Patch, PatchParams};
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::Waiting;
 use super::readiness::{Readiness, Reported, readiness};
 use crate::context::{Context, MANAGER};
 
@@ -92,8 +94,9 @@ pub(crate) async fn wait_ready<K: Kind>(
     key: &ObjectKey,
     asked: Option<&str>,
     timeout: Duration,
+    waiting: &Waiting,
 ) -> Result<K, Fault> {
-    wait_ready_until(cache, key, asked, timeout, |_| false).await
+    wait_ready_until(cache, key, asked, timeout, waiting, |_| false).await
 }
 
 /// As [`wait_ready`], but also over as soon as `enough` says so of an object whose request has been picked up.
@@ -105,36 +108,52 @@ pub(crate) async fn wait_ready_until<K: Kind>(
     key: &ObjectKey,
     asked: Option<&str>,
     timeout: Duration,
+    waiting: &Waiting,
     enough: impl Fn(&K) -> bool,
 ) -> Result<K, Fault> {
     let title = format!("{} {key}", K::kind(&()));
-    let began = Instant::now();
-    let waited = cache
-        .wait_until(key, timeout, |object| {
-            let Some(object) = object else {
-                return Judgement::NotYet("it is not visible yet".to_owned());
-            };
-            let reported = reported(object);
-            let picked_up = reported.operation.is_none() && (asked.is_none() || reported.timestamp.as_deref() == asked);
-            if picked_up && enough(object) {
-                return Judgement::Done(object.clone());
-            }
-            match readiness(&reported, asked) {
-                Readiness::Ready => Judgement::Done(object.clone()),
-                Readiness::NotYet(why) => Judgement::NotYet(why),
-                Readiness::Failing { text, codes } => {
-                    let fault = fault_of_report(&title, &text, &codes);
-                    // The judge is called when something changes: an error that stays is caught by the time-out.
-                    if fault.retryable() && began.elapsed() < OPERATION_TIMEOUT_SEVERE.min(timeout) {
-                        Judgement::NotYet(text)
-                    } else {
-                        Judgement::Failed(fault)
-                    }
+    // An error that may pass is given time for the extension's next try; if it still stands then, it is the answer.
+    let standing: Mutex<Option<Fault>> = Mutex::default();
+    let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    let not_yet = |why: String| {
+        waiting.note(&title, &why);
+        Judgement::NotYet(why)
+    };
+    let judge = |object: Option<&K>, patient: bool| {
+        stand(None);
+        let Some(object) = object else {
+            return not_yet("it is not visible yet".to_owned());
+        };
+        let reported = reported(object);
+        let picked_up = reported.operation.is_none() && (asked.is_none() || reported.timestamp.as_deref() == asked);
+        if picked_up && enough(object) {
+            return Judgement::Done(object.clone());
+        }
+        match readiness(&reported, asked) {
+            Readiness::Ready => Judgement::Done(object.clone()),
+            Readiness::NotYet(why) => not_yet(why),
+            Readiness::Failing { text, codes } => {
+                let fault = fault_of_report(&title, &text, &codes);
+                if !patient || !fault.retryable() {
+                    return Judgement::Failed(fault);
                 }
+                stand(Some(fault));
+                not_yet(text)
             }
-        })
-        .await;
-    waited.map_err(|waited| name(waited, &title))
+        }
+    };
+    let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
+    let mut waited = cache.wait_until(key, severe, |object| judge(object, true)).await;
+    let fault = standing.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let (Err(base_client::Waited::TimedOut { .. }), Some(fault)) = (&waited, fault) {
+        waited = Err(base_client::Waited::Failed(fault));
+    } else if matches!(waited, Err(base_client::Waited::TimedOut { .. })) && timeout > severe {
+        waited = cache
+            .wait_until(key, timeout - severe, |object| judge(object, false))
+            .await;
+    }
+    waiting.over(&title);
+    waited.map_err(|waited| name(waited, &title, timeout))
 }
 
 /// An error that an extension reports, with its codes and the class that follows from them.
@@ -146,10 +165,10 @@ pub(crate) fn fault_of_report(title: &str, text: &str, codes: &[ErrorCode]) -> F
 }
 
 /// Errors of waits begin with the object: that is what the reader looks for.
-fn name(waited: base_client::Waited, title: &str) -> Fault {
+fn name(waited: base_client::Waited, title: &str, timeout: Duration) -> Fault {
     match waited {
-        base_client::Waited::TimedOut { after, reason, .. } => {
-            Fault::dependency(format!("{title}: {reason} (waited {}s)", after.as_secs()))
+        base_client::Waited::TimedOut { reason, .. } => {
+            Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs()))
                 .hint("look at the extension that works on the named object: it may be down, busy or not installed")
         }
         base_client::Waited::Failed(fault) => fault,
@@ -182,27 +201,50 @@ pub(crate) async fn delete_confirmed<K: Kind>(context: &Context, api: &Api<K>, o
 ///
 /// # Errors
 /// [`FaultClass::Dependency`] naming the object and why it is still there; the extension's own final error.
-pub(crate) async fn wait_deleted<K: Kind>(api: &Api<K>, key: &ObjectKey, timeout: Duration) -> Result<(), Fault> {
+pub(crate) async fn wait_deleted<K: Kind>(
+    api: &Api<K>,
+    key: &ObjectKey,
+    timeout: Duration,
+    waiting: &Waiting,
+) -> Result<(), Fault> {
     let title = format!("{} {key}", K::kind(&()));
     let began = Instant::now();
-    let waited = wait_until(api, &key.name, timeout, |object: Option<&K>| {
+    let mut standing: Option<Fault> = None;
+    let judge = |object: Option<&K>| {
         let Some(object) = object else {
             return Judgement::Done(());
         };
         let reported = reported(object);
-        let Some(error) = reported.last_error else {
-            return Judgement::NotYet(format!("extension {:?} has not deleted it yet", reported.type_));
+        // An error of an earlier operation says nothing about this one.
+        let deleting = reported
+            .last_operation
+            .as_ref()
+            .is_some_and(|last| last.type_ == LastOperationType::Delete);
+        let why = match reported.last_error.filter(|_| deleting) {
+            None => {
+                standing = None;
+                format!("extension {:?} has not deleted it yet", reported.type_)
+            }
+            Some(error) => {
+                let text = format!(
+                    "extension {:?} failed to delete it: {}",
+                    reported.type_, error.description
+                );
+                let fault = fault_of_report(&title, &text, &error.codes);
+                if !fault.retryable() && began.elapsed() >= OPERATION_TIMEOUT_SEVERE.min(timeout) {
+                    return Judgement::Failed(fault);
+                }
+                standing = Some(fault);
+                text
+            }
         };
-        let text = format!(
-            "extension {:?} failed to delete it: {}",
-            reported.type_, error.description
-        );
-        let fault = fault_of_report(&title, &text, &error.codes);
-        if !fault.retryable() && began.elapsed() >= OPERATION_TIMEOUT_SEVERE.min(timeout) {
-            Judgement::Failed(fault)
-        } else {
-            Judgement::NotYet(text)
-        }
-    });
-    waited.await.map_err(|waited| name(waited, &title))
+        waiting.note(&title, &why);
+        Judgement::NotYet(why)
+    };
+    let waited = wait_until(api, &key.name, timeout, judge).await;
+    waiting.over(&title);
+    match (waited, standing) {
+        (Err(base_client::Waited::TimedOut { .. }), Some(fault)) => Err(fault),
+        (waited, _) => waited.map_err(|waited| name(waited, &title, timeout)),
+    }
 }

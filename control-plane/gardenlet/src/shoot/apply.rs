@@ -62,17 +62,28 @@ pub(crate) async fn run_flow(
     }
 }
 
-/// Writes what is to be shown; what comes while a write is under way is written together with the next.
+/// Writes what is to be shown; what comes while a write is under way is written together with the next. Behind the
+/// running tasks stands what has been waited for long: that is what the reader can look at.
 async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std::convert::Infallible {
     loop {
-        if shown.changed().await.is_err() {
-            return std::future::pending().await;
+        tokio::select! {
+            changed = shown.changed() => {
+                if changed.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+            () = operation.waiting.changed() => {}
+        }
+        let mut now_shown = shown.borrow_and_update().clone();
+        let waits = operation.waiting.told();
+        if !waits.is_empty() {
+            now_shown.description = format!("{}; waiting for {}", now_shown.description, waits.join("; "));
         }
         let Shown {
             percent,
             description,
             cleaned,
-        } = shown.borrow_and_update().clone();
+        } = now_shown;
         let now = operation.context.clock.now();
         let written = operation
             .status

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use api_meta::{Fault, LocalObjectReference, conditions};
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{Judgement, apply, delete, list, wait_until};
-use base_controller::ObjectKey;
 use components_hosted::shoot::{Object, object_key};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -65,22 +64,20 @@ pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]
 /// # Errors
 /// A dependency fault with what the resource manager says.
 pub(crate) async fn wait_applied(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
-    let key = ObjectKey::namespaced(operation.namespace(), name);
-    let cache = &operation.context.seed_caches.managed_resources;
-    let waited = cache.wait_until(&key, left(deadline), |resource| match resource {
-        None => Judgement::NotYet("it is not visible yet".to_owned()),
-        Some(resource) => match not_applied(resource) {
-            Some(why) => Judgement::NotYet(why),
-            None => Judgement::Done(()),
-        },
-    });
-    waited.await.map_err(Fault::from)
+    operation
+        .wait_for(
+            &operation.context.seed_caches.managed_resources,
+            name,
+            deadline,
+            not_applied,
+        )
+        .await
 }
 
 /// Why a ManagedResource has not been applied in its present form.
 #[must_use]
 pub(crate) fn not_applied(resource: &ManagedResource) -> Option<String> {
-    let status = resource.status.as_ref()?.clone();
+    let status = resource.status.clone().unwrap_or_default();
     if status.observed_generation != resource.metadata.generation {
         return Some("gardener-resource-manager has not seen its newest form yet".to_owned());
     }

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_meta::{Fault, RawJson};
-use base_controller::ObjectKey;
+use base_client::{Judgement, Waited};
+use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
 use components_hosted::Mounted;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
 use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::observe::Observed;
@@ -22,6 +24,7 @@ use super::task::os_config::Pool;
 use super::validated::ValidatedShoot;
 use crate::config::Addressing;
 use crate::context::Context;
+use crate::extension::Waiting;
 
 /// One operation while it runs.
 pub(crate) struct Operation {
@@ -33,6 +36,8 @@ pub(crate) struct Operation {
     pub observed: Observed0,
     /// The Shoot in the garden, and the way to its status.
     pub status: ShootStatusWriter,
+    /// What is waited for at the moment.
+    pub waiting: Waiting,
     /// What tasks have left for later ones.
     results: Mutex<Results>,
 }
@@ -96,6 +101,7 @@ impl Operation {
                 credentials,
             },
             status,
+            waiting: Waiting::default(),
             results: Mutex::new(results),
         }
     }
@@ -206,6 +212,47 @@ impl Operation {
     pub(crate) fn generation_of<K: Resource<DynamicType = ()>>(&self, name: &str) -> i64 {
         let key = (K::kind(&()).into_owned(), name.to_owned());
         self.results().generations.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Waits, by a mirror of the shoot's namespace, until `why_not` finds nothing wrong with the object `name`.
+    ///
+    /// # Errors
+    /// A dependency fault naming the object and what was wrong with it last.
+    pub(crate) async fn wait_for<K>(
+        &self,
+        cache: &Cache<K>,
+        name: &str,
+        deadline: Option<Instant>,
+        why_not: impl Fn(&K) -> Option<String>,
+    ) -> Result<(), Fault>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let key = self.key(name);
+        let title = format!("{} {key}", K::kind(&()));
+        let judge = |object: Option<&K>| {
+            let why = match object {
+                None => Some("it is not visible yet".to_owned()),
+                Some(object) => why_not(object),
+            };
+            match why {
+                None => Judgement::Done(()),
+                Some(why) => {
+                    self.waiting.note(&title, &why);
+                    Judgement::NotYet(why)
+                }
+            }
+        };
+        let timeout = left(deadline);
+        let waited = cache.wait_until(&key, timeout, judge).await;
+        self.waiting.over(&title);
+        waited.map_err(|waited| match waited {
+            Waited::TimedOut { reason, .. } => {
+                Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs()))
+                    .hint("look at the named object and at the pods it stands for")
+            }
+            Waited::Failed(fault) => fault,
+        })
     }
 
     /// The key of an object in the shoot's namespace.

@@ -135,7 +135,9 @@ pub(crate) fn progressed(
     status
         .last_errors
         .retain(|error| error.task_id.as_ref().is_none_or(|task| !cleaned.contains(task)));
-    if let Some(last) = &mut status.last_operation {
+    if let Some(last) = &mut status.last_operation
+        && (last.progress != percent || last.description != description)
+    {
         last.progress = percent;
         last.description = description.to_owned();
         last.last_update_time = Time(now);

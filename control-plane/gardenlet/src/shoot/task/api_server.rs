@@ -129,18 +129,10 @@ pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), F
 /// Waits until a Deployment of the control plane runs as it was written last.
 pub(crate) async fn wait_deployment(op: &Operation, name: &str, until: Option<Instant>) -> Result<(), Fault> {
     let generation = op.generation_of::<Deployment>(name);
-    let judge = |deployment: Option<&Deployment>| {
-        let Some(deployment) = deployment else {
-            return Judgement::NotYet("it is not visible yet".to_owned());
-        };
-        not_rolled_out(deployment, generation).map_or(Judgement::Done(()), Judgement::NotYet)
-    };
-    op.context
-        .seed_caches
-        .deployments
-        .wait_until(&op.key(name), left(until), judge)
-        .await
-        .map_err(Fault::from)
+    op.wait_for(&op.context.seed_caches.deployments, name, until, |found| {
+        not_rolled_out(found, generation)
+    })
+    .await
 }
 
 /// Why a Deployment does not run in its present form, which is at least `generation`.

@@ -55,9 +55,15 @@ pub(crate) async fn redeploy(op: &Operation) -> Result<(), Fault> {
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<ControlPlane>(&op.shoot.name);
     let cache = &op.context.seed_caches.control_planes;
-    wait_ready(cache, &op.key(&op.shoot.name), asked.as_deref(), left(until))
-        .await
-        .map(drop)
+    wait_ready(
+        cache,
+        &op.key(&op.shoot.name),
+        asked.as_deref(),
+        left(until),
+        &op.waiting,
+    )
+    .await
+    .map(drop)
 }
 
 /// Asks for its deletion.
@@ -67,7 +73,13 @@ pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
 
 /// Waits until it is gone.
 pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(&op.here::<ControlPlane>(), &op.key(&op.shoot.name), left(until)).await
+    wait_deleted(
+        &op.here::<ControlPlane>(),
+        &op.key(&op.shoot.name),
+        left(until),
+        &op.waiting,
+    )
+    .await
 }
 
 /// Applies gardener-resource-manager, which needs its rights in the shoot to become ready.

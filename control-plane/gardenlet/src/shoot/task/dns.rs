@@ -101,7 +101,7 @@ async fn deploy(
     {
         // A record of another type is another record (contract E.3).
         delete_confirmed(&op.context, &api, other.metadata.name.as_deref().unwrap_or_default()).await?;
-        wait_deleted(&api, &op.key(&name), left(until)).await?;
+        wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
     }
     let shoot = op.status.shoot().await;
     let settled = present
@@ -116,6 +116,7 @@ async fn deploy(
         &op.key(&name),
         asked.as_deref(),
         left(until),
+        &op.waiting,
     )
     .await
     .map(drop)
@@ -169,6 +170,6 @@ async fn destroy(op: &Operation, purpose: &str, until: Option<Instant>) -> Resul
     let name = format!("{}-{purpose}", op.shoot.name);
     let api = op.here::<DNSRecord>();
     delete_confirmed(&op.context, &api, &name).await?;
-    wait_deleted(&api, &op.key(&name), left(until)).await?;
+    wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
     delete(&op.here::<Secret>(), &format!("dnsrecord-{name}")).await
 }

@@ -1,7 +1,7 @@
 //! etcd of a shoot.
 
 use api_meta::Fault;
-use base_client::{Judgement, apply, delete, delete_and_wait, list};
+use base_client::{apply, delete, delete_and_wait, list};
 use components_hosted::{ETCD, ETCD_CLIENT_SERVICE, EtcdSettings};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
@@ -32,18 +32,10 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
 /// Waits until it serves.
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let generation = op.generation_of::<StatefulSet>(ETCD);
-    let judge = |set: Option<&StatefulSet>| {
-        let Some(set) = set else {
-            return Judgement::NotYet("it is not visible yet".to_owned());
-        };
-        not_rolled_out(set, generation).map_or(Judgement::Done(()), Judgement::NotYet)
-    };
-    op.context
-        .seed_caches
-        .stateful_sets
-        .wait_until(&op.key(ETCD), left(until), judge)
-        .await
-        .map_err(Fault::from)
+    op.wait_for(&op.context.seed_caches.stateful_sets, ETCD, until, |found| {
+        not_rolled_out(found, generation)
+    })
+    .await
 }
 
 /// Why a StatefulSet does not run in its present form.

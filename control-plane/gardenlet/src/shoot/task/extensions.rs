@@ -89,6 +89,7 @@ async fn wait(op: &Operation, point: &Point) -> Result<(), Fault> {
                 &op.key(&name),
                 asked.as_deref(),
                 timeout,
+                &op.waiting,
             )
             .await
         }
@@ -125,7 +126,7 @@ async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
 
 async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -> Result<(), Fault> {
     for name in names {
-        wait_deleted(&op.here::<Extension>(), &op.key(&name), left(until)).await?;
+        wait_deleted(&op.here::<Extension>(), &op.key(&name), left(until), &op.waiting).await?;
     }
     Ok(())
 }

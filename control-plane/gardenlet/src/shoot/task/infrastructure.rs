@@ -63,7 +63,14 @@ pub(crate) fn asked_for(shoot: &core::Shoot, task: &str) -> bool {
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<Infrastructure>(&op.shoot.name);
     let cache = &op.context.seed_caches.infrastructures;
-    let ready = wait_ready(cache, &op.key(&op.shoot.name), asked.as_deref(), left(until)).await?;
+    let ready = wait_ready(
+        cache,
+        &op.key(&op.shoot.name),
+        asked.as_deref(),
+        left(until),
+        &op.waiting,
+    )
+    .await?;
     let status = ready.status.unwrap_or_default();
     let networking = status.networking.clone().unwrap_or_default();
     let nodes = match networking.nodes.is_empty() {
@@ -123,5 +130,11 @@ pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
 
 /// Waits until it is gone.
 pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(&op.here::<Infrastructure>(), &op.key(&op.shoot.name), left(until)).await
+    wait_deleted(
+        &op.here::<Infrastructure>(),
+        &op.key(&op.shoot.name),
+        left(until),
+        &op.waiting,
+    )
+    .await
 }

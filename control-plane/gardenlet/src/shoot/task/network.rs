@@ -36,9 +36,15 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<Network>(&op.shoot.name);
     let cache = &op.context.seed_caches.networks;
-    wait_ready(cache, &op.key(&op.shoot.name), asked.as_deref(), left(until))
-        .await
-        .map(drop)
+    wait_ready(
+        cache,
+        &op.key(&op.shoot.name),
+        asked.as_deref(),
+        left(until),
+        &op.waiting,
+    )
+    .await
+    .map(drop)
 }
 
 /// Asks for its deletion.
@@ -48,5 +54,5 @@ pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
 
 /// Waits until it is gone.
 pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(&op.here::<Network>(), &op.key(&op.shoot.name), left(until)).await
+    wait_deleted(&op.here::<Network>(), &op.key(&op.shoot.name), left(until), &op.waiting).await
 }

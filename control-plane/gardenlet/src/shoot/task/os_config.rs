@@ -151,6 +151,7 @@ async fn ready(op: &Operation, name: &str, until: Option<Instant>) -> Result<Ope
         &op.key(name),
         asked.as_deref(),
         left(until),
+        &op.waiting,
     )
     .await
 }
@@ -181,7 +182,13 @@ async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
 /// Waits until they are gone.
 pub(crate) async fn wait_stale(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     for name in stale(op).await? {
-        wait_deleted(&op.here::<OperatingSystemConfig>(), &op.key(&name), left(until)).await?;
+        wait_deleted(
+            &op.here::<OperatingSystemConfig>(),
+            &op.key(&name),
+            left(until),
+            &op.waiting,
+        )
+        .await?;
     }
     Ok(())
 }
@@ -199,7 +206,7 @@ pub(crate) async fn delete_all(op: &Operation) -> Result<(), Fault> {
 pub(crate) async fn wait_all_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let api = op.here::<OperatingSystemConfig>();
     for config in list(&api, "").await? {
-        wait_deleted(&api, &op.key(&config.name_any()), left(until)).await?;
+        wait_deleted(&api, &op.key(&config.name_any()), left(until), &op.waiting).await?;
     }
     Ok(())
 }

@@ -127,18 +127,31 @@ pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Insta
             .is_some_and(|(at, since)| at.0.as_second() >= since.as_second())
     };
     let cache = &op.context.seed_caches.workers;
-    wait_ready_until(cache, &op.key(&op.shoot.name), asked.as_deref(), left(until), enough)
-        .await
-        .map(drop)
+    wait_ready_until(
+        cache,
+        &op.key(&op.shoot.name),
+        asked.as_deref(),
+        left(until),
+        &op.waiting,
+        enough,
+    )
+    .await
+    .map(drop)
 }
 
 /// Waits until all machines are there.
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<Worker>(&op.shoot.name);
     let cache = &op.context.seed_caches.workers;
-    wait_ready(cache, &op.key(&op.shoot.name), asked.as_deref(), left(until))
-        .await
-        .map(drop)
+    wait_ready(
+        cache,
+        &op.key(&op.shoot.name),
+        asked.as_deref(),
+        left(until),
+        &op.waiting,
+    )
+    .await
+    .map(drop)
 }
 
 /// Asks for the deletion of all machines.
@@ -148,5 +161,5 @@ pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
 
 /// Waits until none is left.
 pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(&op.here::<Worker>(), &op.key(&op.shoot.name), left(until)).await
+    wait_deleted(&op.here::<Worker>(), &op.key(&op.shoot.name), left(until), &op.waiting).await
 }
