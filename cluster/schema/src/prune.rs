@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::tree::{Kind, Schema};
+use crate::tree::{Kind, Scalar, Schema};
 use crate::{ERRORS_MAX, FieldPath};
 
 impl Schema {
@@ -16,7 +16,8 @@ impl Schema {
         dropped
     }
 
-    /// Drop `null` where the schema does not allow it, as reading into a typed object does.
+    /// What reading into a typed object does by the way: drop `null` where the schema does not allow it, and write
+    /// quantities that are given as numbers (`cpu: 4`) as the texts they are.
     pub fn drop_nulls(&self, value: &mut Value) {
         match (self.kind(), value) {
             (Kind::Object(_), Value::Object(map)) => {
@@ -28,6 +29,7 @@ impl Schema {
                 }
             }
             (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| list.items.drop_nulls(item)),
+            (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => *value = Value::String(value.to_string()),
             _ => {}
         }
     }

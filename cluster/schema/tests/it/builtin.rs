@@ -233,3 +233,13 @@ fn no_shape_of_object_makes_defaults_or_rules_panic() {
         }
     }
 }
+
+#[test]
+fn quantities_may_be_written_as_numbers_and_nulls_mean_nothing() {
+    let schema = builtin::schema("", "v1", "Pod").expect("Pod");
+    let mut object =
+        json!({"spec": {"nodeName": null, "containers": [{"resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}]}});
+    schema.drop_nulls(&mut object);
+    let expected = json!({"spec": {"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1Gi"}}}]}});
+    assert_eq!(object, expected);
+}

@@ -38,7 +38,7 @@ pub(crate) fn profile() -> Value {
     json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "cloud"}, "spec": {
         "type": "prov", "regions": [{"name": "r"}],
         "kubernetes": {"versions": [{"version": "1.35.0", "classification": "supported"}]},
-        "machineTypes": [{"name": "small", "cpu": "1", "gpu": "0", "memory": "1Gi", "architecture": "amd64"}],
+        "machineTypes": [{"name": "small", "cpu": 1, "gpu": 0, "memory": "1Gi", "architecture": "amd64"}],
         "machineImages": [{"name": "linux", "versions": [
             {"version": "1.0.0", "architectures": ["amd64"], "cri": [{"name": "containerd"}]}]}]}})
 }
