@@ -217,3 +217,57 @@ pub async fn inline_files(mut kubeconfig: Kubeconfig, folder: &Path) -> Result<K
     }
     Ok(kubeconfig)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(cluster: &str, user: &str) -> Kubeconfig {
+        let text = format!(
+            "current-context: c\ncontexts:\n- name: c\n  context: {{cluster: k, user: u, namespace: n}}\n\
+             clusters:\n- name: k\n  cluster: {cluster}\nusers:\n- name: u\n  user: {user}\n"
+        );
+        Kubeconfig::from_yaml(&text).unwrap()
+    }
+
+    #[test]
+    fn the_current_context_says_where_to_and_as_whom() {
+        let target = Target::of(&kubeconfig(
+            "{server: 'https://127.0.0.1:6443', tls-server-name: api.example.org}",
+            "{token: secret-token}",
+        ))
+        .unwrap();
+        assert_eq!(target.url.port_u16(), Some(6443));
+        assert_eq!(target.server_name(), "api.example.org");
+        assert_eq!((target.namespace.as_str(), target.token()), ("n", Some("secret-token")));
+        assert!(
+            !format!("{target:?}").contains("secret-token"),
+            "secrets are not printed"
+        );
+        let plain = Target::of(&kubeconfig("{server: 'https://api.example.org'}", "{}")).unwrap();
+        assert_eq!((plain.server_name(), plain.token()), ("api.example.org", None));
+    }
+
+    #[test]
+    fn what_a_kubeconfig_lacks_is_named_and_its_content_is_not() {
+        let refused = |kubeconfig: &Kubeconfig| Target::of(kubeconfig).unwrap_err().to_string();
+        assert!(refused(&Kubeconfig::default()).contains("no current-context"));
+        assert!(refused(&kubeconfig("{}", "{}")).contains("no server"));
+        let text = refused(&kubeconfig(
+            "{server: 'https://a', certificate-authority-data: 'c2VjcmV0IQ='}",
+            "{}",
+        ));
+        assert!(
+            text.contains("certificate-authority-data") && !text.contains("c2Vj"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_is_the_users_to_correct() {
+        let config = kubeconfig("{server: 'https://a', certificate-authority: missing.pem}", "{}");
+        let fault = inline_files(config, Path::new("/nonexistent")).await.unwrap_err();
+        assert_eq!(fault.class, api_meta::FaultClass::User);
+        assert!(fault.to_string().contains("/nonexistent/missing.pem"), "{fault}");
+    }
+}

@@ -94,12 +94,17 @@ impl Landscape {
 
     /// Starts the extension.
     pub(crate) fn start(&self) {
+        self.start_in(PathBuf::from("/nonexistent"));
+    }
+
+    /// Starts the extension with a data folder.
+    pub(crate) fn start_in(&self, data_dir: PathBuf) {
         let calls = self.calls.clone();
         let client = record(self.seed.admin(), "", self.seed.clock.clone(), move |call| {
             calls.lock().unwrap().push(call)
         });
         let connector = Arc::new(ToShoot(self.shoot.admin()));
-        let options = Options::new(connector, PathBuf::from("/nonexistent")).named(TYPE);
+        let options = Options::new(connector, data_dir).named(TYPE);
         tokio::spawn(run(
             client,
             options,

@@ -7,8 +7,9 @@ use api_machine::{Machine, MachinePhase};
 use api_meta::LastOperationState;
 use extensions_provider_local::ledger;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
 use tests_kit::{until, until_gone};
 
 use crate::landscape::{Landscape, NAMESPACE};
@@ -124,6 +125,44 @@ async fn a_machine_whose_pod_is_deleted_is_replaced_once_its_node_is_not_ready()
     let machine = landscape.api::<Machine>().get(&now[0]).await.unwrap();
     let phase = machine.status.unwrap().current_status.unwrap().phase;
     assert_eq!(phase, Some(MachinePhase::Running));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replaced_node_is_cordoned_and_emptied_before_its_machine_goes() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent-1", 1))
+        .await;
+    let node = landscape.ready_nodes().await.remove(0);
+    let pods: Api<Pod> = Api::namespaced(landscape.shoot.admin(), "default");
+    let pod = serde_json::from_value(json!({
+        "metadata": {"name": "guest"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 30},
+    }))
+    .unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    landscape
+        .write::<Worker>("ape", landscape.worker_spec(&infrastructure, "agent-2", 1))
+        .await;
+    until(&pods, "guest", "asked to go", |pod| {
+        pod.metadata.deletion_timestamp.is_some()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let cordoned = landscape.nodes.get(&node).await.unwrap();
+    assert_eq!(cordoned.spec.unwrap().unschedulable, Some(true));
+    let machine = landscape.api::<Pod>().get(&format!("machine-{node}")).await.unwrap();
+    assert_eq!(
+        machine.metadata.deletion_timestamp, None,
+        "the machine waits for its guest"
+    );
+    pods.delete("guest", &DeleteParams::default().grace_period(0))
+        .await
+        .unwrap();
+    until_gone(&landscape.nodes, &node).await;
 }
 
 #[tokio::test(start_paused = true)]
