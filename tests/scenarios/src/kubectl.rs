@@ -23,11 +23,20 @@ impl Shared {
     fn start() -> Self {
         let folder = std::env::temp_dir().join(format!("orangery-kubectl-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let settings = Settings::real(folder.clone(), 0);
-            let landscape = Landscape::start(&settings).await.unwrap_or_else(|fault| panic!("{fault}"));
-            landscape.ready(PATIENCE).await.unwrap_or_else(|fault| panic!("{fault}"));
+            let landscape = Landscape::start(&settings)
+                .await
+                .unwrap_or_else(|fault| panic!("{fault}"));
+            landscape
+                .ready(PATIENCE)
+                .await
+                .unwrap_or_else(|fault| panic!("{fault}"));
             let write = |part: &str, config| {
                 let text = base_secrets::to_yaml(&config).unwrap();
                 std::fs::write(kubeconfig::path(&folder, part), text.expose()).unwrap();
@@ -37,7 +46,10 @@ impl Shared {
             // It runs for as long as the process of the tests.
             std::mem::forget(landscape);
         });
-        Self { folder, _runtime: runtime }
+        Self {
+            folder,
+            _runtime: runtime,
+        }
     }
 }
 
@@ -49,7 +61,11 @@ fn program() -> PathBuf {
     let cache = std::env::var_os("ORANGERY_CACHE")
         .map_or_else(|| std::env::home_dir().unwrap().join(".cache/orangery"), PathBuf::from);
     let path = cache.join("real/kubectl/kubectl");
-    assert!(path.exists(), "{} is missing: run `cargo xtask real kubectl`", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo xtask real kubectl`",
+        path.display()
+    );
     path
 }
 
@@ -63,13 +79,17 @@ impl Kubectl {
     /// Against the garden.
     #[must_use]
     pub fn garden() -> Self {
-        Self { kubeconfig: kubeconfig::path(&SHARED.folder, "garden") }
+        Self {
+            kubeconfig: kubeconfig::path(&SHARED.folder, "garden"),
+        }
     }
 
     /// Against the seed: an ordinary cluster.
     #[must_use]
     pub fn seed() -> Self {
-        Self { kubeconfig: kubeconfig::path(&SHARED.folder, "seed") }
+        Self {
+            kubeconfig: kubeconfig::path(&SHARED.folder, "seed"),
+        }
     }
 
     /// Against the example Shoot, with the kubeconfig that the binary prints.
@@ -81,20 +101,37 @@ impl Kubectl {
                 garden.feed(&["apply", "-f", "-"], manifest);
             }
             let shoot = format!("shoot/{NAME}");
-            garden.ok(&["wait", "--for=jsonpath={.status.lastOperation.state}=Succeeded", &shoot, "-n", NAMESPACE, "--timeout=120s"]);
+            garden.ok(&[
+                "wait",
+                "--for=jsonpath={.status.lastOperation.state}=Succeeded",
+                &shoot,
+                "-n",
+                NAMESPACE,
+                "--timeout=120s",
+            ]);
             let of = programs_orangery::cli::Kubeconfig {
                 data_dir: SHARED.folder.clone(),
                 of: programs_orangery::cli::KubeconfigOf::Shoot {
-                    shoot: programs_orangery::cli::ShootRef { namespace: NAMESPACE.to_owned(), name: NAME.to_owned() },
+                    shoot: programs_orangery::cli::ShootRef {
+                        namespace: NAMESPACE.to_owned(),
+                        name: NAME.to_owned(),
+                    },
                 },
             };
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let text = runtime.block_on(programs_orangery::kubeconfig::print(&of)).unwrap_or_else(|fault| panic!("{fault}"));
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let text = runtime
+                .block_on(programs_orangery::kubeconfig::print(&of))
+                .unwrap_or_else(|fault| panic!("{fault}"));
             let path = kubeconfig::path(&SHARED.folder, "shoot");
             std::fs::write(&path, text).unwrap();
             path
         });
-        Self { kubeconfig: SHOOT_KUBECONFIG.clone() }
+        Self {
+            kubeconfig: SHOOT_KUBECONFIG.clone(),
+        }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -120,7 +157,11 @@ impl Kubectl {
     /// Runs a command that must fail; returns its standard error.
     pub fn fails(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(!output.status.success(), "kubectl {arguments:?} succeeded: {}", String::from_utf8_lossy(&output.stdout));
+        assert!(
+            !output.status.success(),
+            "kubectl {arguments:?} succeeded: {}",
+            String::from_utf8_lossy(&output.stdout)
+        );
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
@@ -142,7 +183,12 @@ impl Kubectl {
     #[must_use]
     pub fn spawn(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 }
 

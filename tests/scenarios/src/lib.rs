@@ -1,6 +1,10 @@
 //! What scenarios stand on: a landscape in virtual time without sockets, clients for its people, and waits by watch.
 //! It asserts nothing itself.
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a scenario that cannot be set up has failed")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a scenario that cannot be set up has failed"
+)]
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -91,12 +95,22 @@ impl World {
         let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut settings = Settings::simulated(folder.path().to_owned(), epoch, 1);
         change(&mut settings);
-        let landscape = Landscape::start(&settings).await.unwrap_or_else(|fault| panic!("the landscape starts: {fault}"));
-        landscape.ready(PATIENCE).await.unwrap_or_else(|fault| panic!("the landscape becomes ready: {fault}"));
+        let landscape = Landscape::start(&settings)
+            .await
+            .unwrap_or_else(|fault| panic!("the landscape starts: {fault}"));
+        landscape
+            .ready(PATIENCE)
+            .await
+            .unwrap_or_else(|fault| panic!("the landscape becomes ready: {fault}"));
         let connector = landscape.connector();
         let garden = connector.client(&landscape.garden_kubeconfig().unwrap()).unwrap();
         let seed = connector.client(&landscape.seed_kubeconfig().unwrap()).unwrap();
-        Self { landscape, garden, seed, folder }
+        Self {
+            landscape,
+            garden,
+            seed,
+            folder,
+        }
     }
 
     /// Where the local provider keeps backups.
@@ -109,7 +123,9 @@ impl World {
     pub async fn apply(&self, manifests: &[&str]) {
         for manifest in manifests {
             let objects = documents(manifest).unwrap();
-            apply_all(&self.garden, objects).await.unwrap_or_else(|fault| panic!("{fault}"));
+            apply_all(&self.garden, objects)
+                .await
+                .unwrap_or_else(|fault| panic!("{fault}"));
         }
     }
 
@@ -149,7 +165,9 @@ impl World {
     /// The kubeconfig behind it.
     pub async fn shoot_kubeconfig(&self, namespace: &str, name: &str) -> Kubeconfig {
         let request = AdminKubeconfigRequest {
-            spec: KubeconfigRequestSpec { expiration_seconds: Some(3600) },
+            spec: KubeconfigRequestSpec {
+                expiration_seconds: Some(3600),
+            },
             ..AdminKubeconfigRequest::default()
         };
         let answer: AdminKubeconfigRequest = self
@@ -164,9 +182,20 @@ impl World {
     /// Runs the local provider in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so.
     pub async fn scale_provider(&self, replicas: i32) {
         let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
-        merge(&deployments, "provider-local", &json!({"providerConfig": {"replicas": replicas}})).await;
+        merge(
+            &deployments,
+            "provider-local",
+            &json!({"providerConfig": {"replicas": replicas}}),
+        )
+        .await;
         let installations: Api<ControllerInstallation> = Api::all(self.garden.clone());
-        let installation = installations.list(&ListParams::default()).await.unwrap().items.remove(0).name_any();
+        let installation = installations
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .remove(0)
+            .name_any();
         let deployments: Api<Deployment> = Api::namespaced(self.seed.clone(), &format!("extension-{installation}"));
         wait(&deployments, "provider-local", |deployment| {
             let status = deployment?.status.as_ref()?;
@@ -181,7 +210,9 @@ impl World {
         let shoots = self.shoots(namespace);
         let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
         merge(&shoots, name, &confirmed).await;
-        base_client::delete_and_wait(&shoots, name, PATIENCE).await.unwrap_or_else(|waited| panic!("{waited}"));
+        base_client::delete_and_wait(&shoots, name, PATIENCE)
+            .await
+            .unwrap_or_else(|waited| panic!("{waited}"));
     }
 }
 
@@ -190,7 +221,9 @@ pub async fn merge<K>(api: &Api<K>, name: &str, patch: &Value) -> K
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap_or_else(|error| panic!("{error}"))
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Watches an object until `judge` returns something; fails with the object's last state when it never does.

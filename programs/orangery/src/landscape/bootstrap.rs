@@ -99,7 +99,7 @@ fn provider(settings: &Settings) -> Vec<Value> {
         format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
     ];
     args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
-    let name = format!("provider-{}", seed.provider_type);
+    let name = format!("provider-{}", seed.provider_type.to_lowercase());
     let kinds = [
         "BackupBucket",
         "BackupEntry",

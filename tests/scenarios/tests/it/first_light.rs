@@ -4,7 +4,7 @@ use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, ControlPlane, DNSRecord, Infrastructure, Worker};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
@@ -66,7 +66,10 @@ async fn a_deployment_and_a_service_in_the_shoot_come_up() {
     let endpoints: Api<k8s_openapi::api::core::v1::Endpoints> = Api::namespaced(client, "default");
     wait(&endpoints, "hello", |endpoints| {
         let subsets = endpoints?.subsets.as_ref()?;
-        let addresses: usize = subsets.iter().map(|subset| subset.addresses.as_ref().map_or(0, Vec::len)).sum();
+        let addresses: usize = subsets
+            .iter()
+            .map(|subset| subset.addresses.as_ref().map_or(0, Vec::len))
+            .sum();
         (addresses == 2).then_some(())
     })
     .await;
@@ -76,28 +79,70 @@ async fn a_deployment_and_a_service_in_the_shoot_come_up() {
 async fn provider_status_travels_byte_for_byte() {
     let world = World::start().await;
     world.apply(&SURROUNDINGS).await;
-    let strange = json!({
-        "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1",
-        "kind": "InfrastructureConfig",
-        "echo": {
-            "beyond": 9_007_199_254_740_993_u64,
-            "largest": u64::MAX,
-            "negative": i64::MIN,
-            "nested": {"z": [1, {"a": null}], "a": {"": "empty key"}},
-            "text": "quote \" backslash \\ newline \n tab \t nul \u{0} snowman \u{2603} astral \u{1F34A} </script>",
+    world.scale_provider(0).await;
+    world.apply(&[SHOOT]).await;
+    // The scenario is the Infrastructure's extension: what it reports is what JSON can be at its strangest.
+    let infrastructures: Api<Infrastructure> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
+    let generation = wait(&infrastructures, NAME, |object| object?.metadata.generation).await;
+    let picked_up = json!({"metadata": {"annotations": {"gardener.cloud/operation": null}}});
+    merge(&infrastructures, NAME, &picked_up).await;
+    let reported = json!({"status": {
+        "observedGeneration": generation,
+        "lastOperation": {
+            "type": "Create", "state": "Succeeded", "progress": 100, "description": "done",
+            "lastUpdateTime": "2027-01-01T00:00:00Z",
         },
-    });
-    let mut shoot: Value = documents(SHOOT).remove(0);
-    shoot["spec"]["provider"]["infrastructureConfig"] = strange;
-    programs_orangery::landscape::apply_all(&world.garden, vec![shoot]).await.unwrap();
+        "nodesCIDR": "10.68.0.0/16",
+        "providerStatus": strange_status(),
+    }});
+    infrastructures
+        .patch_status(NAME, &PatchParams::default(), &Patch::Merge(&reported))
+        .await
+        .unwrap();
+    world.scale_provider(1).await;
     world.succeeded(NAMESPACE, NAME).await;
-    let infrastructure = Api::<Infrastructure>::namespaced(world.seed.clone(), TECHNICAL_ID).get(NAME).await.unwrap();
-    let read = infrastructure.status.unwrap().provider_status.expect("the provider reports a status");
-    assert!(read.get().contains("9007199254740993") && read.get().contains("18446744073709551615"), "{}", read.get());
-    let control_plane = Api::<ControlPlane>::namespaced(world.seed.clone(), TECHNICAL_ID).get(NAME).await.unwrap();
-    let worker = Api::<Worker>::namespaced(world.seed.clone(), TECHNICAL_ID).get(NAME).await.unwrap();
-    assert_eq!(control_plane.spec.infrastructure_provider_status.unwrap().get(), read.get());
+    let read = infrastructures
+        .get(NAME)
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .provider_status
+        .unwrap();
+    assert!(
+        read.get().contains("9007199254740993") && read.get().contains("-9223372036854775808"),
+        "{}",
+        read.get()
+    );
+    let control_plane = Api::<ControlPlane>::namespaced(world.seed.clone(), TECHNICAL_ID)
+        .get(NAME)
+        .await
+        .unwrap();
+    let worker = Api::<Worker>::namespaced(world.seed.clone(), TECHNICAL_ID)
+        .get(NAME)
+        .await
+        .unwrap();
+    assert_eq!(
+        control_plane.spec.infrastructure_provider_status.unwrap().get(),
+        read.get()
+    );
     assert_eq!(worker.spec.infrastructure_provider_status.unwrap().get(), read.get());
+}
+
+/// What the local provider reports, and beside it numbers beyond 2^53, nesting and everything that needs escapes.
+fn strange_status() -> Value {
+    json!({
+        "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1",
+        "kind": "InfrastructureStatus",
+        "description": "quote \" backslash \\ newline \n tab \t nul \u{0} snowman \u{2603} astral \u{1F34A} </script>",
+        "network": {
+            "id": 9_007_199_254_740_993_u64,
+            "cidr": "10.68.0.0/16",
+            "egressCidrs": ["203.0.113.133/32"],
+            "subnets": [{"zone": "", "cidr": "10.68.0.0/20"}],
+        },
+        "beyond": {"largest": i64::MAX, "negative": i64::MIN, "nested": {"z": [1, {"a": null}], "a": {"": "empty key"}}},
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +156,11 @@ async fn a_deleted_shoot_leaves_nothing_behind() {
     let records: Api<DNSRecord> = Api::all(world.seed.clone());
     assert!(records.list(&ListParams::default()).await.unwrap().items.is_empty());
     for leftover in ["secrets", "internalsecrets", "configmaps"] {
-        assert!(leftovers(&world, leftover).await.is_empty(), "{leftover}: {:?}", leftovers(&world, leftover).await);
+        assert!(
+            leftovers(&world, leftover).await.is_empty(),
+            "{leftover}: {:?}",
+            leftovers(&world, leftover).await
+        );
     }
 }
 
@@ -124,7 +173,12 @@ async fn leftovers(world: &World, plural: &str) -> Vec<String> {
     };
     let api: Api<kube::api::DynamicObject> = Api::namespaced_with(world.garden.clone(), NAMESPACE, &resource);
     let objects = api.list(&ListParams::default()).await.unwrap();
-    objects.items.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(&format!("{NAME}."))).collect()
+    objects
+        .items
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| name.starts_with(&format!("{NAME}.")))
+        .collect()
 }
 
 fn api_resource(group: &str, version: &str, kind: &str) -> kube::api::ApiResource {
@@ -135,7 +189,9 @@ fn api_resource(group: &str, version: &str, kind: &str) -> kube::api::ApiResourc
 async fn a_shoot_without_workers_is_an_api_server_and_no_machines() {
     let world = World::start().await;
     world.apply(&SURROUNDINGS).await;
-    world.apply(&[include_str!("../../../../examples/41-shoot-workerless.yaml")]).await;
+    world
+        .apply(&[include_str!("../../../../examples/41-shoot-workerless.yaml")])
+        .await;
     world.succeeded(NAMESPACE, "workerless").await;
     let workers: Api<Worker> = Api::all(world.seed.clone());
     assert!(workers.list(&ListParams::default()).await.unwrap().items.is_empty());
@@ -162,5 +218,8 @@ fn documents(manifest: &str) -> Vec<Value> {
 
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|all| all.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
+    conditions.is_some_and(|all| {
+        all.iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
 }

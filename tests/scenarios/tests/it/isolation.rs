@@ -44,10 +44,16 @@ async fn a_registration_that_goes_away_is_reported_on_that_shoot_and_others_go_o
     odd["metadata"]["name"] = json!("odd");
     odd["spec"]["networking"]["type"] = json!("extra");
     create(&world, &odd).await.unwrap();
-    registrations.delete("net-extra", &DeleteParams::default()).await.unwrap();
+    registrations
+        .delete("net-extra", &DeleteParams::default())
+        .await
+        .unwrap();
     let why = wait(&world.shoots(NAMESPACE), "odd", |shoot| {
         let errors = &shoot?.status.as_ref()?.last_errors;
-        errors.iter().find(|error| error.description.contains("extra")).map(|error| error.description.clone())
+        errors
+            .iter()
+            .find(|error| error.description.contains("extra"))
+            .map(|error| error.description.clone())
     })
     .await;
     assert!(why.contains("Network"), "{why}");
@@ -73,10 +79,17 @@ async fn a_missing_rule_of_gardenlet_shows_as_forbidden_with_its_code() {
     world.apply(&[SHOOT]).await;
     let error = wait(&world.shoots(NAMESPACE), NAME, |shoot| {
         let errors = &shoot?.status.as_ref()?.last_errors;
-        errors.iter().find(|error| error.description.contains("forbidden")).cloned()
+        errors
+            .iter()
+            .find(|error| error.description.contains("forbidden"))
+            .cloned()
     })
     .await;
-    assert!(error.description.contains("403") || error.description.contains("cannot"), "{}", error.description);
+    assert!(
+        error.description.contains("403") || error.description.contains("cannot"),
+        "{}",
+        error.description
+    );
     assert!(error.task_id.is_some());
     assert!(!error.codes.is_empty(), "{error:?}");
 }
@@ -91,10 +104,16 @@ async fn without_its_extension_a_shoot_waits_by_name_and_goes_on_when_it_is_back
     wait(&infrastructures, NAME, |infrastructure| infrastructure.map(|_| ())).await;
     let why = wait(&world.shoots(NAMESPACE), NAME, |shoot| {
         let errors = &shoot?.status.as_ref()?.last_errors;
-        errors.iter().find(|error| error.description.contains("Infrastructure")).map(|error| error.description.clone())
+        errors
+            .iter()
+            .find(|error| error.description.contains("Infrastructure"))
+            .map(|error| error.description.clone())
     })
     .await;
-    assert!(why.contains(&format!("{TECHNICAL_ID}/{NAME}")) && why.contains("\"local\""), "{why}");
+    assert!(
+        why.contains(&format!("{TECHNICAL_ID}/{NAME}")) && why.contains("\"local\""),
+        "{why}"
+    );
     world.scale_provider(1).await;
     world.succeeded(NAMESPACE, NAME).await;
 }

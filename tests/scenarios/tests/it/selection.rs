@@ -1,6 +1,5 @@
 //! Nothing hangs on a name: everything that can be called otherwise is, and of two seeds the right one is taken.
 
-use base_client::Connector as _;
 use kube::Api;
 use serde_json::{Value, json};
 use tests_scenarios::{World, wait};
@@ -13,7 +12,9 @@ async fn a_shoot_succeeds_when_everything_has_another_name() {
         settings.seed.provider_type = "Pear".to_owned();
     })
     .await;
-    programs_orangery::landscape::apply_all(&world.garden, renamed()).await.unwrap();
+    programs_orangery::landscape::apply_all(&world.garden, renamed())
+        .await
+        .unwrap();
     let shoot = world.succeeded("garden-grove", "tree-1").await;
     assert_eq!(shoot.spec.seed_name.as_deref(), Some("orchard-9"));
 }
@@ -26,12 +27,16 @@ async fn of_two_seeds_the_one_in_the_region_is_taken() {
     other["metadata"] = json!({"name": "elsewhere"});
     other["spec"]["provider"]["region"] = json!("elsewhere");
     other.as_object_mut().unwrap().remove("status");
-    programs_orangery::landscape::apply_all(&world.garden, vec![other]).await.unwrap();
+    programs_orangery::landscape::apply_all(&world.garden, vec![other])
+        .await
+        .unwrap();
     world.apply(&tests_scenarios::SURROUNDINGS).await;
     world.apply(&[tests_scenarios::SHOOT]).await;
-    let seed = wait(&world.shoots("garden-local"), "local", |shoot| shoot?.spec.seed_name.clone()).await;
+    let seed = wait(&world.shoots("garden-local"), "local", |shoot| {
+        shoot?.spec.seed_name.clone()
+    })
+    .await;
     assert_eq!(seed, "local");
-    let _ = world.landscape.connector().client(&world.landscape.garden_kubeconfig().unwrap()).unwrap();
 }
 
 /// The example with every name exchanged.
