@@ -284,17 +284,8 @@ async fn finish_reconcile(
     let context = &operation.context;
     task::secrets::delete_obsolete(operation).await?;
     consume_annotations(operation, begun).await?;
-    // Only what was wanted when we began, and what we have added to it, has been done.
-    let now = operation.status.shoot().await;
-    let generation = match super::plan::makes_pointless(begun, &now) {
-        true => begun.metadata.generation,
-        false => now.metadata.generation,
-    };
     let at = context.clock.now();
-    let shoot = operation
-        .status
-        .update(|status| succeeded(status, type_, generation, at))
-        .await?;
+    let shoot = operation.status.update(|status| succeeded(status, type_, at)).await?;
     let observed = &operation.observed;
     cluster::sync(
         context,
@@ -351,10 +342,9 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     .await?;
     delete(&Api::<Cluster>::all(context.seed.clone()), operation.namespace()).await?;
     let at = context.clock.now();
-    let generation = operation.status.shoot().await.metadata.generation;
     let last = operation
         .status
-        .update(|status| succeeded(status, &LastOperationType::Delete, generation, at))
+        .update(|status| succeeded(status, &LastOperationType::Delete, at))
         .await?;
     context
         .events

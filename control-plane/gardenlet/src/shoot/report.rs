@@ -144,13 +144,9 @@ pub(crate) fn progressed(
     }
 }
 
-/// After success.
-pub(crate) fn succeeded(
-    status: &mut core::ShootStatus,
-    type_: &LastOperationType,
-    generation: Option<i64>,
-    now: Timestamp,
-) {
+/// After success. The generation observed is the one that was begun with (and what gardenlet itself has added to it):
+/// what was asked for meanwhile is still to be done.
+pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationType, now: Timestamp) {
     let done = match type_ {
         LastOperationType::Create | LastOperationType::Reconcile => "reconciled",
         LastOperationType::Delete => "deleted",
@@ -161,7 +157,6 @@ pub(crate) fn succeeded(
     status.last_operation = Some(operation(type_, LastOperationState::Succeeded, 100, description, now));
     status.last_errors = Vec::new();
     status.retry_cycle_start_time = None;
-    status.observed_generation = generation;
     status.hibernated = false;
 }
 

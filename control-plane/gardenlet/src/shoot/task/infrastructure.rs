@@ -110,7 +110,14 @@ async fn record_networks(
                 networking.nodes.get_or_insert_with(|| first.clone());
             }
         };
-        op.status.update_main(set).await?;
+        let before = op.status.shoot().await;
+        let after = op.status.update_main(set).await?;
+        // Our own addition is part of what is being done. If somebody else has written in between, theirs is not.
+        let observed = before.status.as_ref().and_then(|status| status.observed_generation);
+        let next = before.metadata.generation.map(|generation| generation + 1);
+        if observed == before.metadata.generation && after.metadata.generation == next {
+            op.status.update(|status| status.observed_generation = next).await?;
+        }
     }
     let shoot = op.status.shoot().await;
     cluster::sync(
