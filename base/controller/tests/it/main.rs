@@ -1,4 +1,5 @@
 //! Clients, caches and controllers against an API server in this process. Each test has a server of its own.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod caches;
 mod calls;
