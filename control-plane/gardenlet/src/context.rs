@@ -1,7 +1,7 @@
 //! What all controllers of a gardenlet share: clients, clock, caches. Holds no state of its own.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
@@ -10,6 +10,7 @@ use api_resources::ManagedResource;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
 use base_controller::{Cache, Recorder};
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::runtime::watcher;
@@ -53,6 +54,8 @@ pub(crate) struct Context {
     pub seed_caches: SeedCaches,
     /// Mirrors of the nodes of shoots.
     pub nodes: SharedNodeMirrors,
+    /// The last timestamp of a request to an extension.
+    pub stamped: Mutex<Timestamp>,
     /// Writes events into the garden.
     pub events: Recorder,
 }
@@ -135,6 +138,14 @@ where
 }
 
 impl Context {
+    /// The timestamp of a request to an extension: no two are the same, however fast they follow each other.
+    pub(crate) fn next_stamp(&self) -> Timestamp {
+        let mut last = self.stamped.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = last.checked_add(std::time::Duration::from_nanos(1)).unwrap_or(*last);
+        *last = self.clock.now().max(after);
+        *last
+    }
+
     /// Objects of a kind in a namespace of the seed.
     pub(crate) fn in_seed<K>(&self, namespace: &str) -> Api<K>
     where

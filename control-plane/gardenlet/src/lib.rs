@@ -13,7 +13,7 @@ mod installation;
 mod seed;
 mod shoot;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
@@ -47,6 +47,7 @@ pub async fn run(
         garden_caches: GardenCaches::start(&garden, &stop),
         seed_caches: SeedCaches::start(&seed, &stop),
         nodes: Arc::new(nodes),
+        stamped: Mutex::new(clock.now()),
         events: Recorder::new(garden.clone(), "gardenlet", clock.clone()),
         connector: shoots,
         garden,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
-use api_meta::{Fault, LastOperationType, annotations, finalizers, names};
+use api_meta::{Fault, LastOperationType, finalizers, names};
 use base_client::{add_finalizer, delete, get, patch_status_if_changed, remove_finalizer};
 use base_controller::{Controller, Next, ObjectKey};
 use futures::FutureExt;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::report::{outcome, type_of};
 use super::{WAIT_TIMEOUT, copy_credentials};
 use crate::context::Context;
-use crate::extension::{Waiting, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+use crate::extension::{Asked, Waiting, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
 
 /// Works on the buckets of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -99,11 +99,11 @@ async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<e
         Some(present) => present,
         None => ask(context, &api, desired).await?,
     };
-    let asked = object.annotations().get(annotations::TIMESTAMP).map(String::as_str);
+    let asked = Asked::of(&object);
     wait_ready(
         &context.seed_caches.backup_buckets,
         &ObjectKey::cluster(name),
-        asked,
+        asked.as_ref(),
         WAIT_TIMEOUT,
         &Waiting::default(),
     )

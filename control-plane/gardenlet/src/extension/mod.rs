@@ -8,5 +8,5 @@ mod waiting;
 pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{
-    ask, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready, wait_ready_until,
+    Asked, ask, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready, wait_ready_until,
 };

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use api_extensions::ExtensionObject;
-use api_meta::{ErrorCode, Fault, FaultClass, LastOperationType, annotations};
+use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, LastOperationType, annotations};
 use base_client::{Judgement, apply, delete, fault_of, is_missing, wait_until};
 use base_controller::{Cache, ObjectKey};
 use kube::api::{Patch, PatchParams};
@@ -73,7 +73,7 @@ fn stamp<K: Kind>(context: &Context, object: &mut K) {
         annotations::OPERATION.to_owned(),
         annotations::operation::RECONCILE.to_owned(),
     );
-    notes.insert(annotations::TIMESTAMP.to_owned(), context.clock.now().to_string());
+    notes.insert(annotations::TIMESTAMP.to_owned(), context.next_stamp().to_string());
 }
 
 /// Asks the extension to bring about `desired`.
@@ -85,14 +85,32 @@ pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K
     apply(api, &desired, MANAGER).await
 }
 
-/// Waits until the extension has done what was asked with the timestamp `asked`; gives the object then.
+/// A request as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// Its timestamp annotation.
+    pub(crate) stamp: String,
+    /// What the extension had reported before.
+    pub(crate) before: Option<LastOperation>,
+}
+
+impl Asked {
+    /// The request on an object as it was written or found.
+    pub(crate) fn of<K: Kind>(object: &K) -> Option<Self> {
+        let stamp = object.annotations().get(annotations::TIMESTAMP)?.clone();
+        let before = object.status().and_then(|status| status.last_operation.cloned());
+        Some(Self { stamp, before })
+    }
+}
+
+/// Waits until the extension has done what was `asked`; gives the object then.
 ///
 /// # Errors
 /// [`FaultClass::Dependency`] naming object, type and what was waited for; the extension's own error with its codes.
 pub(crate) async fn wait_ready<K: Kind>(
     cache: &Cache<K>,
     key: &ObjectKey,
-    asked: Option<&str>,
+    asked: Option<&Asked>,
     timeout: Duration,
     waiting: &Waiting,
 ) -> Result<K, Fault> {
@@ -106,7 +124,7 @@ pub(crate) async fn wait_ready<K: Kind>(
 pub(crate) async fn wait_ready_until<K: Kind>(
     cache: &Cache<K>,
     key: &ObjectKey,
-    asked: Option<&str>,
+    asked: Option<&Asked>,
     timeout: Duration,
     waiting: &Waiting,
     enough: impl Fn(&K) -> bool,
@@ -125,16 +143,19 @@ pub(crate) async fn wait_ready_until<K: Kind>(
             return not_yet("it is not visible yet".to_owned());
         };
         let reported = reported(object);
-        let picked_up = reported.operation.is_none() && (asked.is_none() || reported.timestamp.as_deref() == asked);
+        let stamp = asked.map(|asked| asked.stamp.as_str());
+        let picked_up = reported.operation.is_none() && (stamp.is_none() || reported.timestamp.as_deref() == stamp);
         if picked_up && enough(object) {
             return Judgement::Done(object.clone());
         }
-        match readiness(&reported, asked) {
+        match readiness(&reported, stamp) {
             Readiness::Ready => Judgement::Done(object.clone()),
             Readiness::NotYet(why) => not_yet(why),
             Readiness::Failing { text, codes } => {
                 let fault = fault_of_report(&title, &text, &codes);
-                if !patient || !fault.retryable() {
+                // Whole seconds do not tell an answer from the one before, when both fall into the same.
+                let old = asked.is_some_and(|asked| asked.before.is_some() && asked.before == reported.last_operation);
+                if !patient || !fault.retryable() && !old {
                     return Judgement::Failed(fault);
                 }
                 stand(Some(fault));

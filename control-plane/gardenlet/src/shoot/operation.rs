@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
+use api_extensions::ExtensionObject;
 use api_meta::{Fault, RawJson};
 use base_client::{Judgement, Waited};
 use base_controller::{Cache, ObjectKey};
@@ -24,7 +25,7 @@ use super::task::os_config::Pool;
 use super::validated::ValidatedShoot;
 use crate::config::Addressing;
 use crate::context::Context;
-use crate::extension::Waiting;
+use crate::extension::{Asked, Waiting};
 
 /// One operation while it runs.
 pub(crate) struct Operation {
@@ -67,8 +68,8 @@ pub(crate) struct Results {
     pub shoot_client: Option<kube::Client>,
     /// Worker pools with what their nodes are to be.
     pub pools: Vec<Pool>,
-    /// The timestamps of requests to extensions, by kind and name: a wait waits for this very request.
-    pub asked: BTreeMap<(String, String), String>,
+    /// Requests to extensions, by kind and name: a wait waits for this very request.
+    pub asked: BTreeMap<(String, String), Asked>,
     /// Generations of what was written, by kind and name: a wait does not believe a mirror that is behind.
     pub generations: BTreeMap<(String, String), i64>,
 }
@@ -177,26 +178,22 @@ impl Operation {
     }
 
     /// Remembers the request written onto an extension object.
-    pub(crate) fn remember<K: Resource<DynamicType = ()> + Debug>(&self, object: &K) {
-        let meta = object.meta();
-        let stamp = meta
-            .annotations
-            .as_ref()
-            .and_then(|notes| notes.get(api_meta::annotations::TIMESTAMP));
-        let key = (K::kind(&()).into_owned(), meta.name.clone().unwrap_or_default());
-        self.results().asked.insert(key, stamp.cloned().unwrap_or_default());
+    pub(crate) fn remember<K: ExtensionObject>(&self, object: &K) {
+        let key = (
+            <K as Resource>::kind(&()).into_owned(),
+            object.meta().name.clone().unwrap_or_default(),
+        );
+        if let Some(asked) = Asked::of(object) {
+            self.results().asked.insert(key, asked);
+        }
     }
 }
 
 impl Operation {
-    /// The timestamp of the request written onto an extension object in this operation.
-    pub(crate) fn asked<K: Resource<DynamicType = ()>>(&self, name: &str) -> Option<String> {
+    /// The request written onto an extension object in this operation.
+    pub(crate) fn asked<K: Resource<DynamicType = ()>>(&self, name: &str) -> Option<Asked> {
         let key = (K::kind(&()).into_owned(), name.to_owned());
-        self.results()
-            .asked
-            .get(&key)
-            .cloned()
-            .filter(|stamp| !stamp.is_empty())
+        self.results().asked.get(&key).cloned()
     }
 
     /// Remembers the generation of what was written.

@@ -55,15 +55,9 @@ pub(crate) async fn redeploy(op: &Operation) -> Result<(), Fault> {
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<ControlPlane>(&op.shoot.name);
     let cache = &op.context.seed_caches.control_planes;
-    wait_ready(
-        cache,
-        &op.key(&op.shoot.name),
-        asked.as_deref(),
-        left(until),
-        &op.waiting,
-    )
-    .await
-    .map(drop)
+    wait_ready(cache, &op.key(&op.shoot.name), asked.as_ref(), left(until), &op.waiting)
+        .await
+        .map(drop)
 }
 
 /// Asks for its deletion.

@@ -114,7 +114,7 @@ async fn deploy(
     wait_ready(
         &op.context.seed_caches.dns_records,
         &op.key(&name),
-        asked.as_deref(),
+        asked.as_ref(),
         left(until),
         &op.waiting,
     )

@@ -87,7 +87,7 @@ async fn wait(op: &Operation, point: &Point) -> Result<(), Fault> {
             wait_ready(
                 &op.context.seed_caches.extensions,
                 &op.key(&name),
-                asked.as_deref(),
+                asked.as_ref(),
                 timeout,
                 &op.waiting,
             )

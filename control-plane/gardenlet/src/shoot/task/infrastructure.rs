@@ -63,14 +63,7 @@ pub(crate) fn asked_for(shoot: &core::Shoot, task: &str) -> bool {
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<Infrastructure>(&op.shoot.name);
     let cache = &op.context.seed_caches.infrastructures;
-    let ready = wait_ready(
-        cache,
-        &op.key(&op.shoot.name),
-        asked.as_deref(),
-        left(until),
-        &op.waiting,
-    )
-    .await?;
+    let ready = wait_ready(cache, &op.key(&op.shoot.name), asked.as_ref(), left(until), &op.waiting).await?;
     let status = ready.status.unwrap_or_default();
     let networking = status.networking.clone().unwrap_or_default();
     let nodes = match networking.nodes.is_empty() {

@@ -149,7 +149,7 @@ async fn ready(op: &Operation, name: &str, until: Option<Instant>) -> Result<Ope
     wait_ready(
         &op.context.seed_caches.os_configs,
         &op.key(name),
-        asked.as_deref(),
+        asked.as_ref(),
         left(until),
         &op.waiting,
     )

@@ -118,7 +118,9 @@ fn data_volume(volume: api_core::v1beta1::DataVolume) -> DataVolume {
 /// Waits until the extension has said which machine deployments there are; the machines themselves may take longer.
 pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<Worker>(&op.shoot.name);
-    let since = asked.as_deref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let since = asked
+        .as_ref()
+        .and_then(|asked| asked.stamp.parse::<jiff::Timestamp>().ok());
     let enough = |worker: &Worker| {
         let status = worker.status.as_ref();
         let at = status.and_then(|status| status.machine_deployments_last_update_time.as_ref());
@@ -130,7 +132,7 @@ pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Insta
     wait_ready_until(
         cache,
         &op.key(&op.shoot.name),
-        asked.as_deref(),
+        asked.as_ref(),
         left(until),
         &op.waiting,
         enough,
@@ -143,15 +145,9 @@ pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Insta
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let asked = op.asked::<Worker>(&op.shoot.name);
     let cache = &op.context.seed_caches.workers;
-    wait_ready(
-        cache,
-        &op.key(&op.shoot.name),
-        asked.as_deref(),
-        left(until),
-        &op.waiting,
-    )
-    .await
-    .map(drop)
+    wait_ready(cache, &op.key(&op.shoot.name), asked.as_ref(), left(until), &op.waiting)
+        .await
+        .map(drop)
 }
 
 /// Asks for the deletion of all machines.
