@@ -243,6 +243,8 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
     match (waits, options.is_dry()) {
         (true, true) => Ok(Deleted::Waiting(next)),
         (false, true) => Ok(Deleted::Gone(next)),
+        // Deletion had begun, and this request changes nothing about it.
+        (true, false) if next.object.bytes() == entry.object.bytes() => Ok(Deleted::Waiting(next)),
         (true, false) => {
             let entry = store.update(&entry.key, entry.revision, object).await?;
             context.server.written(&context.served, &entry, false);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cluster_access::{ResourceTarget, bootstrap_policy};
-use cluster_store::{Key, Page, Range};
+use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,7 +14,10 @@ use crate::context::{Context, store_status};
 use crate::server::Inner;
 use crate::status::Status;
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+const AGGREGATION: &[u8] = b"\"aggregationRule\"";
+/// How often a role is written anew when others write in between.
+const AGGREGATE_TRIES_MAX: usize = 5;
 const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
 
 /// Makes the default rules and tells the authorizer of all there are.
@@ -71,6 +74,73 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
         for entry in &listing.entries {
             server.access.written(&entry.key, Some(&entry.object));
+        }
+    }
+    let roles: Vec<String> = server
+        .access
+        .rbac
+        .read(|index| index.aggregated_roles().map(str::to_owned).collect());
+    for role in roles {
+        aggregate(server, &role).await.map_err(store_status)?;
+    }
+    Ok(())
+}
+
+/// Writes the rules that aggregated roles have by now into them, so that people see what the authorizer goes by.
+pub(crate) fn aggregate_later(server: &Arc<Inner>, written: &Entry) {
+    // Only a cluster role with labels can be part of another, and only one with a rule for that has parts.
+    let rule = || {
+        written
+            .object
+            .bytes()
+            .windows(AGGREGATION.len())
+            .any(|window| window == AGGREGATION)
+    };
+    let concerns =
+        written.key.resource.ends_with("/clusterroles") && (!written.object.meta().labels.is_empty() || rule());
+    if !concerns {
+        return;
+    }
+    let roles: Vec<String> = server
+        .access
+        .rbac
+        .read(|index| index.aggregated_roles().map(str::to_owned).collect());
+    if roles.is_empty() {
+        return;
+    }
+    let server = server.clone();
+    server.clone().tasks.spawn(async move {
+        for role in roles {
+            if let Err(error) = aggregate(&server, &role).await {
+                tracing::warn!(server = %server.name, role, %error, "an aggregated role was not written");
+            }
+        }
+    });
+}
+
+async fn aggregate(server: &Arc<Inner>, role: &str) -> Result<(), StoreError> {
+    let key = Key::new(format!("{GROUP}/clusterroles"), None, role);
+    for _ in 0..AGGREGATE_TRIES_MAX {
+        let Some(entry) = server.store.get(&key).await? else {
+            return Ok(());
+        };
+        let rules = server
+            .access
+            .rbac
+            .read(|index| index.aggregated_rules(role).map(|rules| json!(rules)));
+        let mut object = entry.object.value(entry.revision);
+        let rules = rules.filter(|rules| object.get("rules") != Some(rules));
+        let (Some(rules), Some(fields)) = (rules, object.as_object_mut()) else {
+            return Ok(());
+        };
+        fields.insert("rules".to_owned(), rules);
+        match server
+            .store
+            .update(&key, entry.revision, Object::from_value(object)?)
+            .await
+        {
+            Err(StoreError::Conflict { .. }) => {}
+            outcome => return outcome.map(|_| ()),
         }
     }
     Ok(())

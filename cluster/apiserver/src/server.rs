@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
+use crate::write::Applied;
 use crate::{bootstrap, builtin, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.
@@ -44,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) addresses: Addresses,
     pub(crate) watches: AtomicUsize,
+    pub(crate) applied: Applied,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -245,6 +247,7 @@ impl Builder {
             metrics: Metrics::default(),
             addresses: Addresses::new(self.service_range),
             watches: AtomicUsize::new(0),
+            applied: Applied::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

@@ -1,18 +1,20 @@
 //! What every write goes through between decoding and the store: metadata, admission, strategy, validation,
 //! managed fields. The verbs in other files decide what is written; this file decides whether and how.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster_patch::{UpdateOptions, track_update};
 use cluster_schema::{FieldError, FieldErrorKind, Schema};
-use cluster_store::{Entry, Object, Revision, StoreError};
+use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::kind::{Call, Operation, Review};
 use crate::metadata;
 use crate::objects::Reader;
-use crate::registry::Role;
+use crate::registry::{Role, Served};
+use crate::server::Inner;
 use crate::status::Status;
 use crate::{crds, namespaces, policy, services};
 
@@ -146,7 +148,7 @@ impl<'a> Write<'a> {
         Ok(entry)
     }
 
-    async fn create_dry(&self, key: cluster_store::Key, object: Object) -> Result<Entry, Status> {
+    async fn create_dry(&self, key: Key, object: Object) -> Result<Entry, Status> {
         let there = self.context.server.store.get(&key).await;
         match there.map_err(|error| self.context.store_status(&key.name, error))? {
             Some(current) => Err(self.context.store_status(&key.name, StoreError::Exists { current })),
@@ -453,13 +455,34 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
     Ok(())
 }
 
-impl crate::server::Inner {
+/// Revisions remembered at most: the race they guard against lasts microseconds, so forgetting them all is harmless.
+const APPLIED_MAX: usize = 10_000;
+
+/// The newest revision of each object that changes how this server behaves: two writers of one object may get here in
+/// another order than their writes were made in.
+#[derive(Default)]
+pub(crate) struct Applied(Mutex<BTreeMap<Key, Revision>>);
+
+impl Inner {
     /// Called after every write of the store by this server.
-    pub(crate) fn written(self: &Arc<Self>, served: &Arc<crate::registry::Served>, entry: &Entry, removed: bool) {
-        if served.role == Role::CustomResourceDefinition {
-            crds::written(self, entry, removed);
+    pub(crate) fn written(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
+        let definition = served.role == Role::CustomResourceDefinition;
+        if !definition && served.group() != policy::GROUP {
+            return;
         }
-        self.access
-            .written(&entry.key, if removed { None } else { Some(&entry.object) });
+        let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if applied
+            .insert(entry.key.clone(), entry.revision)
+            .is_some_and(|newest| newest > entry.revision)
+        {
+            return;
+        }
+        if definition {
+            crds::written(self, entry, removed);
+        } else {
+            self.access
+                .written(&entry.key, if removed { None } else { Some(&entry.object) });
+            policy::aggregate_later(self, entry);
+        }
     }
 }

@@ -268,3 +268,28 @@ fn csr() -> Value {
     let request = base_secrets::SigningRequest::create(&key, "me", &[], &[], &[]).unwrap();
     json!(base64::engine::general_purpose::STANDARD.encode(request.to_pem()))
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_aggregated_role_shows_and_grants_what_its_parts_say() {
+    let server = start().await;
+    let admin = server.admin();
+    let path = format!("{RBAC}/clusterroles");
+    let whole = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "whole"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]},
+    });
+    let part = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "part", "labels": {"part": "yes"}},
+        "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+    });
+    post(&admin, &path, &whole).await;
+    post(&admin, &path, &part).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let (_, shown) = get(&admin, &format!("{path}/whole")).await;
+    assert_eq!(shown["rules"], part["rules"], "{shown}");
+    let (_, view) = get(&admin, &format!("{path}/view")).await;
+    assert!(
+        view["rules"].as_array().is_some_and(|rules| !rules.is_empty()),
+        "{view}"
+    );
+}

@@ -119,6 +119,19 @@ async fn four_kinds_of_patches_change_a_deployment() {
         "labels raise no generation"
     );
 
+    let (code, refused) = call(&client, Method::PATCH, &path, "application/octet-stream", "{}").await;
+    assert_eq!((code, &refused["reason"]), (415, &json!("UnsupportedMediaType")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn applied_fields_are_owned_and_only_force_takes_them_over() {
+    let server = start().await;
+    let client = server.admin();
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    post(&client, path, &deployment()).await;
+    let path = format!("{path}/web");
+    merge(&client, &path, &json!({"spec": {"replicas": 3}})).await;
+
     let applied = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 5\n";
     let apply = "application/apply-patch+yaml";
     let (code, conflict) = call(
@@ -144,8 +157,6 @@ async fn four_kinds_of_patches_change_a_deployment() {
         .map(|m| &m["manager"])
         .collect();
     assert!(managers.contains(&&json!("me")), "{managers:?}");
-    let (code, refused) = call(&client, Method::PATCH, &path, "application/octet-stream", "{}").await;
-    assert_eq!((code, &refused["reason"]), (415, &json!("UnsupportedMediaType")));
 }
 
 fn deployment() -> Value {
