@@ -1,10 +1,12 @@
 //! One part that is missing, slow or forbidden holds back what depends on it and nothing else, and says so.
 
-use api_core::v1beta1::{ControllerRegistration, Shoot};
+use api_core::v1beta1::{ControllerDeployment, ControllerRegistration, Shoot};
 use api_extensions::Infrastructure;
+use api_meta::LastOperationState;
+use control_plane_shoot_flow::{Goal, ShootFacts, ShootTask, shoot_flow};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
 
@@ -116,4 +118,83 @@ async fn without_its_extension_a_shoot_waits_by_name_and_goes_on_when_it_is_back
     );
     world.scale_provider(1).await;
     world.succeeded(NAMESPACE, NAME).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn holding_the_infrastructure_back_stops_only_what_depends_on_it() {
+    let world = World::start().await;
+    world.apply(&SURROUNDINGS).await;
+    forbid_writing_infrastructures(&world).await;
+    world.apply(&[SHOOT]).await;
+    let facts = ShootFacts {
+        has_credentials: true,
+        has_backup: true,
+        has_internal_domain: true,
+        ..ShootFacts::default()
+    };
+    let flow = shoot_flow(&facts, &Goal::Reconcile).unwrap();
+    let held = |task| task == ShootTask::WaitInfrastructure || flow.precedes(ShootTask::WaitInfrastructure, task);
+    let all: Vec<ShootTask> = flow
+        .steps()
+        .filter(|step| step.skipped().is_none())
+        .map(|step| step.task())
+        .collect();
+    let free = all.iter().filter(|task| !held(**task)).count();
+    let expected = i32::try_from(100 * free / all.len()).unwrap();
+    assert!(expected > 10, "{expected}");
+    let status = wait(&world.shoots(NAMESPACE), NAME, |shoot| {
+        let status = shoot?.status.as_ref()?;
+        (status.last_operation.as_ref()?.state == LastOperationState::Error).then(|| status.clone())
+    })
+    .await;
+    assert_eq!(status.last_operation.unwrap().progress, expected);
+    let failed: Vec<_> = status
+        .last_errors
+        .iter()
+        .map(|error| error.task_id.clone().unwrap_or_default())
+        .collect();
+    assert_eq!(failed, ["Waiting until Shoot infrastructure has been reconciled"]);
+}
+
+/// Gives the provider a role with which it can see Infrastructures but not answer them, by its own configuration.
+async fn forbid_writing_infrastructures(world: &World) {
+    let everything_else = [
+        "backupbuckets",
+        "backupentries",
+        "controlplanes",
+        "dnsrecords",
+        "extensions",
+        "networks",
+        "operatingsystemconfigs",
+        "workers",
+    ];
+    let with_status: Vec<String> = everything_else
+        .iter()
+        .flat_map(|plural| [(*plural).to_owned(), format!("{plural}/status")])
+        .collect();
+    let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let rules = json!([
+        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["extensions.gardener.cloud"], "resources": with_status, "verbs": all},
+        {"apiGroups": ["", "apps", "coordination.k8s.io", "machine.sapcloud.io", "resources.gardener.cloud", "events.k8s.io"], "resources": ["*"], "verbs": all},
+    ]);
+    let deployments: Api<ControllerDeployment> = Api::all(world.garden.clone());
+    merge(
+        &deployments,
+        "provider-local",
+        &json!({"providerConfig": {"rules": rules}}),
+    )
+    .await;
+    let roles: Api<ClusterRole> = Api::all(world.seed.clone());
+    let extension = |role: &&ClusterRole| role.name_any().starts_with("extension-provider-local");
+    let name = roles
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .iter()
+        .find(extension)
+        .unwrap()
+        .name_any();
+    wait(&roles, &name, |role| (role?.rules.as_ref()?.len() == 3).then_some(())).await;
 }
