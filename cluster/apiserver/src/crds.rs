@@ -4,16 +4,19 @@
 
 use std::sync::Arc;
 
+use cluster_schema::FieldError;
 use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
 use futures::StreamExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::context::Context;
 use crate::custom::CustomKind;
 use crate::kind::Call;
 use crate::metadata;
 use crate::registry::{Role, Served};
 use crate::server::Inner;
+use crate::status::Status;
 
 /// As in the store's keys.
 pub(crate) const STORE_NAME: &str = "apiextensions.k8s.io/customresourcedefinitions";
@@ -82,6 +85,35 @@ pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Valu
         Some(why) => conditions.push(condition("Established", false, "InvalidSchema", why)),
     }
     status.insert("conditions".to_owned(), Value::Array(conditions));
+}
+
+/// Refuses a new CRD whose names are taken in its group. (Kubernetes takes it and never serves it: condition
+/// `NamesAccepted`. Here its writer is told at once.)
+pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), Status> {
+    if context.served.role != Role::CustomResourceDefinition {
+        return Ok(());
+    }
+    let text = |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let (group, plural, kind) = (
+        text("/spec/group"),
+        text("/spec/names/plural"),
+        text("/spec/names/kind"),
+    );
+    let kinds = context.server.registry.snapshot();
+    let taken = match (kinds.find(group, plural), kinds.find_kind(group, kind)) {
+        (Some(served), _) if served.role != Role::Custom => Some(("spec.names.plural", plural)),
+        (_, Some(served)) if served.plural() != plural => Some(("spec.names.kind", kind)),
+        _ => None,
+    };
+    let Some((field, name)) = taken else { return Ok(()) };
+    let error = FieldError::invalid(field, name, format!("{name:?} is already in use"));
+    let info = context.served.info();
+    Err(Status::invalid(
+        &info.group,
+        &info.kind,
+        metadata::text(definition, "name"),
+        &[error],
+    ))
 }
 
 /// Marks a CRD as going away. True: it waits for its instances.

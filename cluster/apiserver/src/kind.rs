@@ -132,7 +132,7 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// Defaults that a schema cannot say; `object` is in `version`. Runs on create and on update, after the
-    /// schema's own defaults, and again whenever an object is read from a store written by an older server.
+    /// schema's own defaults.
     fn default(&self, version: &str, object: &mut Value) {
         let _ = (version, object);
     }

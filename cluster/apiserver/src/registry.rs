@@ -117,6 +117,14 @@ impl Kinds {
         self.groups.get(group)?.get(plural)
     }
 
+    /// The resource of a kind, by its CamelCase name.
+    pub(crate) fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Served>> {
+        self.groups
+            .get(group)?
+            .values()
+            .find(|served| served.info().kind == kind)
+    }
+
     /// Groups with at least one kind, core first, others by name.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Served>>)> {
         self.groups

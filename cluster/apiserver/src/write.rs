@@ -129,6 +129,7 @@ impl<'a> Write<'a> {
         errors.extend(self.judge(&call, &object, None));
         self.refuse(&name, errors)?;
         policy::check(context, &object, None)?;
+        crds::check_names(context, &object)?;
         let review = Review {
             call,
             object: Some(&object),
@@ -471,6 +472,9 @@ impl Inner {
             return;
         }
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if applied.len() >= APPLIED_MAX {
+            applied.clear();
+        }
         if applied
             .insert(entry.key.clone(), entry.revision)
             .is_some_and(|newest| newest > entry.revision)

@@ -238,3 +238,34 @@ async fn deleting_a_definition_takes_its_instances_along() {
     let (code, _) = post(&client, CRDS, &definition()).await;
     assert_eq!((code, get(&client, THINGS).await.1["items"].clone()), (201, json!([])));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_never_takes_names_that_others_have() {
+    let server = start().await;
+    let client = server.admin();
+    post(&client, CRDS, &definition()).await;
+    let mut second = definition();
+    second["metadata"]["name"] = json!("others.example.org");
+    second["spec"]["names"]["plural"] = json!("others");
+    let (code, refused) = post(&client, CRDS, &second).await;
+    assert_eq!(
+        (code, &refused["details"]["causes"][0]["field"]),
+        (422, &json!("spec.names.kind")),
+        "{refused}"
+    );
+    let mut own = definition();
+    own["metadata"]["name"] = json!("deployments.apps");
+    own["spec"]["group"] = json!("apps");
+    own["spec"]["names"]["plural"] = json!("deployments");
+    assert_eq!(post(&client, CRDS, &own).await.0, 422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_without_a_sound_schema_is_refused() {
+    let server = start().await;
+    let client = server.admin();
+    let mut crd = definition();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({"properties": {"x": {}}});
+    let (code, refused) = post(&client, CRDS, &crd).await;
+    assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
+}
