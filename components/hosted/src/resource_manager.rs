@@ -70,7 +70,7 @@ pub fn resource_manager(settings: &ResourceManagerSettings) -> ResourceManagerOb
                 {
                     "apiGroups": ["coordination.k8s.io"],
                     "resources": ["leases"],
-                    "verbs": ["create", "get", "watch", "update", "patch"],
+                    "verbs": ["create", "get", "list", "watch", "update", "patch"],
                 },
             ],
         })),
