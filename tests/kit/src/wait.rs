@@ -77,3 +77,52 @@ where
 fn only_list(name: &str) -> kube::api::ListParams {
     kube::api::ListParams::default().fields(&format!("metadata.name={name}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::{DeleteParams, PostParams};
+
+    use super::*;
+    use crate::embedded;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_ends_with_what_was_waited_for_and_takes_no_real_time() {
+        let server = embedded().await;
+        let api: Api<ConfigMap> = Api::default_namespaced(server.admin());
+        let writer = api.clone();
+        let later = async move {
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            let map = ConfigMap {
+                metadata: kube::core::ObjectMeta {
+                    name: Some("a".to_owned()),
+                    ..Default::default()
+                },
+                ..ConfigMap::default()
+            };
+            writer
+                .create(&PostParams::default(), &map)
+                .await
+                .expect("the map is created");
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            writer
+                .delete("a", &DeleteParams::default())
+                .await
+                .expect("the map is deleted");
+        };
+        let waits = async {
+            let found = until(&api, "a", "there", |_| true).await;
+            until_gone(&api, "a").await;
+            found
+        };
+        let ((), found) = tokio::join!(later, waits);
+        assert_eq!(found.metadata.name.as_deref(), Some("a"));
+        let masters = server
+            .server
+            .audit()
+            .records()
+            .iter()
+            .any(|r| r.groups.iter().any(|g| g == "system:masters"));
+        assert!(!masters, "the admin is no system:masters");
+    }
+}
