@@ -142,7 +142,23 @@ where
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json-patch+json"),
     );
-    api.clone().into_client().request(request).await
+    api.clone().into_client().request(request).await.map_err(stale_if_it_did_not_fit)
+}
+
+/// Operations that come from comparing with the version read fit that version. The API server applies them before
+/// it looks at the version they carry, so a 422 about a path means that the object has changed: a conflict. A 422
+/// about the object that the operations make names that object in its details.
+fn stale_if_it_did_not_fit(error: kube::Error) -> kube::Error {
+    match error {
+        kube::Error::Api(mut status)
+            if status.code == 422 && status.details.as_ref().is_none_or(|details| details.name.is_empty()) =>
+        {
+            status.code = 409;
+            status.reason = "Conflict".to_owned();
+            kube::Error::Api(status)
+        }
+        other => other,
+    }
 }
 
 /// One operation of a JSON patch (RFC 6902) whose value is raw.

@@ -1,6 +1,6 @@
 //! Setting up logs, once per process, by its main function.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
@@ -43,6 +43,8 @@ pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
     };
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // Colours are for terminals: in a file or a pipe they are noise.
+        .with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_writer(io::stderr);
     match format {
         LogFormat::Text => lines.finish().try_init(),

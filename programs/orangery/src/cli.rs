@@ -48,7 +48,7 @@ pub struct Up {
 #[derive(Args, Debug)]
 pub struct Kubeconfig {
     /// The folder that `orangery up` was started with
-    #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
+    #[arg(long, value_name = "FOLDER", default_value = DATA_DIR, global = true)]
     pub data_dir: PathBuf,
     /// Whose API server
     #[command(subcommand)]
@@ -115,6 +115,20 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_data_folder_may_stand_before_or_after_the_part() {
+        for words in [
+            ["kubeconfig", "--data-dir", "d", "garden"],
+            ["kubeconfig", "garden", "--data-dir", "d"],
+        ] {
+            let parsed = Cli::try_parse_from(std::iter::once("orangery").chain(words)).unwrap();
+            let Command::Kubeconfig(arguments) = parsed.command else {
+                panic!("another command")
+            };
+            assert_eq!(arguments.data_dir.as_os_str(), "d");
+        }
     }
 
     #[test]
