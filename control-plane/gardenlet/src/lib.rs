@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_controller::Recorder;
+use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Addressing, Config, ETCD_STORAGE, Images, SHOOTS_MAX, SYNC_PERIOD};
@@ -61,13 +62,14 @@ pub async fn run(
     context.garden_caches.projects.ready().await;
     context.garden_caches.registrations.ready().await;
     context.garden_caches.installations.ready().await;
+    // Boxed: together they would make a future of many kilobytes.
     tokio::join!(
-        seed::run(context.clone(), stop.clone()),
-        installation::run(context.clone(), stop.clone()),
-        backup::run_buckets(context.clone(), stop.clone()),
-        backup::run_entries(context.clone(), stop.clone()),
-        shoot::run_care(context.clone(), node_calls, stop.clone()),
-        shoot::run(context.clone(), stop.clone()),
+        seed::run(context.clone(), stop.clone()).boxed(),
+        installation::run(context.clone(), stop.clone()).boxed(),
+        backup::run_buckets(context.clone(), stop.clone()).boxed(),
+        backup::run_entries(context.clone(), stop.clone()).boxed(),
+        shoot::run_care(context.clone(), node_calls, stop.clone()).boxed(),
+        shoot::run(context.clone(), stop.clone()).boxed(),
     );
     Ok(())
 }

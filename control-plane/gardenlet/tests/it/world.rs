@@ -139,7 +139,7 @@ impl World {
         );
         let (clock, entropy, stop) = (self.seed.clock.clone(), self.seed.entropy.clone(), stop.clone());
         tokio::spawn(async move {
-            control_plane_gardenlet::run(clients, config, clock, entropy, stop)
+            Box::pin(control_plane_gardenlet::run(clients, config, clock, entropy, stop))
                 .await
                 .expect("the gardenlet runs");
         });
@@ -437,10 +437,8 @@ async fn create(client: &Client, object: Value) -> DynamicObject {
         Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    match api.create(&PostParams::default(), &object).await {
-        Ok(created) => created,
-        Err(error) => panic!("{} {}: {error}", types.kind, object.name_any()),
-    }
+    let what = format!("{} {}", types.kind, object.name_any());
+    api.create(&PostParams::default(), &object).await.expect(&what)
 }
 
 const KINDS: &[(&str, &str)] = &[
