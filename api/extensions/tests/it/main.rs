@@ -1,0 +1,3 @@
+//! The integration tests of `api-extensions`: its committed generated files.
+
+mod definitions;

@@ -1,0 +1,3 @@
+//! The integration tests of `api-machine`: its committed generated files.
+
+mod definitions;
