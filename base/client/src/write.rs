@@ -142,7 +142,11 @@ where
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json-patch+json"),
     );
-    api.clone().into_client().request(request).await.map_err(stale_if_it_did_not_fit)
+    api.clone()
+        .into_client()
+        .request(request)
+        .await
+        .map_err(stale_if_it_did_not_fit)
 }
 
 /// Operations that come from comparing with the version read fit that version. The API server applies them before

@@ -108,21 +108,7 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
                         "image": image,
                         "imagePullPolicy": "IfNotPresent",
                         "command": ["etcd"],
-                        "args": [
-                            "--name=etcd-main-0",
-                            "--data-dir=/var/etcd/data/new.etcd",
-                            format!("--listen-client-urls=https://0.0.0.0:{CLIENT_PORT}"),
-                            format!("--advertise-client-urls=https://{ETCD_CLIENT_SERVICE}.{namespace}.svc:{CLIENT_PORT}"),
-                            "--listen-metrics-urls=http://0.0.0.0:2381",
-                            "--client-cert-auth=true",
-                            "--trusted-ca-file=/var/etcd/ssl/ca/bundle.crt",
-                            "--cert-file=/var/etcd/ssl/server/tls.crt",
-                            "--key-file=/var/etcd/ssl/server/tls.key",
-                            "--auto-compaction-mode=periodic",
-                            "--auto-compaction-retention=30m",
-                            // 8 GiB, upstream's quota.
-                            "--quota-backend-bytes=8589934592",
-                        ],
+                        "args": arguments(namespace),
                         "ports": [
                             {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
                             {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
@@ -145,4 +131,23 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
             }],
         },
     }))
+}
+
+/// What etcd is started with.
+fn arguments(namespace: &str) -> Vec<String> {
+    vec![
+        "--name=etcd-main-0".to_owned(),
+        "--data-dir=/var/etcd/data/new.etcd".to_owned(),
+        format!("--listen-client-urls=https://0.0.0.0:{CLIENT_PORT}"),
+        format!("--advertise-client-urls=https://{ETCD_CLIENT_SERVICE}.{namespace}.svc:{CLIENT_PORT}"),
+        "--listen-metrics-urls=http://0.0.0.0:2381".to_owned(),
+        "--client-cert-auth=true".to_owned(),
+        "--trusted-ca-file=/var/etcd/ssl/ca/bundle.crt".to_owned(),
+        "--cert-file=/var/etcd/ssl/server/tls.crt".to_owned(),
+        "--key-file=/var/etcd/ssl/server/tls.key".to_owned(),
+        "--auto-compaction-mode=periodic".to_owned(),
+        "--auto-compaction-retention=30m".to_owned(),
+        // 8 GiB, upstream's quota.
+        "--quota-backend-bytes=8589934592".to_owned(),
+    ]
 }

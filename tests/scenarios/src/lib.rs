@@ -18,6 +18,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Resource, ResourceExt};
 use programs_orangery::landscape::{Landscape, Settings, apply_all, documents};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -229,12 +230,26 @@ where
 /// Watches an object until `judge` returns something; fails with the object's last state when it never does.
 pub async fn wait<K, T>(api: &Api<K>, name: &str, mut judge: impl FnMut(Option<&K>) -> Option<T>) -> T
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug + Send + 'static,
 {
     wait_until(api, name, PATIENCE, |object| match judge(object) {
         Some(found) => Judgement::Done(found),
-        None => Judgement::NotYet(format!("last seen: {object:?}")),
+        None => Judgement::NotYet(describe(object)),
     })
     .await
     .unwrap_or_else(|waited| panic!("{waited}"))
+}
+
+/// What a reader of a failed wait needs to see of an object.
+fn describe<K: Serialize>(object: Option<&K>) -> String {
+    let Some(object) = object else {
+        return "it is not there".to_owned();
+    };
+    let object = serde_json::to_value(object).unwrap();
+    let shown = if object["status"].is_null() {
+        &object
+    } else {
+        &object["status"]
+    };
+    format!("last seen: {shown:#}")
 }

@@ -12,7 +12,9 @@ pub(crate) fn folder() -> Outcome<PathBuf> {
     let folder = match std::env::var_os(VARIABLE) {
         Some(folder) => PathBuf::from(folder),
         None => std::env::home_dir()
-            .ok_or_else(|| format!("no home folder is known: set {VARIABLE} to a folder that may hold a few gigabytes"))?
+            .ok_or_else(|| {
+                format!("no home folder is known: set {VARIABLE} to a folder that may hold a few gigabytes")
+            })?
             .join(".cache/orangery"),
     };
     std::fs::create_dir_all(&folder).map_err(|error| {

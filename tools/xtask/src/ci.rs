@@ -13,13 +13,7 @@ pub(crate) fn run() -> Outcome {
     real::run(None)?;
     let (tally, tests) = run_tests(
         Tally::default(),
-        &[
-            "--workspace",
-            "--no-fail-fast",
-            "--lib",
-            "--bins",
-            "--tests",
-        ],
+        &["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"],
     );
     let (tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
@@ -41,13 +35,7 @@ fn run_checks() -> Outcome {
     ]))?;
     call(
         cargo()
-            .args([
-                "doc",
-                "--workspace",
-                "--no-deps",
-                "--document-private-items",
-                "--quiet",
-            ])
+            .args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
             .env("RUSTDOCFLAGS", "--deny warnings"),
     )
 }

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::process::{call, cargo};
 
 /// Crates whose tests named `generated_...` guard committed files.
-const GUARDS: [&str; 2] = ["api-extensions", "programs-orangery"];
+const GUARDS: [&str; 4] = ["api-extensions", "api-resources", "api-machine", "programs-orangery"];
 
 pub(crate) fn run() -> Outcome {
     for package in GUARDS {

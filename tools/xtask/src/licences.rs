@@ -48,19 +48,11 @@ pub(crate) fn run() -> Outcome {
                 .as_ref()
                 .is_some_and(|source| source.repr.starts_with("git+"))
         })
-        .map(|package| {
-            format!(
-                "{} comes from a git address; take it from the registry",
-                package.name
-            )
-        })
+        .map(|package| format!("{} comes from a git address; take it from the registry", package.name))
         .collect();
     let problems: Vec<String> = refused.into_iter().chain(from_git).collect();
     if problems.is_empty() {
-        println!(
-            "licences: {} packages, all allowed",
-            metadata.packages.len()
-        );
+        println!("licences: {} packages, all allowed", metadata.packages.len());
         return Ok(());
     }
     Err(format!(

@@ -43,8 +43,7 @@ pub(crate) fn call_watching(command: &mut Command, mut seen: impl FnMut(&str)) -
         .map_err(|error| missing(command, &error))?;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
-            let line =
-                line.map_err(|error| format!("cannot read from `{}`: {error}", describe(command)))?;
+            let line = line.map_err(|error| format!("cannot read from `{}`: {error}", describe(command)))?;
             println!("{line}");
             seen(&line);
         }
@@ -65,9 +64,9 @@ pub(crate) fn cargo() -> Command {
 fn describe(command: &Command) -> String {
     let program = command.get_program().to_string_lossy().into_owned();
     let program = program.rsplit('/').next().unwrap_or(&program).to_owned();
-    command.get_args().fold(program, |line, argument| {
-        line + " " + &argument.to_string_lossy()
-    })
+    command
+        .get_args()
+        .fold(program, |line, argument| line + " " + &argument.to_string_lossy())
 }
 
 fn missing(command: &Command, error: &std::io::Error) -> String {

@@ -46,22 +46,20 @@ fn kubectl() -> Outcome {
         return Ok(());
     }
     let work = target.with_extension("work");
-    let prepared = debian_program(&work, "kubectl", "usr/bin/kubectl")
-        .and_then(|program| install(&program, &target));
+    let prepared = debian_program(&work, "kubectl", "usr/bin/kubectl").and_then(|program| install(&program, &target));
     let removed = fs::remove_dir_all(&work);
-    prepared.map_err(|why| format!("{why}\nset {KUBECTL_VARIABLE} to the path of a kubectl {KUBECTL_VERSION}x to use your own"))?;
+    prepared.map_err(|why| {
+        format!("{why}\nset {KUBECTL_VARIABLE} to the path of a kubectl {KUBECTL_VERSION}x to use your own")
+    })?;
     removed.map_err(|error| format!("cannot remove {}: {error}", work.display()))?;
-    println!(
-        "kubectl {} (from Debian {SUITE})",
-        kubectl_version(&target)?
-    );
+    println!("kubectl {} (from Debian {SUITE})", kubectl_version(&target)?);
     Ok(())
 }
 
 fn kubectl_version(program: &Path) -> Outcome<String> {
     let said = output(Command::new(program).args(["version", "--client", "--output=json"]))?;
-    let said: serde_json::Value = serde_json::from_str(&said)
-        .map_err(|error| format!("{} printed no JSON: {error}", program.display()))?;
+    let said: serde_json::Value =
+        serde_json::from_str(&said).map_err(|error| format!("{} printed no JSON: {error}", program.display()))?;
     said["clientVersion"]["gitVersion"]
         .as_str()
         .map(str::to_owned)
@@ -97,8 +95,7 @@ fn debian_program(work: &Path, package: &str, file: &str) -> Outcome<PathBuf> {
         .ok()
         .and_then(|mut entries| {
             entries.find_map(|entry| {
-                Some(entry.ok()?.path())
-                    .filter(|path| path.extension().is_some_and(|ending| ending == "deb"))
+                Some(entry.ok()?.path()).filter(|path| path.extension().is_some_and(|ending| ending == "deb"))
             })
         })
         .ok_or_else(|| format!("apt-get download {package} left no package"))?;
@@ -170,14 +167,8 @@ fn one_line_source(file: &str) -> Option<String> {
 /// The same from a deb822 file (`Key: value` lines).
 fn deb822_source(file: &str) -> Option<String> {
     let field = |name: &str| {
-        file.lines().find_map(|line| {
-            Some(
-                line.strip_prefix(name)?
-                    .strip_prefix(':')?
-                    .trim()
-                    .to_owned(),
-            )
-        })
+        file.lines()
+            .find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
     };
     let uri = field("URIs")?
         .split_whitespace()
@@ -191,14 +182,11 @@ fn deb822_source(file: &str) -> Option<String> {
 
 fn install(program: &Path, target: &Path) -> Outcome {
     let folder = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     // Written beside and renamed, so that a run that is cut off leaves no half program.
     let fresh = target.with_extension("fresh");
-    fs::copy(program, &fresh)
-        .map_err(|error| format!("cannot copy {}: {error}", program.display()))?;
-    fs::rename(&fresh, target)
-        .map_err(|error| format!("cannot write {}: {error}", target.display()))
+    fs::copy(program, &fresh).map_err(|error| format!("cannot copy {}: {error}", program.display()))?;
+    fs::rename(&fresh, target).map_err(|error| format!("cannot write {}: {error}", target.display()))
 }
 
 #[cfg(test)]
@@ -208,10 +196,8 @@ mod tests {
     #[test]
     fn the_suite_of_the_machines_source_is_exchanged() {
         assert_eq!(
-            one_line_source(
-                "# comment\ndeb [arch=amd64] http://mirror.example/debian bookworm main contrib\n"
-            )
-            .as_deref(),
+            one_line_source("# comment\ndeb [arch=amd64] http://mirror.example/debian bookworm main contrib\n")
+                .as_deref(),
             Some("deb [arch=amd64] http://mirror.example/debian trixie main")
         );
         assert_eq!(
@@ -222,10 +208,7 @@ mod tests {
 
     #[test]
     fn sources_of_other_vendors_are_passed_over() {
-        assert_eq!(
-            one_line_source("deb https://packages.example/apt cloud-sdk main"),
-            None
-        );
+        assert_eq!(one_line_source("deb https://packages.example/apt cloud-sdk main"), None);
         assert_eq!(
             deb822_source("Types: deb\nURIs: http://mirror.example/debian-security\n"),
             None

@@ -93,35 +93,7 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
             .hint("look at the BackupBucket's status")
     })?;
     let answer = bucket.status.clone().unwrap_or_default();
-    let own = format!("entry-{name}");
-    let secret_ref = match answer.generated_secret_ref {
-        // Credentials that the extension has made for this bucket, in the seed, count more than the seed's own.
-        Some(generated) => {
-            let namespace = generated
-                .namespace
-                .unwrap_or_else(|| names::GARDEN_NAMESPACE.to_owned());
-            copy_credentials(
-                context,
-                context.in_seed(&namespace),
-                &generated.name.unwrap_or_default(),
-                &own,
-            )
-            .await?
-        }
-        None => {
-            let reference = bucket.spec.credentials_ref.clone().unwrap_or_default();
-            let namespace = reference
-                .namespace
-                .unwrap_or_else(|| names::GARDEN_NAMESPACE.to_owned());
-            copy_credentials(
-                context,
-                context.in_garden(&namespace),
-                &reference.name.unwrap_or_default(),
-                &own,
-            )
-            .await?
-        }
-    };
+    let secret_ref = credentials(context, &bucket, &answer, &format!("entry-{name}")).await?;
     let desired = extensions::BackupEntry {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -155,6 +127,28 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
     )
     .await
     .map(drop)
+}
+
+/// Copies the bucket's credentials to the entry's own Secret. Those that the extension has made for this bucket, in
+/// the seed, count more than the seed's own.
+async fn credentials(
+    context: &Context,
+    bucket: &core::BackupBucket,
+    answer: &core::BackupBucketStatus,
+    own: &str,
+) -> Result<k8s_openapi::api::core::v1::SecretReference, Fault> {
+    let in_garden = |namespace: Option<String>| namespace.unwrap_or_else(|| names::GARDEN_NAMESPACE.to_owned());
+    match answer.generated_secret_ref.clone() {
+        Some(generated) => {
+            let secrets = context.in_seed(&in_garden(generated.namespace));
+            copy_credentials(context, secrets, &generated.name.unwrap_or_default(), own).await
+        }
+        None => {
+            let reference = bucket.spec.credentials_ref.clone().unwrap_or_default();
+            let secrets = context.in_garden(&in_garden(reference.namespace));
+            copy_credentials(context, secrets, &reference.name.unwrap_or_default(), own).await
+        }
+    }
 }
 
 async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: core::BackupEntry) -> Result<Next, Fault> {

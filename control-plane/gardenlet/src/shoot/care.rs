@@ -221,7 +221,7 @@ async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result
 
 /// The conditions that follow.
 fn judge(seen: &Seen, now: Timestamp) -> Vec<Condition> {
-    use ConditionStatus::{False, True, Unknown};
+    use ConditionStatus::{False, True};
     let condition = |type_: &str, status: ConditionStatus, reason: &str, message: &str| {
         Condition::new(type_, status, reason, message, now)
     };
@@ -280,33 +280,39 @@ fn judge(seen: &Seen, now: Timestamp) -> Vec<Condition> {
             &unapplied.join("; "),
         ),
     });
-    if let Some(nodes) = &seen.nodes {
-        let type_ = conditions::shoot::EVERY_NODE_READY;
-        let unready = |nodes: &[(String, bool)]| -> Vec<String> {
-            nodes
-                .iter()
-                .filter(|(_, ready)| !ready)
-                .map(|(name, _)| name.clone())
-                .collect()
-        };
-        all.push(match nodes {
-            Err(why) => condition(type_, Unknown, conditions::reason::CHECK_ERROR, why),
-            Ok(nodes) if !unready(nodes).is_empty() => condition(
-                type_,
-                False,
-                "NodeUnhealthy",
-                &format!("Nodes not ready: {}.", unready(nodes).join(", ")),
-            ),
-            Ok(nodes) if (nodes.len() as i64) < i64::from(seen.nodes_min) => condition(
-                type_,
-                False,
-                "MissingNodes",
-                &format!("{} nodes of at least {}.", nodes.len(), seen.nodes_min),
-            ),
-            Ok(_) => condition(type_, True, "EveryNodeReady", "All nodes are ready."),
-        });
-    }
+    all.extend(seen.nodes.as_ref().map(|nodes| judge_nodes(nodes, seen.nodes_min, now)));
     all
+}
+
+fn judge_nodes(nodes: &Result<Vec<(String, bool)>, String>, nodes_min: i32, now: Timestamp) -> Condition {
+    use ConditionStatus::{False, True, Unknown};
+    let condition = |status: ConditionStatus, reason: &str, message: &str| {
+        Condition::new(conditions::shoot::EVERY_NODE_READY, status, reason, message, now)
+    };
+    let nodes = match nodes {
+        Ok(nodes) => nodes,
+        Err(why) => return condition(Unknown, conditions::reason::CHECK_ERROR, why),
+    };
+    let unready: Vec<&str> = nodes
+        .iter()
+        .filter(|(_, ready)| !ready)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !unready.is_empty() {
+        return condition(
+            False,
+            "NodeUnhealthy",
+            &format!("Nodes not ready: {}.", unready.join(", ")),
+        );
+    }
+    if (nodes.len() as i64) < i64::from(nodes_min) {
+        return condition(
+            False,
+            "MissingNodes",
+            &format!("{} nodes of at least {nodes_min}.", nodes.len()),
+        );
+    }
+    condition(True, "EveryNodeReady", "All nodes are ready.")
 }
 
 fn control_plane_trouble(seen: &Seen) -> Vec<String> {

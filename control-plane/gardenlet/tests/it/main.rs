@@ -53,6 +53,14 @@ async fn a_shoot_comes_up_with_all_it_needs_and_goes_without_a_trace() {
     let addresses: Vec<_> = status.advertised_addresses.iter().map(|one| one.url.as_str()).collect();
     assert_eq!(addresses, ["https://api.b.a.internal.example:6443"]);
 
+    has_all_it_needs(&world).await;
+
+    shoots.delete("b", &DeleteParams::default()).await.unwrap();
+    until_gone(&shoots, "b").await;
+    left_no_trace(&world).await;
+}
+
+async fn has_all_it_needs(world: &World) {
     // The provider's answer goes on byte for byte, as the API server prints it.
     let infrastructure: Value = world.raw::<extensions::Infrastructure>("b").await;
     let control_plane: Value = world.raw::<extensions::ControlPlane>("b").await;
@@ -112,9 +120,11 @@ async fn a_shoot_comes_up_with_all_it_needs_and_goes_without_a_trace() {
     let clusters: Api<extensions::Cluster> = Api::all(world.seed.admin());
     let cluster = clusters.get(NAMESPACE).await.unwrap();
     assert_eq!(cluster.spec.shoot.value()["spec"]["networking"]["nodes"], "10.9.0.0/16");
+}
 
-    shoots.delete("b", &DeleteParams::default()).await.unwrap();
-    until_gone(&shoots, "b").await;
+async fn left_no_trace(world: &World) {
+    let clusters: Api<extensions::Cluster> = Api::all(world.seed.admin());
+    let garden = world.garden_namespace::<core::InternalSecret>();
     assert!(
         Api::<Namespace>::all(world.seed.admin())
             .get_opt(NAMESPACE)

@@ -186,7 +186,7 @@ async fn forbid_writing_infrastructures(world: &World) {
     )
     .await;
     let roles: Api<ClusterRole> = Api::all(world.seed.clone());
-    let extension = |role: &&ClusterRole| role.name_any().starts_with("extension-provider-local");
+    let extension = |role: &&ClusterRole| role.name_any().starts_with("orangery:extension:provider-local");
     let name = roles
         .list(&ListParams::default())
         .await

@@ -267,11 +267,11 @@ fn a_watch_shows_what_happens() {
     let mut watching = seed.spawn(&[
         "get",
         "configmap",
-        "c",
+        "-l",
+        "app=a",
         "-n",
         "t-watch",
         "--watch",
-        "--ignore-not-found",
         "-o",
         "jsonpath={.data.k}{\"\\n\"}",
     ]);
@@ -378,7 +378,7 @@ fn misspelled_fields_are_refused_by_name() {
     let seed = namespace("t-strict");
     let refused = seed.feed_any(
         &["apply", "-n", "t-strict", "-f", "-"],
-        &CONFIG.replace("data:", "dato:"),
+        &CONFIG.replace(" data:", " dato:"),
     );
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(error.contains("unknown field \"dato\""), "{error}");

@@ -86,11 +86,10 @@ fn check_source(source: &Source) -> Vec<Finding> {
             ));
         }
         let code = line.split("//").next().unwrap_or("");
-        for ban in BANS.iter().filter(|ban| {
-            ban.folders
-                .iter()
-                .any(|folder| source.path.starts_with(folder))
-        }) {
+        for ban in BANS
+            .iter()
+            .filter(|ban| ban.folders.iter().any(|folder| source.path.starts_with(folder)))
+        {
             if let Some(word) = ban.words.iter().find(|word| names(code, word)) {
                 findings.push(Finding::new(
                     place(),
@@ -118,9 +117,7 @@ fn words(code: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
     for letter in code.chars() {
-        if !letter.is_ascii_alphabetic()
-            || before.is_ascii_lowercase() && letter.is_ascii_uppercase()
-        {
+        if !letter.is_ascii_alphabetic() || before.is_ascii_lowercase() && letter.is_ascii_uppercase() {
             words.push(String::new());
         }
         if letter.is_ascii_alphabetic()
@@ -153,13 +150,7 @@ mod tests {
             path: path.to_owned(),
             text: "//! x\nlet a = \"aws\";".to_owned(),
         };
-        assert_eq!(
-            check_source(&source("control-plane/gardenlet/src/lib.rs")).len(),
-            1
-        );
-        assert_eq!(
-            check_source(&source("extensions/provider-aws/src/lib.rs")).len(),
-            0
-        );
+        assert_eq!(check_source(&source("control-plane/gardenlet/src/lib.rs")).len(), 1);
+        assert_eq!(check_source(&source("extensions/provider-aws/src/lib.rs")).len(), 0);
     }
 }

@@ -61,11 +61,10 @@ pub(super) fn check(root: &Path, metadata: &Metadata) -> Vec<Finding> {
 }
 
 fn check_package(root: &Path, package: &Package) -> Vec<Finding> {
-    let folder = package.manifest_path.parent().map(|path| {
-        path.as_std_path()
-            .strip_prefix(root)
-            .unwrap_or(path.as_std_path())
-    });
+    let folder = package
+        .manifest_path
+        .parent()
+        .map(|path| path.as_std_path().strip_prefix(root).unwrap_or(path.as_std_path()));
     let path = folder
         .map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default();
@@ -98,17 +97,15 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
         .iter()
         .find(|(layer, _)| package.starts_with(&format!("{layer}-")));
     let Some((layer, allowed)) = layer else {
-        return Some(format!(
-            "package `{package}` is in no layer of ARCHITECTURE.md"
-        ));
+        return Some(format!("package `{package}` is in no layer of ARCHITECTURE.md"));
     };
     if import == "tests-kit" {
         let fine = kind == DependencyKind::Development
-            && !BELOW_THE_KIT
-                .iter()
-                .any(|prefix| package.starts_with(prefix))
+            && !BELOW_THE_KIT.iter().any(|prefix| package.starts_with(prefix))
             || *layer == "tests";
-        return (!fine).then(|| format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates above cluster/apiserver"));
+        return (!fine).then(|| {
+            format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates above cluster/apiserver")
+        });
     }
     if import.starts_with("tests-") || import.starts_with("tools-") {
         return Some(format!(
@@ -119,8 +116,7 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
     if kind == DependencyKind::Development {
         return None;
     }
-    let fine = allowed.iter().any(|prefix| import.starts_with(prefix))
-        || EXCEPTIONS.contains(&(package, import));
+    let fine = allowed.iter().any(|prefix| import.starts_with(prefix)) || EXCEPTIONS.contains(&(package, import));
     (!fine).then(|| {
         format!(
             "`{package}` may not import `{import}`: the layer `{layer}` imports {}",
@@ -147,22 +143,8 @@ mod tests {
 
     #[test]
     fn exceptions_hold_for_the_named_crate_alone() {
-        assert!(
-            refuse(
-                "control-plane-gardenlet",
-                "control-plane-shoot-flow",
-                Normal
-            )
-            .is_none()
-        );
-        assert!(
-            refuse(
-                "control-plane-scheduler",
-                "control-plane-shoot-flow",
-                Normal
-            )
-            .is_some()
-        );
+        assert!(refuse("control-plane-gardenlet", "control-plane-shoot-flow", Normal).is_none());
+        assert!(refuse("control-plane-scheduler", "control-plane-shoot-flow", Normal).is_some());
     }
 
     #[test]

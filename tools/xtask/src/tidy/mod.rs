@@ -89,11 +89,7 @@ fn sources(root: &Path) -> Outcome<Vec<Source>> {
 }
 
 fn header(source: &Source) -> Option<Finding> {
-    let first = source
-        .text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("");
+    let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     (!first.starts_with("//!")).then(|| {
         Finding::new(
             &source.path,

@@ -25,12 +25,8 @@ pub(super) fn check(root: &Path, sources: &[Source], update: bool) -> Outcome<Ve
             .iter()
             .filter_map(|(place, size)| Some((place, (*size).min(*allowed.get(place)?))))
             .collect();
-        let text: String = kept
-            .iter()
-            .map(|(place, size)| format!("{size} {place}\n"))
-            .collect();
-        std::fs::write(root.join(RATCHET), text)
-            .map_err(|error| format!("cannot write {RATCHET}: {error}"))?;
+        let text: String = kept.iter().map(|(place, size)| format!("{size} {place}\n")).collect();
+        std::fs::write(root.join(RATCHET), text).map_err(|error| format!("cannot write {RATCHET}: {error}"))?;
     }
     Ok(judge(&sizes, &allowed))
 }
@@ -43,17 +39,14 @@ fn judge(sizes: &BTreeMap<String, usize>, allowed: &BTreeMap<String, usize>) -> 
             FILE_LINES_MAX
         };
         let limit = *allowed.get(place).unwrap_or(&limit);
-        (*size > limit)
-            .then(|| Finding::new(place, format!("{size} lines, at most {limit}: split it")))
+        (*size > limit).then(|| Finding::new(place, format!("{size} lines, at most {limit}: split it")))
     });
     let stale = allowed.iter().filter_map(|(place, limit)| {
         let size = sizes.get(place).copied().unwrap_or(0);
         (size < *limit).then(|| {
             Finding::new(
                 place,
-                format!(
-                    "shrank from {limit} lines to {size}: run `cargo xtask tidy --update-ratchet`"
-                ),
+                format!("shrank from {limit} lines to {size}: run `cargo xtask tidy --update-ratchet`"),
             )
         })
     });
@@ -100,10 +93,10 @@ fn functions(lines: &[&str]) -> Vec<(String, usize)> {
         };
         let indent = line.len() - line.trim_start().len();
         let closing = format!("{}}}", " ".repeat(indent));
-        let end = lines.iter().skip(start).position(|line| {
-            *line == closing
-                || line.ends_with(';') && line.len() - line.trim_start().len() == indent
-        });
+        let end = lines
+            .iter()
+            .skip(start)
+            .position(|line| *line == closing || line.ends_with(';') && line.len() - line.trim_start().len() == indent);
         if let Some(length) = end {
             found.push((name, length + 1));
         }
@@ -114,14 +107,7 @@ fn functions(lines: &[&str]) -> Vec<(String, usize)> {
 fn function_name(line: &str) -> Option<String> {
     let rest = line.trim_start();
     let mut words = rest.split_whitespace();
-    let modifiers = [
-        "pub",
-        "pub(crate)",
-        "pub(super)",
-        "async",
-        "const",
-        "unsafe",
-    ];
+    let modifiers = ["pub", "pub(crate)", "pub(super)", "async", "const", "unsafe"];
     let mut word = words.next()?;
     while modifiers.contains(&word) {
         word = words.next()?;
@@ -149,10 +135,7 @@ mod tests {
             "}",
             "fn next();",
         ];
-        assert_eq!(
-            functions(&code),
-            vec![("drain".to_owned(), 5), ("next".to_owned(), 1)]
-        );
+        assert_eq!(functions(&code), vec![("drain".to_owned(), 5), ("next".to_owned(), 1)]);
     }
 
     #[test]
