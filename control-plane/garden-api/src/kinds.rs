@@ -14,7 +14,7 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, Plugin, ProjectOwner, SeedInUse,
+    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, Plugin, ProjectOwner, SeedInUse,
     SinglePrimary,
 };
 use crate::convert::CORE;
@@ -105,7 +105,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
             ..Rules::default()
         };
         kind.print = columns::by_paths(&[("Type", ".spec.type")]);
-        kind.plugins = plugins([Arc::new(ExtensionLabels)]);
+        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(InUse::CLOUD_PROFILE)]);
     });
     let namespaced_profile = namespaced::<NamespacedCloudProfile>("namespacedcloudprofiles").with(|kind| {
         kind.info = kind.info.clone().short(&["ncpfl", "nscpfl"]).with_status();
@@ -113,6 +113,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
             ("Type", ".status.cloudProfileSpec.type"),
             ("Parent", ".spec.parent.name"),
         ]);
+        kind.plugins = plugins([Arc::new(InUse::NAMESPACED_CLOUD_PROFILE)]);
     });
     let exposure_class = cluster::<ExposureClass>("exposureclasses").with(|kind| {
         kind.info = kind.info.clone().short(&["expclass", "expcls"]);
@@ -208,7 +209,11 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
             ("Secret Name", ".secretRef.name"),
             ("Provider", ".provider.type"),
         ]);
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(FinalizerRemoval)]);
+        kind.plugins = plugins([
+            Arc::new(ExtensionLabels),
+            Arc::new(FinalizerRemoval),
+            Arc::new(InUse::SECRET_BINDING),
+        ]);
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "CredentialsBinding", "credentialsbindings");
     let credentials_binding = Typed::<CredentialsBinding>::new(info.short(&["cb"])).with(|kind| {
@@ -224,7 +229,11 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
             ("Credentials Name", ".credentialsRef.name"),
             ("Provider", ".provider.type"),
         ]);
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(FinalizerRemoval)]);
+        kind.plugins = plugins([
+            Arc::new(ExtensionLabels),
+            Arc::new(FinalizerRemoval),
+            Arc::new(InUse::CREDENTIALS_BINDING),
+        ]);
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "WorkloadIdentity", "workloadidentities");
     let workload_identity = Typed::<WorkloadIdentity>::new(info.short(&["wlid"]).with_status())
