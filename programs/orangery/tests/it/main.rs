@@ -1,0 +1,3 @@
+//! The integration tests of `programs-orangery`: its committed generated files.
+
+mod cli_reference;
