@@ -207,10 +207,12 @@ fn describe(fault: &Fault) -> String {
     }
 }
 
-/// The fault's codes; a user's mistake has one even if nobody gave it.
+/// The fault's codes; a user's mistake and a missing right have one even if nobody gave it. A right that is missing
+/// is tried again all the same, because the class decides that: it may be granted at any moment.
 fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match (fault.codes.as_slice(), fault.class) {
         ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
+        ([], FaultClass::Access) => vec![ErrorCode::InfraUnauthorized],
         (codes, _) => codes.to_vec(),
     }
 }

@@ -212,10 +212,6 @@ async fn a_second_reconcile_changes_nothing_and_succeeds() {
     assert!(done.annotations().get("gardener.cloud/operation").is_none());
 }
 
-fn documents(manifest: &str) -> Vec<Value> {
-    programs_orangery::landscape::documents(manifest).unwrap()
-}
-
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| {
