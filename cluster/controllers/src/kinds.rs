@@ -81,8 +81,8 @@ fn kinds_of(group: &str, version: &str, list: &APIResourceList) -> Vec<Kind> {
     kinds.collect()
 }
 
-/// Asks the API server for all kinds, each in the version it prefers. A group that does not answer is left out and
-/// named.
+/// Asks the API server for all kinds, each in the version it prefers, or the first that has it: a group's preferred
+/// version need not have all of its kinds. A group version that does not answer is left out and named.
 pub(crate) async fn discover(client: &Client) -> Result<(Kinds, Vec<String>), Fault> {
     let doing = "discover the kinds of the API server";
     let core = client
@@ -93,18 +93,29 @@ pub(crate) async fn discover(client: &Client) -> Result<(Kinds, Vec<String>), Fa
     let mut kinds: Vec<Kind> = kinds_of("", "v1", &core);
     let mut missing = Vec::new();
     for group in groups.groups {
-        let Some(version) = group.preferred_version.as_ref().or(group.versions.first()) else {
-            continue;
-        };
-        match client.list_api_group_resources(&version.group_version).await {
-            Ok(list) => kinds.extend(kinds_of(&group.name, &version.version, &list)),
-            Err(error) => {
-                tracing::debug!(group = group.name, "{}", fault_of(error, doing));
-                missing.push(group.name);
+        let others = group
+            .versions
+            .iter()
+            .filter(|version| group.preferred_version.as_ref() != Some(*version));
+        for version in group.preferred_version.iter().chain(others) {
+            match client.list_api_group_resources(&version.group_version).await {
+                Ok(list) => kinds.extend(kinds_of(&group.name, &version.version, &list)),
+                Err(error) => {
+                    tracing::debug!(version = version.group_version, "{}", fault_of(error, doing));
+                    missing.push(version.group_version.clone());
+                }
             }
         }
     }
-    Ok((kinds.into_iter().map(|kind| (kind.key(), kind)).collect(), missing))
+    Ok((first_of_each(kinds), missing))
+}
+
+fn first_of_each(kinds: Vec<Kind>) -> Kinds {
+    let mut found = Kinds::new();
+    for kind in kinds {
+        found.entry(kind.key()).or_insert(kind);
+    }
+    found
 }
 
 /// The kind that a definition brings, once the server takes its objects.
@@ -131,4 +142,26 @@ pub(crate) fn of_definition(definition: &CustomResourceDefinition) -> Option<Kin
 /// The key of what a definition brings, whether the server takes its objects yet or not.
 pub(crate) fn key_of_definition(definition: &CustomResourceDefinition) -> KindKey {
     KindKey::new(&definition.spec.group, &definition.spec.names.plural)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_that_the_preferred_version_lacks_are_found_in_the_others() {
+        let kind = |version: &str, plural: &str| Kind {
+            resource: ApiResource {
+                group: "g".to_owned(),
+                version: version.to_owned(),
+                api_version: format!("g/{version}"),
+                kind: plural.to_owned(),
+                plural: plural.to_owned(),
+            },
+            namespaced: true,
+        };
+        let found = first_of_each(vec![kind("v1", "a"), kind("v1beta1", "a"), kind("v1beta1", "b")]);
+        let versions: Vec<_> = found.values().map(|kind| kind.resource.api_version.as_str()).collect();
+        assert_eq!(versions, ["g/v1", "g/v1beta1"]);
+    }
 }
