@@ -45,7 +45,7 @@ fn read(data_dir: &Path, part: &str) -> Result<String, Fault> {
 /// A client for the garden, with the kubeconfig that `up` left in its data folder.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn garden_client(data_dir: &Path) -> Result<kube::Client, Fault> {
     let text = read(data_dir, "garden")?;
     let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| {
