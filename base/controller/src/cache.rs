@@ -239,7 +239,11 @@ where
     let mut listed = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => listed.clear(),
+            // The beginning of a list, which may fail yet: nothing works again before its first answer.
+            Ok(Event::Init) => {
+                listed.clear();
+                continue;
+            }
             Ok(Event::InitApply(object)) => {
                 listed.insert(ObjectKey::of(&object));
                 inner.put(object);

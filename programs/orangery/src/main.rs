@@ -41,8 +41,17 @@ fn describe(fault: &Fault) -> String {
     }
 }
 
-/// Ctrl-C, or SIGTERM from a supervisor.
+/// Ctrl-C, or SIGTERM from a supervisor. Whoever asks a second time does not want to wait for an orderly end.
 async fn interrupted() {
+    signalled().await;
+    tokio::spawn(async {
+        signalled().await;
+        eprintln!("stopped at once: asked twice");
+        std::process::exit(130);
+    });
+}
+
+async fn signalled() {
     let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         Ok(signal) => signal,
         // Without it Ctrl-C must do.

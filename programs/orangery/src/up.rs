@@ -31,12 +31,16 @@ const EXAMPLE_NAME: &str = "local";
 /// a slow machine needs, so that something is wrong when it is reached.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// How long parts may take to end: twice what a node gives its pods.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Runs the command until `stop` is done.
 ///
 /// # Errors
 /// A data folder that cannot be written, a port that is taken, an example that fails.
 pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), Fault> {
     prepare(&arguments.data_dir)?;
+    let _owned = take(&arguments.data_dir)?;
     let settings = Settings::real(arguments.data_dir.clone(), arguments.port);
     let landscape = Landscape::start(&settings).await?;
     let garden = landscape.garden_kubeconfig()?;
@@ -57,7 +61,10 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut 
         },
         () = &mut stop => Ok(()),
     };
-    landscape.stop().await;
+    // State is in memory: nothing is lost with a part that does not end.
+    if tokio::time::timeout(STOP_PATIENCE, landscape.stop()).await.is_err() {
+        tracing::warn!("some parts did not end within {STOP_PATIENCE:?}, they are left behind");
+    }
     shown
 }
 
@@ -100,7 +107,9 @@ async fn follow_example(client: &Client, settings: &Settings, out: &mut impl Wri
 
 /// What a person would type next.
 fn next_commands(data_dir: &Path, example: bool) -> String {
-    let garden = kubeconfig::path(data_dir, "garden");
+    // Another terminal may stand in another folder.
+    let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let garden = kubeconfig::path(&data_dir, "garden");
     let mut text = format!(
         "\nnext, in another terminal:\n  export KUBECONFIG={}\n",
         garden.display()
@@ -131,6 +140,30 @@ fn prepare(folder: &Path) -> Result<(), Fault> {
     })
 }
 
+/// Keeps others from the data folder while the answer lives: a second `up` would write its kubeconfigs over ours.
+fn take(folder: &Path) -> Result<std::fs::File, Fault> {
+    let path = folder.join("lock");
+    let wrong = |error: std::io::Error| {
+        Fault::user(format!("cannot lock {}: {error}", path.display()))
+            .hint("name a folder that you may write to with --data-dir")
+    };
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(wrong)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Fault::user(format!(
+            "the data folder {} is in use by another `orangery up`",
+            folder.display()
+        ))
+        .hint("end that one, or name another folder with --data-dir")),
+        Err(std::fs::TryLockError::Error(error)) => Err(wrong(error)),
+    }
+}
+
 /// Writes a kubeconfig that only its owner can read, whole or not at all.
 fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
     let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
@@ -147,4 +180,21 @@ fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
         Fault::user(format!("cannot write {}: {error}", path.display()))
             .hint("name a folder that you may write to with --data-dir")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_folder_serves_one_landscape_at_a_time() {
+        let folder = std::env::temp_dir().join(format!("orangery-up-{}", std::process::id()));
+        prepare(&folder).unwrap();
+        let first = take(&folder).unwrap();
+        let refusal = take(&folder).unwrap_err().to_string();
+        assert!(refusal.contains("in use by another"), "{refusal}");
+        drop(first);
+        take(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
