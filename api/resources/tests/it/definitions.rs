@@ -52,7 +52,10 @@ fn generated_definitions_are_those_of_the_code() {
         files.keys()
     );
     for (name, text) in &texts {
-        assert!(files[name] == *text, "deploy/crds/{name} is stale: run `cargo xtask generate`");
+        assert!(
+            files[name] == *text,
+            "deploy/crds/{name} is stale: run `cargo xtask generate`"
+        );
     }
 }
 

@@ -45,7 +45,8 @@ fn exit_codes() -> String {
         "| exit code | meaning |\n|---|---|\n\
          | 0 | The command did what was asked, or was ended by Ctrl-C or SIGTERM |\n\
          | 1 | The command failed; the last lines say why (`error:`) and one thing to do (`hint:`) |\n\
-         | {wrong} | The command line is wrong; nothing was done |\n\n"
+         | {wrong} | The command line is wrong; nothing was done |\n\
+         | 130 | Asked to end a second time by Ctrl-C or SIGTERM, the command ended at once |\n\n"
     )
 }
 
