@@ -88,7 +88,7 @@ pub struct ProviderLocal {
     /// The type under which the provider is registered
     #[arg(long, default_value = "local")]
     pub provider_type: String,
-    /// Folder for backup buckets
+    /// Data folder: the one of `orangery up` where that runs on this machine; backups lie below it
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
     pub data_dir: PathBuf,
     /// Port on 127.0.0.1 for DNS queries; 0 takes a free one

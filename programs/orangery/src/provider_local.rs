@@ -11,6 +11,7 @@ use kube::config::Kubeconfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
+use crate::landscape::BACKUPS;
 
 /// Runs the provider until `stop` is done.
 ///
@@ -23,7 +24,7 @@ pub async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output = ()>)
     let options = Options {
         dns_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.dns_port))),
         extension_type: format!("{}-ext", arguments.provider_type),
-        ..Options::new(connector, arguments.data_dir.clone()).named(&arguments.provider_type)
+        ..Options::new(connector, arguments.data_dir.join(BACKUPS)).named(&arguments.provider_type)
     };
     let stopping = CancellationToken::new();
     let provider = run_provider(client, options, Clock::real(), Entropy::os(), stopping.clone());

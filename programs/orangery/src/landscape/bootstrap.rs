@@ -26,7 +26,7 @@ const DNS_SECRET: &str = "dns-local";
 const BACKUP_SECRET: &str = "backup-local";
 
 /// Folder of backup buckets, below the data folder.
-const BACKUPS: &str = "backups";
+pub const BACKUPS: &str = "backups";
 
 /// Applies what the garden needs.
 ///

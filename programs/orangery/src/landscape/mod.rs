@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use api::Api;
-pub use bootstrap::{apply_all, documents};
+pub use bootstrap::{BACKUPS, apply_all, documents};
 pub use settings::{Port, SeedSettings, Settings};
 
 /// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seed.

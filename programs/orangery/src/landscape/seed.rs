@@ -12,6 +12,7 @@ use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::NodeOptions;
 use control_plane_gardenlet::{Addressing, Clients, Config, Images};
+use ipnet::IpNet;
 use kube::Client;
 
 use super::api::{Api, ApiSettings};
@@ -20,6 +21,8 @@ use crate::images::{self, Host};
 
 /// The range of the seed's Services, as its Seed object says.
 const SERVICES: &str = "10.2.0.0/16";
+/// The range of the seed's pods, as its Seed object says.
+const PODS: &str = "10.1.0.0/16";
 /// How long a gardenlet that has ended is left alone: as the first back-off of a crashing container.
 const RESTART_AFTER: Duration = Duration::from_secs(10);
 /// Registry part of image names: nothing is pulled, the catalogue knows names alone.
@@ -30,16 +33,17 @@ pub(super) async fn start_api(settings: &Settings, front: &Front, url: &str) -> 
         name: &format!("seed-{}", settings.seed.name),
         url,
         kinds: Vec::new(),
-        services: Some(
-            SERVICES
-                .parse()
-                .map_err(|_| Fault::bug(format!("{SERVICES} is no range of addresses")))?,
-        ),
+        services: Some(range(SERVICES)?),
         front,
         clock: &settings.clock,
         entropy: &settings.entropy,
     })
     .await
+}
+
+fn range(text: &str) -> Result<IpNet, Fault> {
+    text.parse()
+        .map_err(|_| Fault::bug(format!("{text} is no range of addresses")))
 }
 
 /// Starts the seed's parts, each with kubeconfigs of its own.
@@ -93,6 +97,8 @@ fn start_cluster(settings: &Settings, front: &Front, seed: &Api, audits: &Audits
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: host.volumes.clone(),
+        pod_ranges: range(PODS)?,
+        addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         ..NodeOptions::new(
             name.clone(),
             seed.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,

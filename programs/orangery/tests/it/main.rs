@@ -1,3 +1,6 @@
-//! The integration tests of `programs-orangery`: its committed generated files.
+//! The integration tests of `programs-orangery`: its committed generated files, and the binary as
+//! several processes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cli_reference;
+mod separate_process;

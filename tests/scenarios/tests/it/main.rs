@@ -1,5 +1,5 @@
 //! Scenarios: the whole landscape in one process and in virtual time.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a scenario that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a scenario that cannot go on has failed")]
 
 mod first_light;
 mod isolation;
