@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base_client::{ResponseBody, full_body};
 use cluster_access::PeerCertificates;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -36,6 +36,8 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
 /// Size of a request's body: kube-apiserver's limit (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const REQUEST_BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// What stands before the server's name in a URL that keeps servers apart.
+const CLUSTERS: &str = "/clusters/";
 /// Pause after the listener failed, so that a lack of file descriptors does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -159,6 +161,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let (mut parts, body) = request.into_parts();
+    parts.uri = without_prefix(&parts.uri);
     parts.extensions.remove::<PeerCertificates>();
     if let Some(peer) = peer {
         parts.extensions.insert(peer);
@@ -178,6 +181,33 @@ async fn answer(
             let mut refusal = Response::new(full_body(text));
             *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
             Ok(refusal)
+        }
+    }
+}
+
+/// kubectl keeps what it has discovered by the URL of a server, and the TLS server name is no part of that. So the URL in
+/// a kubeconfig may end in `/clusters/NAME`, which only keeps servers apart: the handshake has chosen the server already.
+fn without_prefix(uri: &Uri) -> Uri {
+    let shortened = || {
+        let (_, rest) = uri.path_and_query()?.as_str().strip_prefix(CLUSTERS)?.split_once('/')?;
+        format!("/{rest}").parse().ok()
+    };
+    shortened().unwrap_or_else(|| uri.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_prefix;
+
+    #[test]
+    fn the_part_of_the_path_that_keeps_servers_apart_is_taken_away() {
+        for (asked, wanted) in [
+            ("/clusters/garden.internal/api/v1/pods?watch=1", "/api/v1/pods?watch=1"),
+            ("/api/v1/namespaces/clusters/pods", "/api/v1/namespaces/clusters/pods"),
+            ("/clusters/garden.internal", "/clusters/garden.internal"),
+            ("/readyz", "/readyz"),
+        ] {
+            assert_eq!(without_prefix(&asked.parse().unwrap()).to_string(), wanted);
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct GardenSettings {
     /// Randomness for keys of kubeconfigs and for maintenance windows.
     pub entropy: Entropy,
     /// `https://host:port` of a port that serves all clusters by server name, where there is one: kubeconfigs for
-    /// shoots then name it, and the shoot's own host as `tls-server-name`. `None`: the shoot's address itself.
+    /// shoots then name it with the path `/clusters/HOST`, and the shoot's own host as `tls-server-name`. `None`: the shoot's address itself.
     pub gateway: Option<String>,
 }
 

@@ -169,7 +169,7 @@ impl Address {
         let is_name = host.parse::<std::net::IpAddr>().is_err();
         match gateway.filter(|_| is_name) {
             Some(gateway) => Self {
-                server: gateway.to_owned(),
+                server: format!("{gateway}/clusters/{host}"),
                 name: Some(host.to_owned()),
             },
             None => Self {
@@ -234,13 +234,13 @@ mod tests {
             (
                 "https://api.s.p.x.internal",
                 Some("https://127.0.0.1:1"),
-                "https://127.0.0.1:1",
+                "https://127.0.0.1:1/clusters/api.s.p.x.internal",
                 Some("api.s.p.x.internal"),
             ),
             (
                 "https://api.s:443/",
                 Some("https://127.0.0.1:1"),
-                "https://127.0.0.1:1",
+                "https://127.0.0.1:1/clusters/api.s",
                 Some("api.s"),
             ),
             ("https://api.s", None, "https://api.s", None),

@@ -12,7 +12,7 @@ use api_core::v1beta1::Shoot;
 use cluster_apiserver::Kind;
 use cluster_apiserver::kind::SelectableField;
 
-use crate::admission::{DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval};
+use crate::admission::{DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet};
 use crate::typed::{Rules, Strategy};
 use crate::{GardenSettings, columns, kinds};
 
@@ -66,6 +66,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(tasks::DeployTasks),
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
+            Arc::new(NotYet),
             Arc::new(DeletionConfirmation),
             Arc::new(FinalizerRemoval),
         ];

@@ -189,7 +189,7 @@ async fn an_admin_kubeconfig_carries_a_certificate_and_the_way() {
     assert_eq!(answer["kind"], "AdminKubeconfigRequest");
     assert_eq!(text(&answer, "/status/expirationTimestamp"), "2026-01-01T00:15:00Z");
     let kubeconfig = garden.read_kubeconfig(text(&answer, "/status/kubeconfig"));
-    assert_eq!(kubeconfig.server, "https://127.0.0.1:6443");
+    assert_eq!(kubeconfig.server, "https://127.0.0.1:6443/clusters/api.s.p.example");
     assert_eq!(kubeconfig.server_name.as_deref(), Some("api.s.p.example"));
     assert_eq!(kubeconfig.user, "garden-user");
     assert_eq!(kubeconfig.groups, ["gardener.cloud:system:admins"]);

@@ -10,6 +10,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, ResourceExt};
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::operation::{Operation, left};
@@ -19,33 +20,42 @@ use crate::context::MANAGER;
 const ORIGIN: &str = "origin";
 const ORIGIN_GARDENER: &str = "gardener";
 
-/// Applies the ManagedResource `name` with these objects.
+/// Label of a Secret: the ManagedResource that it belongs to.
+const SECRET_OF: &str = "resources.gardener.cloud/managed-resource";
+/// Bytes of the checksum in a Secret's name, as in gardener/gardener v1.150 pkg/utils/kubernetes/unique.go.
+const NAME_BYTES: usize = 4;
+
+/// Applies the ManagedResource `name` with these objects. Other objects make another Secret, so that a new generation
+/// of the ManagedResource tells whether they are applied.
 ///
 /// # Errors
 /// What the API server says.
 pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]) -> Result<(), Fault> {
-    let secret_name = format!("managedresource-{name}");
     let data: BTreeMap<String, ByteString> = objects
         .iter()
         // JSON is YAML, and reads the same for everybody.
         .map(|object| (object_key(object), ByteString(object.to_string().into_bytes())))
         .collect();
-    let metadata = |name: String| ObjectMeta {
+    let secret_name = secret_name(name, &data);
+    let origin = (ORIGIN.to_owned(), ORIGIN_GARDENER.to_owned());
+    let metadata = |name: String, labels: BTreeMap<String, String>| ObjectMeta {
         name: Some(name),
         namespace: Some(operation.namespace().to_owned()),
-        labels: Some(BTreeMap::from([(ORIGIN.to_owned(), ORIGIN_GARDENER.to_owned())])),
+        labels: Some(labels),
         ..ObjectMeta::default()
     };
+    let of = (SECRET_OF.to_owned(), name.to_owned());
     let secret = Secret {
-        metadata: metadata(secret_name.clone()),
+        metadata: metadata(secret_name.clone(), BTreeMap::from([origin.clone(), of])),
         data: Some(data),
         type_: Some("Opaque".to_owned()),
         ..Secret::default()
     };
-    apply(&operation.here::<Secret>(), &secret, MANAGER).await?;
+    let secrets = operation.here::<Secret>();
+    apply(&secrets, &secret, MANAGER).await?;
     let no_cleanup = ("shoot.gardener.cloud/no-cleanup".to_owned(), "true".to_owned());
     let resource = ManagedResource {
-        metadata: metadata(name.to_owned()),
+        metadata: metadata(name.to_owned(), BTreeMap::from([origin])),
         spec: ManagedResourceSpec {
             secret_refs: vec![LocalObjectReference { name: secret_name }],
             inject_labels: BTreeMap::from([no_cleanup]),
@@ -54,9 +64,38 @@ pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]
         },
         status: None,
     };
-    apply(&operation.here::<ManagedResource>(), &resource, MANAGER)
-        .await
-        .map(drop)
+    let written = apply(&operation.here::<ManagedResource>(), &resource, MANAGER).await?;
+    operation.remember_generation(&written);
+    // Until it is applied, the resource manager may still read the Secret from before.
+    if not_applied(&written).is_none() {
+        drop_old_secrets(&secrets, &written).await?;
+    }
+    Ok(())
+}
+
+fn secret_name(name: &str, data: &BTreeMap<String, ByteString>) -> String {
+    let mut hash = Sha256::new();
+    for part in data.iter().flat_map(|(key, bytes)| [key.as_bytes(), &bytes.0]) {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    let sum: String = hash
+        .finalize()
+        .iter()
+        .take(NAME_BYTES)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("managedresource-{name}-{sum}")
+}
+
+async fn drop_old_secrets(api: &Api<Secret>, resource: &ManagedResource) -> Result<(), Fault> {
+    for secret in list(api, &format!("{SECRET_OF}={}", resource.name_any())).await? {
+        let name = secret.name_any();
+        if !resource.spec.secret_refs.iter().any(|reference| reference.name == name) {
+            delete(api, &name).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Waits until the ManagedResource has been applied as it is now.
@@ -64,12 +103,16 @@ pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]
 /// # Errors
 /// A dependency fault with what the resource manager says.
 pub(crate) async fn wait_applied(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
+    let written = operation.generation_of::<ManagedResource>(name);
     operation
         .wait_for(
             &operation.context.seed_caches.managed_resources,
             name,
             deadline,
-            not_applied,
+            |resource| match resource.metadata.generation.unwrap_or_default() < written {
+                true => Some("its newest form is not visible yet".to_owned()),
+                false => not_applied(resource),
+            },
         )
         .await
 }
@@ -77,7 +120,9 @@ pub(crate) async fn wait_applied(operation: &Operation, name: &str, deadline: Op
 /// Why a ManagedResource has not been applied in its present form.
 #[must_use]
 pub(crate) fn not_applied(resource: &ManagedResource) -> Option<String> {
-    let status = resource.status.clone().unwrap_or_default();
+    let Some(status) = &resource.status else {
+        return Some("gardener-resource-manager has not seen it yet".to_owned());
+    };
     if status.observed_generation != resource.metadata.generation {
         return Some("gardener-resource-manager has not seen its newest form yet".to_owned());
     }
@@ -134,4 +179,52 @@ async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>)
         ),
     };
     wait_until(api, name, left(deadline), judge).await.map_err(Fault::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use api_meta::{Condition, ConditionStatus};
+    use api_resources::ManagedResourceStatus;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_reported_for_the_newest_form_is_applied() {
+        let mut resource = ManagedResource::default();
+        assert!(not_applied(&resource).is_some(), "nobody has reported anything");
+        resource.metadata.generation = Some(2);
+        let condition = |status| {
+            let type_ = conditions::managed_resource::RESOURCES_APPLIED;
+            Condition::new(type_, status, "R", "m", Timestamp::UNIX_EPOCH)
+        };
+        let reported = |generation, conditions| {
+            Some(ManagedResourceStatus {
+                observed_generation: Some(generation),
+                conditions,
+                ..ManagedResourceStatus::default()
+            })
+        };
+        for status in [
+            reported(1, vec![condition(ConditionStatus::True)]),
+            reported(2, vec![]),
+            reported(2, vec![condition(ConditionStatus::Progressing)]),
+        ] {
+            resource.status = status;
+            assert!(not_applied(&resource).is_some(), "{:?}", resource.status);
+        }
+        resource.status = reported(2, vec![condition(ConditionStatus::True)]);
+        assert_eq!(not_applied(&resource), None);
+    }
+
+    #[test]
+    fn other_objects_make_another_secret_and_the_same_ones_the_same() {
+        let name = |key: &str, bytes: &str| {
+            let data = BTreeMap::from([(key.to_owned(), ByteString(bytes.as_bytes().to_vec()))]);
+            secret_name("system", &data)
+        };
+        assert_eq!(name("ab", "c"), name("ab", "c"));
+        assert_ne!(name("ab", "c"), name("a", "bc"));
+        assert!(name("ab", "c").starts_with("managedresource-system-"));
+    }
 }

@@ -1,5 +1,6 @@
 //! A gardenlet against an embedded garden, seed and shoot in virtual time. What answers in the seed (extensions,
 //! workload controllers, resource manager) is played by the test, so that it can be made to fail.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod world;
 

@@ -141,7 +141,8 @@ impl Api {
         let issued = self.clients.issue(&spec, &self.clock, &self.entropy).map_err(bug)?;
         Ok(base_secrets::kubeconfig(&KubeconfigSpec {
             name: self.server.name().to_owned(),
-            server: self.url.clone(),
+            // The path keeps what kubectl has discovered of one server from another; the front takes it away.
+            server: format!("{}/clusters/{}", self.url, self.server_name),
             tls_server_name: Some(self.server_name.clone()),
             authorities: self.authority_pem(),
             credential: Credential::Certificate(Box::new(issued)),

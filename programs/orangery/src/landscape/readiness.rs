@@ -15,6 +15,8 @@ use super::{ADMIN, ADMINS, Parts, Settings};
 
 /// What a Seed must report before a Shoot can be placed on it and come up there.
 const CONDITIONS: [&str; 2] = ["GardenletReady", "ExtensionsReady"];
+/// What a Seed with a backup must report as well.
+const CONDITION_BACKUP: &str = "BackupBucketsReady";
 
 pub(super) fn add(settings: &Settings, front: &Front, garden: &Api, parts: &Parts) -> Result<(), Fault> {
     let client = front.client(&garden.kubeconfig(ADMIN, &[ADMINS])?)?;
@@ -56,5 +58,6 @@ fn missing(seed: &Seed) -> Option<&'static str> {
             .iter()
             .any(|condition| condition.type_ == wanted && condition.status == ConditionStatus::True)
     };
-    CONDITIONS.into_iter().find(|wanted| !holds(wanted))
+    let of_backup = seed.spec.backup.is_some().then_some(CONDITION_BACKUP);
+    CONDITIONS.into_iter().chain(of_backup).find(|wanted| !holds(wanted))
 }
