@@ -112,6 +112,8 @@ where
         }
     }
     drop(running);
+    // The last task may have ended by the interrupt before the interrupt itself was looked at.
+    let end = end.or_else(|| options.interrupt.is_cancelled().then_some(FlowEnd::Interrupted));
     state.finish(end)
 }
 

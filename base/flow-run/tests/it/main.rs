@@ -261,6 +261,22 @@ async fn an_interrupt_ends_waits_lets_work_finish_and_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_interrupt_that_ends_the_last_wait_is_no_failure() {
+    let mut flow = Flow::builder("f");
+    flow.task(Task::A).waits();
+    let flow = flow.build().unwrap();
+    let options = options();
+    let interrupt = options.interrupt.clone();
+    let work = async |_, _| {
+        interrupt.cancel();
+        std::future::pending().await
+    };
+    let outcome = run(&flow, &options, work, |_, _| ()).await;
+    assert_eq!(outcome.end, FlowEnd::Interrupted);
+    assert!(outcome.errors.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_interrupt_after_the_last_start_interrupts_nothing() {
     let flow = diamond(plain);
     let options = options();

@@ -184,7 +184,7 @@ pub(crate) fn failed(
         .collect();
     let (state, suffix) = match for_good {
         true => (LastOperationState::Failed, ""),
-        false => (LastOperationState::Error, " Operation will be retried."),
+        false => (LastOperationState::Error, ". Operation will be retried."),
     };
     let description = format!("{}{suffix}", texts.join("; "));
     status.last_operation = Some(operation(type_, state, progress, description, now));
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!((last.state, last.progress), (LastOperationState::Error, 40));
         assert_eq!(
             last.description,
-            "task \"Wait\" failed: slow Operation will be retried."
+            "task \"Wait\" failed: slow. Operation will be retried."
         );
         assert_eq!(status.last_errors[0].description, "slow (to do: wait)");
 
