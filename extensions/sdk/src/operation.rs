@@ -1,6 +1,6 @@
 //! What an extension is asked to do with an object, read from the object alone. Pure.
 //! Source: gardener/gardener v1.150 pkg/api/core/v1beta1/helper (ComputeOperationType) and
-//! extensions/pkg/controller/<kind>/reconciler.go.
+//! `extensions/pkg/controller/KIND/reconciler.go`.
 
 use std::fmt;
 
