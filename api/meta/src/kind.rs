@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer};
 
-/// Where a kind lives, as constants. Implemented by [`kind!`](crate::kind).
+/// Where a kind lives, as constants. Implemented by [`kind!`](crate::kind!).
 pub trait Kind {
     /// API group; empty for Kubernetes' core group.
     const GROUP: &'static str;
