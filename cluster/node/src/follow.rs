@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, future, stream};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
@@ -46,12 +46,14 @@ pub(crate) fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Ite
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    watcher(api, config).backoff(Pause::default()).filter_map(|event| {
-        if let Err(error) = &event {
-            tracing::debug!(%error, kind = %K::kind(&()), "watch failed, trying again");
-        }
-        future::ready(event.ok())
-    })
+    base_client::watch_raw(api, config)
+        .backoff(Pause::default())
+        .filter_map(|event| {
+            if let Err(error) = &event {
+                tracing::debug!(%error, kind = %K::kind(&()), "watch failed, trying again");
+            }
+            future::ready(event.ok())
+        })
 }
 
 /// The states of one object, `None` while it is not there. The first item tells how it is now.
