@@ -11,6 +11,7 @@ mod raw;
 mod read;
 mod service;
 mod wait;
+mod watch;
 mod write;
 
 pub use connect::{Connector, Https, Target, inline_files};
@@ -20,5 +21,6 @@ pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record
 pub use raw::watch_raw;
 pub use read::{get, list, observe};
 pub use service::{HttpService, ResponseBody, empty_body, full_body, in_process, stream_body};
-pub use wait::{Judgement, Waited, WatchPause, delete_and_wait, wait_until, watch_fault};
+pub use wait::{Judgement, Waited, delete_and_wait, wait_until, watch_fault};
+pub use watch::{WatchPause, watch};
 pub use write::{apply, apply_status, create_or_get, delete, patch_changed, patch_status_if_changed};

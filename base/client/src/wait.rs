@@ -7,13 +7,12 @@ use std::time::Duration;
 use api_meta::{Fault, FaultClass};
 use futures::StreamExt;
 use kube::api::DeleteParams;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::fault::{fault_of, is_missing};
+use crate::watch::watch;
 
 /// What an onlooker thinks of an object.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ where
     let mut reason = "the API has not answered yet".to_owned();
     let watching = async {
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let mut events = std::pin::pin!(watcher::watcher(api.clone(), config).backoff(WatchPause::default()));
+        let mut events = std::pin::pin!(watch(api.clone(), config));
         let mut listed: Option<K> = None;
         while let Some(event) = events.next().await {
             let judgement = match event {
@@ -147,32 +146,5 @@ pub fn watch_fault(error: watcher::Error, what: &str) -> Fault {
         | watcher::Error::WatchFailed(error) => fault_of(error, &doing),
         watcher::Error::WatchError(status) => fault_of(kube::Error::Api(status), &doing),
         other => Fault::new(FaultClass::Dependency, other),
-    }
-}
-
-/// Pauses between attempts to watch again: doubling, and without jitter so that a run can be repeated.
-#[derive(Debug, Default)]
-pub struct WatchPause {
-    failures: u32,
-}
-
-/// The first pause: an API server that restarts in this process is back by then.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// The longest pause: a server that is down for long is looked for this often.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
-
-impl Iterator for WatchPause {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let pause = PAUSE_MIN.saturating_mul(1 << self.failures.min(10)).min(PAUSE_MAX);
-        self.failures = self.failures.saturating_add(1);
-        Some(pause)
-    }
-}
-
-impl Backoff for WatchPause {
-    fn reset(&mut self) {
-        self.failures = 0;
     }
 }

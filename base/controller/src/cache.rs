@@ -9,7 +9,6 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_client::{Judgement, Waited};
 use futures::StreamExt;
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -235,7 +234,7 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let what = K::plural(&()).into_owned();
-    let mut events = std::pin::pin!(watcher::watcher(api, config).backoff(base_client::WatchPause::default()));
+    let mut events = std::pin::pin!(base_client::watch(api, config));
     let mut listed = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event {

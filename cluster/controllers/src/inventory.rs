@@ -6,13 +6,12 @@ mod graph;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use base_client::{WatchPause, watch_fault};
+use base_client::{WatchPause, watch, watch_fault};
 use base_controller::ObjectKey;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{DynamicObject, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -155,7 +154,7 @@ impl Inventory {
     async fn watch(self, kind: Kind) {
         let key = kind.key();
         let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.0.client.clone(), &kind.resource);
-        let mut events = std::pin::pin!(watcher(api, Config::default()).backoff(WatchPause::default()));
+        let mut events = std::pin::pin!(watch(api, Config::default()));
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {
             match event {

@@ -1,7 +1,7 @@
 //! Mirrors.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base_client::{Injected, Judgement, Verb, apply, delete, inject_faults};
@@ -9,6 +9,7 @@ use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::runtime::watcher;
+use tokio::time::Instant;
 
 use crate::server::{map, start};
 
@@ -95,4 +96,66 @@ async fn a_mirror_that_may_not_read_says_so_and_is_never_empty_by_mistake() {
             .to_string()
             .contains("answered by an injected fault")
     );
+}
+
+/// Calls of a watch or of a list that are refused, and those that were made while they were.
+fn refusing(server: &crate::server::Server, verb: Verb) -> (kube::Client, Arc<AtomicBool>, Arc<AtomicUsize>) {
+    let (refused, calls) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (is_refused, counter) = (refused.clone(), calls.clone());
+    let client = inject_faults(server.client.clone(), move |call| {
+        if !is_refused.load(Ordering::SeqCst) || call.verb != verb {
+            return Injected::Pass;
+        }
+        counter.fetch_add(1, Ordering::SeqCst);
+        Injected::Answer(403)
+    });
+    (client, refused, calls)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_is_refused_asks_ever_more_rarely_and_sees_it_soon_when_it_is_let_in() {
+    for verb in [Verb::List, Verb::Watch] {
+        let server = start().await;
+        let (client, refused, calls) = refusing(&server, verb);
+        let api: Api<ConfigMap> = Api::namespaced(client, "default");
+        let cache = Cache::start(api, watcher::Config::default().labels("test=yes"), server.stop.clone());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        // After 0.1, 0.2, ... 12.8 s, then every 15 s.
+        let asked = calls.load(Ordering::SeqCst);
+        assert!((8..=12).contains(&asked), "{verb}: {asked} times in a minute");
+        refused.store(false, Ordering::SeqCst);
+        server.create("new").await;
+        let let_in = Instant::now();
+        let (new, seen) = (key("new"), |map: Option<&ConfigMap>| match map {
+            Some(_) => Judgement::Done(()),
+            None => Judgement::NotYet("it has not been seen".to_owned()),
+        });
+        cache.wait_until(&new, Duration::from_secs(60), seen).await.unwrap();
+        assert!(
+            let_in.elapsed() <= Duration::from_secs(15),
+            "{verb}: {:?}",
+            let_in.elapsed()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_worked_and_is_cut_off_asks_again_at_once() {
+    let server = start().await;
+    let (client, refused, calls) = refusing(&server, Verb::Watch);
+    let api: Api<ConfigMap> = Api::namespaced(client, "default");
+    let cache = Cache::start(api, watcher::Config::default(), server.stop.clone());
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    refused.store(false, Ordering::SeqCst);
+    // It is let in after 15 s at most, and then all is quiet.
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(cache.error(), None);
+    refused.store(true, Ordering::SeqCst);
+    calls.store(0, Ordering::SeqCst);
+    server.server.shutdown().await;
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    let asked = calls.load(Ordering::SeqCst);
+    // At once; what follows after 0.1 s is a list.
+    assert_eq!(asked, 1);
+    assert!(cache.error().unwrap().contains("configmaps"), "{:?}", cache.error());
 }

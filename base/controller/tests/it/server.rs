@@ -18,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) maps: Api<ConfigMap>,
     pub(crate) stop: CancellationToken,
-    _server: ApiServer,
+    pub(crate) server: ApiServer,
 }
 
 impl Drop for Server {
@@ -43,7 +43,7 @@ pub(crate) async fn start() -> Server {
         client,
         maps,
         stop: CancellationToken::new(),
-        _server: server,
+        server,
     }
 }
 
