@@ -5,11 +5,14 @@
 //! server-side apply: fields that others set stay theirs. What it does not do yet it refuses aloud: compressed data
 //! (`.br`), `forceOverwriteLabels`, `forceOverwriteAnnotations`, `deletePersistentVolumeClaims`. The annotation
 //! `finalize-deletion-after` has no effect yet.
+//!
+//! A target that comes back without its data gets everything again, which upstream leaves to its regular resync.
 
 mod apply;
 mod care;
 mod decode;
 mod health;
+mod identity;
 mod kinds;
 mod naming;
 mod plan;
@@ -31,6 +34,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::care::{All, Drift, Targets};
+use crate::identity::Identity;
 use crate::kinds::Kinds;
 
 /// Which ManagedResources are acted on, and as whom.
@@ -53,6 +57,7 @@ pub(crate) struct Context {
     pub(crate) secrets: Cache<Secret>,
     pub(crate) kinds: Kinds,
     pub(crate) targets: Targets,
+    pub(crate) identity: Arc<Identity>,
 }
 
 /// Runs until `stop`.
@@ -61,6 +66,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let targets = Targets::start(&target, &stop);
+    let identity = Identity::start(&target, &stop);
     let context = Arc::new(Context {
         source,
         kinds: Kinds::new(target.clone()),
@@ -69,6 +75,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         clock,
         secrets,
         targets,
+        identity,
     });
     let applying = applying(&resources, &context, stop.clone());
     let caring = caring(&resources, &context, stop);
@@ -82,6 +89,7 @@ async fn applying(resources: &Cache<ManagedResource>, context: &Arc<Context>, st
         .only(move |resource| naming::is_of_class(resource, class.as_deref()))
         .watches(&context.secrets, move |change| users_of(&users, change));
     controller = context.targets.call(controller, &context.options.cluster_id, Drift);
+    controller = context.identity.call(controller);
     if stop.run_until_cancelled(context.secrets.ready()).await.is_none() {
         return;
     }

@@ -46,6 +46,7 @@ fn api(resource: &ManagedResource, context: &Context) -> Api<ManagedResource> {
 }
 
 async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    let moved = context.identity.begin(&ObjectKey::of(resource));
     let finalizer = finalizer(context.options.class.as_deref());
     let resource = add_finalizer(&api(resource, context), resource.clone(), &finalizer).await?;
     let secrets = match read_secrets(&resource, context) {
@@ -68,7 +69,16 @@ async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fa
         .unwrap_or_default();
     let plan = plan(desired, &before, &resource.spec.equivalences);
     let checksum = checksum(&secrets);
-    let resource = announce(resource, &plan, &before, &checksum, context).await?;
+    let status = resource.status.as_ref();
+    let known = status.is_some_and(|status| {
+        status.secrets_data_checksum.as_deref() == Some(&checksum)
+            && status.observed_generation == resource.metadata.generation
+    });
+    let resource = if known && !moved {
+        resource
+    } else {
+        announce(resource, &plan, &before, context).await?
+    };
     execute(resource, plan, checksum, context).await
 }
 
@@ -77,15 +87,8 @@ async fn announce(
     resource: ManagedResource,
     plan: &Plan,
     before: &[ObjectReference],
-    checksum: &str,
     context: &Context,
 ) -> Result<ManagedResource, Fault> {
-    let status = resource.status.clone().unwrap_or_default();
-    let known = status.secrets_data_checksum.as_deref() == Some(checksum)
-        && status.observed_generation == resource.metadata.generation;
-    if known {
-        return Ok(resource);
-    }
     let mut after = resource.clone();
     let mut report = Report::of(&mut after, context.clock.now());
     report.applied(
@@ -207,6 +210,7 @@ async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, F
         }
     }
     remove_finalizer(&api(resource, context), resource.clone(), &finalizer).await?;
+    context.identity.forget(&ObjectKey::of(resource));
     Ok(Next::Change)
 }
 

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_meta::{Condition, ConditionStatus, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
+use base_clock::Entropy;
 use control_plane_resource_manager::{Options, run};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -29,8 +31,13 @@ struct Landscape {
 
 impl Landscape {
     async fn start() -> Self {
-        let source = embedded_with("source", Vec::new(), |builder| builder).await;
         let target = embedded_with("target", Vec::new(), |builder| builder).await;
+        let client = target.admin();
+        Self::start_with(target, client).await
+    }
+
+    async fn start_with(target: Embedded, client: Client) -> Self {
+        let source = embedded_with("source", Vec::new(), |builder| builder).await;
         for definition in api_resources::crds() {
             let api: Api<CustomResourceDefinition> = Api::all(source.admin());
             api.create(&PostParams::default(), &definition).await.unwrap();
@@ -58,13 +65,7 @@ impl Landscape {
             class: None,
             cluster_id: String::new(),
         };
-        tokio::spawn(run(
-            source.admin(),
-            target.admin(),
-            options,
-            source.clock.clone(),
-            stop.clone(),
-        ));
+        tokio::spawn(run(source.admin(), client, options, source.clock.clone(), stop.clone()));
         Self { source, target, stop }
     }
 
@@ -407,4 +408,76 @@ async fn a_missing_secret_is_waited_for_and_what_is_not_supported_is_refused() {
         .until("ResourcesApplied", ConditionStatus::False, "ApplyFailed")
         .await;
     assert!(format!("{:?}", refused.status).contains("spec.forceOverwriteLabels is not supported"));
+}
+
+/// The way to a target that may be replaced by another under the same address.
+#[derive(Clone)]
+struct Address(Arc<Mutex<Client>>);
+
+impl Address {
+    fn client(&self) -> Client {
+        let address = self.clone();
+        let service = tower::service_fn(move |request| {
+            let client = address.0.lock().unwrap().clone();
+            async move { client.send(request).await }
+        });
+        Client::new(service, "default")
+    }
+}
+
+const MANAGER_USER: &str = "resource-manager";
+/// Six mirrors of the target, each of which may ask about a dozen times in a minute, from 0.1 s to 15 s apart.
+const REFUSED_MAX: usize = 6 * 12;
+
+async fn bind_manager(target: &Embedded) {
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": MANAGER_USER},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": MANAGER_USER}]});
+    create(&target.admin(), None, binding).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_lost_its_data_gets_all_of_it_again_as_soon_as_it_lets_us() {
+    let full = embedded_with("target", Vec::new(), |builder| builder).await;
+    let empty = embedded_with("target", Vec::new(), |builder| builder.entropy(Entropy::seeded(2))).await;
+    bind_manager(&full).await;
+    let address = Address(Arc::new(Mutex::new(full.client(MANAGER_USER, &[]))));
+    let landscape = Landscape::start_with(full, address.client()).await;
+    landscape.write(&[map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
+    let resource = landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    let applied_at = |resource: &ManagedResource| {
+        let conditions = &resource.status.as_ref().unwrap().conditions;
+        Condition::find(conditions, "ResourcesApplied")
+            .unwrap()
+            .last_transition_time
+            .0
+    };
+    let first = applied_at(&resource);
+    *address.0.lock().unwrap() = empty.client(MANAGER_USER, &[]);
+    landscape.target.server.shutdown().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let refused = empty
+        .server
+        .audit()
+        .records()
+        .iter()
+        .filter(|record| record.code == 403)
+        .count();
+    assert!((1..=REFUSED_MAX).contains(&refused), "{refused} refused in a minute");
+
+    bind_manager(&empty).await;
+    let bound = tokio::time::Instant::now();
+    let maps: Api<ConfigMap> = Api::namespaced(empty.admin(), "default");
+    until(&maps, "a", "there again", |_: &ConfigMap| true).await;
+    assert!(bound.elapsed() <= Duration::from_secs(16), "{:?}", bound.elapsed());
+    // The status said in between that it was not applied.
+    until(&landscape.resources(), "mr", "applied anew", |resource| {
+        let status = resource.status.as_ref().unwrap();
+        let applied = Condition::find(&status.conditions, "ResourcesApplied").unwrap();
+        applied.status == ConditionStatus::True && applied_at(resource) > first
+    })
+    .await;
 }

@@ -1,6 +1,8 @@
 //! It is real: what happens when the parts that stand behind a Shoot are taken away, and who acted as whom.
 
 use api_machine::Machine;
+use api_meta::{Condition, ConditionStatus};
+use api_resources::ManagedResource;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, PostParams};
@@ -54,6 +56,17 @@ async fn with_its_etcd_volume_a_shoot_loses_its_data() {
     let world = World::with_example_shoot().await;
     let client = world.shoot_client(NAMESPACE, NAME).await;
     let maps = keep_something(&client).await;
+    let resources: Api<ManagedResource> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
+    // All this takes less than a second, which is as far as times in a status go: so the change itself is watched for.
+    let lost = tokio::spawn({
+        let resources = resources.clone();
+        async move {
+            wait(&resources, SYSTEM_RESOURCE, |resource| {
+                (!is_applied(resource?)).then_some(())
+            })
+            .await
+        }
+    });
     let sets: Api<StatefulSet> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
     scale(&world, 0).await;
     merge(&sets, "etcd-main", &json!({"spec": {"replicas": 0}})).await;
@@ -74,7 +87,22 @@ async fn with_its_etcd_volume_a_shoot_loses_its_data() {
     let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
     merge(&world.shoots(NAMESPACE), NAME, &asked).await;
     world.succeeded(NAMESPACE, NAME).await;
+    // Roles of people come with a ManagedResource that did not change, and is applied anew all the same.
+    lost.await.unwrap();
+    wait(&resources, SYSTEM_RESOURCE, |resource| {
+        is_applied(resource?).then_some(())
+    })
+    .await;
     assert!(maps.get_opt("kept").await.unwrap().is_none());
+}
+
+/// The ManagedResource with the roles of a shoot's people.
+const SYSTEM_RESOURCE: &str = "shoot-core-system";
+
+fn is_applied(resource: &ManagedResource) -> bool {
+    let conditions = resource.status.as_ref().map(|status| status.conditions.as_slice());
+    let applied = Condition::find(conditions.unwrap_or_default(), "ResourcesApplied");
+    applied.is_some_and(|condition| condition.status == ConditionStatus::True)
 }
 
 #[tokio::test(start_paused = true)]
