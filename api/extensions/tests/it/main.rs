@@ -1,4 +1,9 @@
 //! The integration tests of `api-extensions`: its committed generated files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use api_extensions::crds;
+
+const GROUP: &str = "extensions.gardener.cloud";
+
+#[path = "../../../meta/tests/shared/definitions.rs"]
 mod definitions;
