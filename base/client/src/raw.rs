@@ -1,6 +1,6 @@
 //! The watch of a kind as a stream of events, compiled once for all kinds: the machinery of `kube::runtime::watcher`
 //! runs over raw objects, and only their reading is made per kind. (Made per kind, it was a
-//! quarter of the unoptimised program's code.) It never waits between attempts: that is `backoff`, as with kube's own.
+//! quarter of the unoptimised program's code.) It never waits between attempts: that is `watch`'s.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -18,7 +18,10 @@ use serde_json::value::RawValue;
 /// Lists and watches what `api` and `config` name, as `kube::runtime::watcher` does: endless, and after an error it
 /// goes on when polled again. An object that cannot be read is an error of the watch; in a list it fails the list,
 /// which begins anew, so that a list never ends without it.
-pub fn watch_raw<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send
+pub(crate) fn watch_raw<K>(
+    api: Api<K>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
 {

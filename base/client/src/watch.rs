@@ -1,15 +1,17 @@
 //! A watch that never gives up: it resumes where its stream ended, begins anew with a list when the server was away or
 //! refuses that, and pauses between failures in a row. It never takes the mere beginning of an attempt for success.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, unfold};
 use futures::{Stream, StreamExt};
+use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Error, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
+
+use crate::raw::watch_raw;
 
 /// An attempt that lasted this long was let in: whoever refuses a watch does so at once.
 const STEADY: Duration = Duration::from_secs(1);
@@ -19,9 +21,22 @@ const STEADY: Duration = Duration::from_secs(1);
 /// refused.
 pub fn watch<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + 'static,
 {
-    let begin = move || watcher(api.clone(), config.clone()).boxed();
+    unending(move || watch_raw(api.clone(), config.clone()).boxed())
+}
+
+/// As [`watch`], of the metadata alone of a kind that is known only at run time.
+pub fn watch_metadata(
+    api: Api<PartialObjectMeta<DynamicObject>>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<PartialObjectMeta<DynamicObject>>>> + Send {
+    unending(move || watcher(api.clone(), config.clone()).boxed())
+}
+
+fn unending<K: Send + 'static>(
+    begin: impl Fn() -> Events<K> + Send + 'static,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
     let watching = Watching {
         events: begin(),
         begin: Box::new(begin),

@@ -1,11 +1,8 @@
 //! Watching without end: a watch that outlives errors of the API. It never gives up and never polls.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, future, stream};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -35,31 +32,23 @@ impl Iterator for Pause {
     }
 }
 
-impl Backoff for Pause {
-    fn reset(&mut self) {
-        self.0 = PAUSE_MIN;
-    }
-}
-
 /// Every event of a watch; errors are logged and waited out.
 pub(crate) fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send + 'static
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + 'static,
 {
-    base_client::watch_raw(api, config)
-        .backoff(Pause::default())
-        .filter_map(|event| {
-            if let Err(error) = &event {
-                tracing::debug!(%error, kind = %K::kind(&()), "watch failed, trying again");
-            }
-            future::ready(event.ok())
-        })
+    base_client::watch(api, config).filter_map(|event| {
+        if let Err(error) = &event {
+            tracing::debug!(%error, kind = %K::kind(&()), "watch failed, trying again");
+        }
+        future::ready(event.ok())
+    })
 }
 
 /// The states of one object, `None` while it is not there. The first item tells how it is now.
 pub(crate) fn follow_one<K>(api: Api<K>, name: &str) -> impl Stream<Item = Option<K>> + Send + 'static
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + 'static,
 {
     let events = follow(api, watcher::Config::default().fields(&format!("metadata.name={name}")));
     events

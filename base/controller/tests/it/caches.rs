@@ -1,5 +1,6 @@
 //! Mirrors.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,8 +8,9 @@ use std::time::Duration;
 use base_client::{Injected, Judgement, Verb, apply, delete, inject_faults};
 use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
+use kube::core::{NamespaceResourceScope, ObjectMeta};
 use kube::runtime::watcher;
+use kube::{Api, Resource};
 use tokio::time::Instant;
 
 use crate::server::{map, start};
@@ -162,4 +164,50 @@ async fn a_mirror_that_worked_and_is_cut_off_asks_again_at_once() {
     // At once, and again after 0.1 s; the pauses from before are forgotten.
     let asked = calls.load(Ordering::SeqCst);
     assert_eq!(asked, 2);
+}
+
+/// ConfigMaps as somebody reads them who expects more than there is.
+#[derive(Clone, Debug, serde::Deserialize)]
+struct Demanding {
+    metadata: ObjectMeta,
+    #[expect(dead_code, reason = "it is never there")]
+    demanded: String,
+}
+
+impl Resource for Demanding {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+    fn kind((): &()) -> Cow<'_, str> {
+        "ConfigMap".into()
+    }
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+    fn plural((): &()) -> Cow<'_, str> {
+        "configmaps".into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_is_not_ready_while_one_object_cannot_be_read() {
+    let server = start().await;
+    server.create("a").await;
+    let api: Api<Demanding> = Api::namespaced(server.client.clone(), "default");
+    let config = watcher::Config::default().labels("test=yes");
+    let cache = Cache::start(api, config, server.stop.clone());
+    // Several attempts long.
+    let early = tokio::time::timeout(Duration::from_secs(10), cache.ready()).await;
+    assert!(early.is_err() && !cache.is_ready());
+    assert!(cache.error().unwrap().contains("demanded"), "{:?}", cache.error());
+    delete(&server.maps, "a").await.unwrap();
+    cache.ready().await;
 }
