@@ -9,7 +9,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::{Api, ResourceExt};
 
 use crate::objects::{Objects, deployment_name, namespace_name, role_name};
-use crate::plan::{Plan, Removal, Standing};
+use crate::plan::{Plan, Removal};
 use crate::{Context, FINALIZER, MANAGER};
 
 /// What was done.
@@ -23,7 +23,8 @@ pub(crate) enum Done {
     Applied {
         installation: Box<ControllerInstallation>,
         objects: Box<Objects>,
-        standing: Standing,
+        /// As the seed's API server has it now.
+        deployment: Box<Deployment>,
     },
     /// It could not be applied.
     Failed {
@@ -40,15 +41,15 @@ pub(crate) async fn apply(plan: Plan, installation: &ControllerInstallation, con
     match plan {
         Plan::Ignore => Ok(Done::Nothing),
         Plan::Refuse { problem } => Ok(Done::Refused { problem }),
-        Plan::Install { objects, standing } => {
+        Plan::Install { objects } => {
             let api: Api<ControllerInstallation> = Api::all(context.garden.clone());
             // Before anything is there to be taken down.
             let installation = Box::new(add_finalizer(&api, installation.clone(), FINALIZER).await?);
             Ok(match install(&objects, context).await {
-                Ok(()) => Done::Applied {
+                Ok(deployment) => Done::Applied {
                     installation,
                     objects,
-                    standing,
+                    deployment: Box::new(deployment),
                 },
                 Err(fault) => Done::Failed { installation, fault },
             })
@@ -61,7 +62,8 @@ pub(crate) async fn apply(plan: Plan, installation: &ControllerInstallation, con
     }
 }
 
-async fn install(objects: &Objects, context: &Context) -> Result<(), Fault> {
+/// Applies everything; gives the Deployment as it is then.
+async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fault> {
     let Objects {
         namespace,
         service_account,
@@ -89,8 +91,7 @@ async fn install(objects: &Objects, context: &Context) -> Result<(), Fault> {
         deployment,
         MANAGER,
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// One step; tells what is waited for, or nothing when all is gone.

@@ -1,5 +1,6 @@
 //! The operator of the registration document's Scenario 2: installs extensions whose ControllerDeployment has type
-//! [`TYPE`] into one seed, and says in their ControllerInstallation whether they are valid and installed.
+//! [`TYPE`] into one seed, and says in their ControllerInstallation whether they are valid, installed, healthy and
+//! progressing.
 //!
 //! It knows no extension and no provider by name: what is installed stands in the ControllerDeployment's
 //! `providerConfig` (see [`ProviderConfig`]). It never touches installations of any other type.
@@ -10,6 +11,7 @@ mod objects;
 mod observe;
 mod plan;
 mod report;
+mod standing;
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use api_meta::{Fault, labels};
 use base_clock::Clock;
 use base_controller::{Cache, Change, Controller, Next, ObjectKey};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio_util::sync::CancellationToken;
@@ -43,18 +45,21 @@ pub(crate) struct Context {
     pub(crate) controller_deployments: Cache<ControllerDeployment>,
     pub(crate) deployments: Cache<Deployment>,
     pub(crate) namespaces: Cache<Namespace>,
+    pub(crate) pods: Cache<Pod>,
 }
 
 /// Installs into the seed `seed_name` what the garden wants there, until `stop`. It watches ControllerInstallations
-/// and ControllerDeployments in the garden, its own Deployments and Namespaces in the seed.
+/// and ControllerDeployments in the garden, its own Deployments with their pods and its Namespaces in the seed.
 pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, stop: CancellationToken) {
     let installations: Cache<ControllerInstallation> =
         Cache::start(Api::all(garden.clone()), watcher::Config::default(), stop.clone());
     let ours = watcher::Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
+    let their_pods = watcher::Config::default().labels(labels::CONTROLLER_INSTALLATION_NAME);
     let context = Arc::new(Context {
         controller_deployments: Cache::start(Api::all(garden.clone()), watcher::Config::default(), stop.clone()),
         deployments: Cache::start(Api::all(seed.clone()), ours.clone(), stop.clone()),
         namespaces: Cache::start(Api::all(seed.clone()), ours, stop.clone()),
+        pods: Cache::start(Api::all(seed.clone()), their_pods, stop.clone()),
         garden,
         seed,
         seed_name: seed_name.clone(),
@@ -67,12 +72,14 @@ pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, 
             installations_of(&users, change)
         })
         .watches(&context.deployments, owner)
-        .watches(&context.namespaces, owner);
+        .watches(&context.namespaces, owner)
+        .watches(&context.pods, owner);
     let reading = context.clone();
     let ready = async move {
         reading.controller_deployments.ready().await;
         reading.deployments.ready().await;
         reading.namespaces.ready().await;
+        reading.pods.ready().await;
     };
     // What exists must be known before anything is judged to be gone.
     if stop.run_until_cancelled(ready).await.is_none() {
@@ -87,7 +94,7 @@ async fn reconcile(installation: Arc<ControllerInstallation>, context: Arc<Conte
     let seen = observe::observe(&installation, &context);
     let plan = plan::plan(&installation, &seen, &context.seed_name);
     let done = apply::apply(plan, &installation, &context).await;
-    report::report(&installation, done, &context).await
+    report::report(&installation, &seen, done, &context).await
 }
 
 fn installations_of(

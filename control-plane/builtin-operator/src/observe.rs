@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation};
+use api_meta::labels;
 use base_controller::ObjectKey;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::ResourceExt;
 
 use crate::Context;
 use crate::objects::{deployment_name, namespace_name};
@@ -16,6 +18,8 @@ pub(crate) struct Seen {
     pub(crate) controller_deployment: Option<Arc<ControllerDeployment>>,
     pub(crate) deployment: Option<Arc<Deployment>>,
     pub(crate) namespace: Option<Arc<Namespace>>,
+    /// Of the Deployment.
+    pub(crate) pods: Vec<Arc<Pod>>,
 }
 
 pub(crate) fn observe(installation: &ControllerInstallation, context: &Context) -> Seen {
@@ -25,7 +29,13 @@ pub(crate) fn observe(installation: &ControllerInstallation, context: &Context) 
         .deployment_ref
         .as_ref()
         .and_then(|reference| reference.name.clone());
+    let name = installation.name_any();
+    let is_ours = |pod: &Arc<Pod>| {
+        let owner = pod.labels().get(labels::CONTROLLER_INSTALLATION_NAME);
+        owner == Some(&name) && pod.namespace().as_deref() == Some(&namespace)
+    };
     Seen {
+        pods: context.pods.list().into_iter().filter(is_ours).collect(),
         controller_deployment: reference.and_then(|name| context.controller_deployments.get(&ObjectKey::cluster(name))),
         deployment: context
             .deployments

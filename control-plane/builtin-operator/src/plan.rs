@@ -1,10 +1,9 @@
 //! What to do about one installation. Pure.
 
 use api_core::v1beta1::ControllerInstallation;
-use k8s_openapi::api::apps::v1::Deployment;
 
 use crate::config::ProviderConfig;
-use crate::objects::{Objects, deployment_name, namespace_name, objects};
+use crate::objects::{Objects, objects};
 use crate::observe::Seen;
 use crate::{FINALIZER, TYPE};
 
@@ -15,17 +14,10 @@ pub(crate) enum Plan {
     Ignore,
     /// It cannot be installed as it is described; what is installed stays.
     Refuse { problem: String },
-    /// Apply the objects; then it is as `standing` says.
-    Install { objects: Box<Objects>, standing: Standing },
+    /// Apply the objects.
+    Install { objects: Box<Objects> },
     /// One step of taking it down.
     Uninstall(Removal),
-}
-
-/// Whether what is applied runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Available,
-    Waiting { reason: String },
 }
 
 /// The steps of taking it down, in their order; each waits for the one before.
@@ -73,13 +65,9 @@ pub(crate) fn plan(installation: &ControllerInstallation, seen: &Seen, seed_name
         Err(error) => Plan::Refuse {
             problem: error.to_string(),
         },
-        Ok(config) => {
-            let standing = standing(seen.deployment.as_deref(), installation);
-            Plan::Install {
-                objects: Box::new(objects(installation, &config, seed_name)),
-                standing,
-            }
-        }
+        Ok(config) => Plan::Install {
+            objects: Box::new(objects(installation, &config, seed_name)),
+        },
     }
 }
 
@@ -97,31 +85,6 @@ fn removal(seen: &Seen) -> Removal {
     }
 }
 
-fn standing(deployment: Option<&Deployment>, installation: &ControllerInstallation) -> Standing {
-    let name = format!("{}/{}", namespace_name(installation), deployment_name(installation));
-    let waiting = |why: String| Standing::Waiting {
-        reason: format!("waiting for Deployment {name}: {why}"),
-    };
-    let Some(deployment) = deployment else {
-        return waiting("it has just been created".to_owned());
-    };
-    let status = deployment.status.clone().unwrap_or_default();
-    let conditions = status.conditions.unwrap_or_default();
-    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
-    if find("Available").is_some_and(|condition| condition.status == "True") {
-        return Standing::Available;
-    }
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let stuck = find("Progressing")
-        .filter(|condition| condition.status == "False")
-        .and_then(|condition| condition.message.clone());
-    let counted = format!(
-        "{} of {wanted} pods are available",
-        status.available_replicas.unwrap_or(0)
-    );
-    waiting(stuck.map_or_else(|| counted.clone(), |stuck| format!("{counted}; {stuck}")))
-}
-
 /// The seed an installation is for.
 pub(crate) fn seed_of(installation: &ControllerInstallation) -> Option<&str> {
     installation.spec.seed_ref.as_ref()?.name.as_deref()
@@ -132,6 +95,7 @@ mod tests {
     use std::sync::Arc;
 
     use api_core::v1beta1::ControllerDeployment;
+    use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::{Value, json};
 
     use super::*;
@@ -199,35 +163,6 @@ mod tests {
             panic!("not ours any more")
         };
         assert_eq!(problem, "the ControllerDeployment \"d\" does not exist");
-    }
-
-    #[test]
-    fn it_is_installed_once_its_deployment_is_available_and_says_what_it_waits_for() {
-        let mut seen = seen(TYPE, json!({"image": "i"}));
-        let standing = |seen: &Seen| match plan(&installation(json!({})), seen, "s") {
-            Plan::Install {
-                standing: Standing::Waiting { reason },
-                ..
-            } => reason,
-            Plan::Install {
-                standing: Standing::Available,
-                ..
-            } => "available".to_owned(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(
-            standing(&seen),
-            "waiting for Deployment extension-some-x7z/some: it has just been created"
-        );
-        seen.deployment = deployment(
-            json!({"availableReplicas": 1, "conditions": [{"type": "Progressing", "status": "False", "message": "no quota"}]}),
-        );
-        assert_eq!(
-            standing(&seen),
-            "waiting for Deployment extension-some-x7z/some: 1 of 2 pods are available; no quota"
-        );
-        seen.deployment = deployment(json!({"conditions": [{"type": "Available", "status": "True"}]}));
-        assert_eq!(standing(&seen), "available");
     }
 
     #[test]

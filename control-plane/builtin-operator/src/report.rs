@@ -1,9 +1,10 @@
-//! The status of a ControllerInstallation, from what was done. It writes the conditions Valid and Installed and the
-//! providerStatus, and never any other condition.
+//! The status of a ControllerInstallation, from what was done. It writes the conditions Valid, Installed, Healthy and
+//! Progressing and the providerStatus, and never any other condition.
 
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::conditions::installation::{
-    INSTALLATION_FAILED, INSTALLATION_PENDING, INSTALLATION_SUCCESSFUL, INSTALLED, REGISTRATION_VALID, VALID,
+    HEALTHY, INSTALLATION_FAILED, INSTALLATION_PENDING, INSTALLATION_SUCCESSFUL, INSTALLED, PROGRESSING,
+    REGISTRATION_VALID, VALID,
 };
 use api_meta::{Condition, ConditionStatus, Fault, RawJson};
 use base_client::patch_status_if_changed;
@@ -15,16 +16,23 @@ use serde_json::json;
 use crate::Context;
 use crate::apply::Done;
 use crate::objects::Objects;
-use crate::plan::Standing;
+use crate::observe::Seen;
+use crate::standing::{Standing, standing};
 
 /// Reason of Valid=False: gardenlet's word for a deployment that cannot be understood.
 const DEPLOYMENT_INVALID: &str = "ChartInformationInvalid";
 /// Reasons of Installed=False while it goes.
 const DELETION_PENDING: &str = "DeletionPending";
 const DELETION_FAILED: &str = "DeletionFailed";
+/// Reasons of Healthy and Progressing: gardenlet's words for the same of its charts.
+const IS_HEALTHY: &str = "ControllerHealthy";
+const IS_NOT_HEALTHY: &str = "ControllerNotHealthy";
+const IS_ROLLED_OUT: &str = "ControllerRolledOut";
+const IS_NOT_ROLLED_OUT: &str = "ControllerNotRolledOut";
 
 pub(crate) async fn report(
     read: &ControllerInstallation,
+    seen: &Seen,
     done: Result<Done, Fault>,
     context: &Context,
 ) -> Result<Next, Fault> {
@@ -33,7 +41,7 @@ pub(crate) async fn report(
         Done::Applied { installation, .. } | Done::Failed { installation, .. } => installation,
         _ => read,
     };
-    let after = reported(before, &done, context.clock.now());
+    let after = reported(before, &done, found(&done, seen).as_ref(), context.clock.now());
     patch_status_if_changed(&Api::all(context.garden.clone()), before, &after).await?;
     match done {
         Done::Failed { fault, .. } | Done::NotRemoved { fault } => Err(fault),
@@ -42,8 +50,23 @@ pub(crate) async fn report(
     }
 }
 
+/// How that stands which runs in the seed; none if nothing does, or if it is on its way out.
+fn found(done: &Done, seen: &Seen) -> Option<Standing> {
+    let deployment = match done {
+        Done::Applied { deployment, .. } => Some(&**deployment),
+        Done::Refused { .. } | Done::Failed { .. } => seen.deployment.as_deref(),
+        Done::Nothing | Done::Removing { .. } | Done::NotRemoved { .. } => None,
+    };
+    deployment.map(|deployment| standing(deployment, &seen.pods))
+}
+
 /// The installation with its status as it is to be.
-fn reported(before: &ControllerInstallation, done: &Done, now: Timestamp) -> ControllerInstallation {
+fn reported(
+    before: &ControllerInstallation,
+    done: &Done,
+    found: Option<&Standing>,
+    now: Timestamp,
+) -> ControllerInstallation {
     let mut after = before.clone();
     let status = after.status.get_or_insert_default();
     let mut say = |type_: &str, status_: ConditionStatus, reason: &str, message: &str| {
@@ -54,18 +77,17 @@ fn reported(before: &ControllerInstallation, done: &Done, now: Timestamp) -> Con
     match done {
         Done::Nothing => return before.clone(),
         Done::Refused { problem } => say(VALID, no(), DEPLOYMENT_INVALID, problem),
-        Done::Applied { standing, objects, .. } => {
+        Done::Applied { .. } => {
             say(VALID, yes(), REGISTRATION_VALID, valid);
-            match standing {
-                Standing::Available => say(
+            match found.and_then(|found| found.pending.as_deref()) {
+                None => say(
                     INSTALLED,
                     yes(),
                     INSTALLATION_SUCCESSFUL,
                     "The extension is installed in the seed and available.",
                 ),
-                Standing::Waiting { reason } => say(INSTALLED, no(), INSTALLATION_PENDING, reason),
+                Some(reason) => say(INSTALLED, no(), INSTALLATION_PENDING, reason),
             }
-            status.provider_status = Some(provider_status(objects));
         }
         Done::Failed { fault, .. } => {
             say(VALID, yes(), REGISTRATION_VALID, valid);
@@ -78,6 +100,19 @@ fn reported(before: &ControllerInstallation, done: &Done, now: Timestamp) -> Con
             &format!("waiting for {waiting_for} to be gone"),
         ),
         Done::NotRemoved { fault } => say(INSTALLED, no(), DELETION_FAILED, &fault.chain()),
+    }
+    if let Some(Standing { ill, rolling_out, .. }) = found {
+        match ill {
+            None => say(HEALTHY, yes(), IS_HEALTHY, "The extension runs well."),
+            Some(why) => say(HEALTHY, no(), IS_NOT_HEALTHY, why),
+        }
+        match rolling_out {
+            None => say(PROGRESSING, no(), IS_ROLLED_OUT, "The extension has been rolled out."),
+            Some(why) => say(PROGRESSING, yes(), IS_NOT_ROLLED_OUT, why),
+        }
+    }
+    if let Done::Applied { objects, .. } = done {
+        status.provider_status = Some(provider_status(objects));
     }
     after
 }
@@ -127,6 +162,7 @@ mod tests {
             &Done::Refused {
                 problem: "no image".into(),
             },
+            None,
             now(2),
         );
         assert_eq!(condition(&after, VALID).message, "no image");
@@ -137,6 +173,7 @@ mod tests {
             &Done::Refused {
                 problem: "no image".into(),
             },
+            None,
             now(3),
         );
         assert_eq!(again, after, "nothing changed, nothing is written");
@@ -149,7 +186,7 @@ mod tests {
             installation: Box::default(),
             fault,
         };
-        let after = reported(&ControllerInstallation::default(), &done, now(1));
+        let after = reported(&ControllerInstallation::default(), &done, None, now(1));
         assert_eq!(
             (
                 condition(&after, INSTALLED).reason.as_str(),
@@ -158,5 +195,39 @@ mod tests {
             (INSTALLATION_FAILED, "apply Namespace x: forbidden")
         );
         assert_eq!(condition(&after, VALID).status, ConditionStatus::True);
+    }
+    #[test]
+    fn health_and_progress_are_told_also_of_what_runs_on_after_a_refusal() {
+        let mut found = Standing {
+            pending: None,
+            ill: Some("no image".into()),
+            rolling_out: Some("1 of 2".into()),
+        };
+        let refused = Done::Refused {
+            problem: "replicas".into(),
+        };
+        let said = |after: &ControllerInstallation| {
+            [HEALTHY, PROGRESSING].map(|type_| {
+                let condition = condition(after, type_);
+                format!("{} {} {}", condition.status, condition.reason, condition.message)
+            })
+        };
+        let ill = reported(&ControllerInstallation::default(), &refused, Some(&found), now(1));
+        assert_eq!(
+            said(&ill),
+            [
+                "False ControllerNotHealthy no image",
+                "True ControllerNotRolledOut 1 of 2"
+            ]
+        );
+        found = Standing::default();
+        let well = reported(&ill, &refused, Some(&found), now(2));
+        assert_eq!(
+            said(&well),
+            [
+                "True ControllerHealthy The extension runs well.",
+                "False ControllerRolledOut The extension has been rolled out."
+            ]
+        );
     }
 }

@@ -5,7 +5,7 @@ use api_core::v1beta1::{ControllerDeployment, ControllerInstallation};
 use api_meta::{Condition, ConditionStatus};
 use control_plane_builtin_operator::{FINALIZER, run};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
@@ -90,11 +90,34 @@ impl Landscape {
         .await
     }
 
-    async fn make_available(&self) {
-        let status =
-            json!({"status": {"availableReplicas": 1, "conditions": [{"type": "Available", "status": "True"}]}});
+    /// What the controller of Deployments reports: so many pods of the newest form, so many in all.
+    async fn report(&self, updated: i32, all: i32, available: &str) {
+        let generation = self.deployments().get("some").await.unwrap().metadata.generation;
+        let available = json!({"type": "Available", "status": available});
+        let status = json!({"status": {"observedGeneration": generation, "replicas": all, "updatedReplicas": updated,
+            "availableReplicas": 1, "conditions": [available]}});
         self.deployments()
             .patch_status("some", &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .unwrap();
+    }
+
+    async fn make_available(&self) {
+        self.report(1, 1, "True").await;
+    }
+
+    /// A pod of the Deployment that its node cannot start.
+    async fn stuck_pod(&self) {
+        let pods: Api<Pod> = Api::namespaced(self.seed.admin(), SPACE);
+        let pod = json!({"metadata": {"name": "p", "labels": {"controllerinstallation-name": "some-x7z"}},
+            "spec": {"containers": [{"name": "c", "image": "two"}]}});
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap())
+            .await
+            .unwrap();
+        let waiting = json!({"reason": "ErrImagePull", "message": "no image two"});
+        let status = json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "c", "image": "two", "imageID": "",
+            "ready": false, "restartCount": 0, "state": {"waiting": waiting}}]}});
+        pods.patch_status("p", &PatchParams::default(), &Patch::Merge(status))
             .await
             .unwrap();
     }
@@ -157,6 +180,63 @@ async fn an_extension_is_installed_once_available_and_follows_its_deployment() {
         .await;
     let running = landscape.deployments().get("some").await.unwrap();
     assert_eq!(image(&running), "two", "what runs goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
+    let landscape = Landscape::start().await;
+    landscape.deploy("builtin", json!({"image": "one"})).await;
+    landscape.install("some-x7z", "s").await;
+    until(&landscape.deployments(), "some", "there", |_: &Deployment| true).await;
+    landscape.make_available().await;
+    let well = landscape
+        .until("Healthy", ConditionStatus::True, "ControllerHealthy")
+        .await;
+    assert_eq!(condition(&well, "Progressing").unwrap().reason, "ControllerRolledOut");
+    assert_eq!(condition(&well, "Installed").unwrap().status, ConditionStatus::True);
+
+    landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
+    let second = |deployment: &Deployment| image(deployment) == "two";
+    until(&landscape.deployments(), "some", "of the new image", second).await;
+    // Nobody has taken it up yet: what ran is still well, but it is not what is to be installed.
+    let rolling = landscape
+        .until("Progressing", ConditionStatus::True, "ControllerNotRolledOut")
+        .await;
+    assert_eq!(condition(&rolling, "Healthy").unwrap().status, ConditionStatus::True);
+    landscape.report(1, 2, "True").await;
+    landscape.stuck_pod().await;
+    let ill = landscape
+        .until("Healthy", ConditionStatus::False, "ControllerNotHealthy")
+        .await;
+    let trouble = "Pod p: ErrImagePull: no image two";
+    let name = format!("Deployment {SPACE}/some");
+    assert_eq!(
+        condition(&ill, "Healthy").unwrap().message,
+        format!("{name}: {trouble}")
+    );
+    let installed = condition(&ill, "Installed").unwrap();
+    assert_eq!(
+        (installed.reason.as_str(), installed.message.as_str()),
+        (
+            "InstallationPending",
+            format!("waiting for {name}: 1 pods of an older form still run; {trouble}").as_str()
+        )
+    );
+
+    Api::<Pod>::namespaced(landscape.seed.admin(), SPACE)
+        .delete("p", &DeleteParams::default().grace_period(0))
+        .await
+        .unwrap();
+    landscape.make_available().await;
+    landscape
+        .until("Healthy", ConditionStatus::True, "ControllerHealthy")
+        .await;
+    landscape
+        .until("Progressing", ConditionStatus::False, "ControllerRolledOut")
+        .await;
+    landscape
+        .until("Installed", ConditionStatus::True, "InstallationSuccessful")
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
