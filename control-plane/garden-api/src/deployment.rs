@@ -2,7 +2,8 @@
 //! The conversion itself is in `api/rules`.
 
 use api_core::{v1, v1beta1};
-use cluster_apiserver::kind::{Call, Column};
+use api_meta::annotations::{MIGRATION_DEPLOYMENT_PROVIDER_CONFIG, MIGRATION_DEPLOYMENT_TYPE};
+use cluster_apiserver::kind::{Call, Column, spec_differs};
 use cluster_apiserver::schema::{FieldError, Schema};
 use cluster_apiserver::{Kind, ResourceInfo, Status};
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::columns;
-use crate::convert::{CORE, decode, field_errors};
+use crate::convert::{CORE, annotation, decode, field_errors};
 use crate::typed::{Rules, judge, schema_of};
 
 /// The kind ControllerDeployment.
@@ -77,6 +78,12 @@ impl Kind for Deployments {
         errors
     }
 
+    fn changes_generation(&self, _: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+        // What v1 has no fields for stands in annotations, and describes the installation all the same.
+        let kept = [MIGRATION_DEPLOYMENT_TYPE, MIGRATION_DEPLOYMENT_PROVIDER_CONFIG];
+        spec_differs(object, old) || kept.iter().any(|key| annotation(object, key) != annotation(old, key))
+    }
+
     fn columns(&self, _version: &str) -> Option<Vec<Column>> {
         Some(columns::by_paths(&[]).columns)
     }
@@ -108,6 +115,9 @@ where
 
 #[cfg(test)]
 mod tests {
+    use cluster_apiserver::User;
+    use cluster_apiserver::kind::Operation;
+    use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -125,5 +135,32 @@ mod tests {
             "metadata": {"name": "d"}, "type": "builtin", "providerConfig": {"image": "provider-local"}});
         let stored = kind.convert(builtin.clone(), "v1").expect("converts");
         assert_eq!(kind.convert(stored, "v1beta1").expect("converts back"), builtin);
+    }
+    #[test]
+    fn what_is_to_be_installed_raises_the_generation_in_whichever_version_it_is_said() {
+        let kind = Deployments::new();
+        let beta = |config: Value| {
+            let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
+                "metadata": {"name": "d"}, "type": "builtin", "providerConfig": config});
+            kind.convert(object, "v1").expect("converts")
+        };
+        let call = Call {
+            operation: Operation::Update,
+            version: "v1beta1",
+            subresource: None,
+            namespace: None,
+            name: "d",
+            user: &User::default(),
+            now: Timestamp::UNIX_EPOCH,
+            dry_run: false,
+        };
+        let old = beta(json!({"image": "one"}));
+        let mut noted = old.clone();
+        noted["metadata"]["annotations"]["note"] = json!("nothing to install");
+        assert!(!kind.changes_generation(&call, &mut noted, &old));
+        assert!(kind.changes_generation(&call, &mut beta(json!({"image": "two"})), &old));
+        let mut asks = old.clone();
+        asks["injectGardenKubeconfig"] = json!(true);
+        assert!(kind.changes_generation(&call, &mut asks, &old));
     }
 }
