@@ -16,6 +16,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
+use crate::allowed::once_allowed;
 use crate::desired::{Content, Desired, DesiredFile, hex, parse_osc};
 use crate::join::{JoinError, bootstrap_kubeconfig, join};
 use crate::machine::Machine;
@@ -102,12 +103,16 @@ async fn live(options: AgentOptions) -> Result<(), Fault> {
 async fn fetch(options: &AgentOptions, config: &AgentConfig, token: &str) -> Result<Secret, Fault> {
     let client = options.connector.client(&bootstrap_kubeconfig(config, token))?;
     let secrets: Api<Secret> = Api::namespaced(client, NAMESPACE);
-    wait_until(&secrets, &config.secret_name, PATIENCE, |secret| match secret {
-        Some(secret) => Judgement::Done(secret.clone()),
-        None => Judgement::NotYet("it is not there".to_owned()),
-    })
-    .await
-    .map_err(|waited| JoinError::with_token(config, waited.into()))
+    let read = || async {
+        let found = wait_until(&secrets, &config.secret_name, PATIENCE, |secret| match secret {
+            Some(secret) => Judgement::Done(secret.clone()),
+            None => Judgement::NotYet("it is not there".to_owned()),
+        });
+        Ok(found.await?)
+    };
+    once_allowed(read)
+        .await
+        .map_err(|fault| JoinError::with_token(config, fault))
 }
 
 /// A machine that has joined.
@@ -127,7 +132,7 @@ impl Joined {
         let client = self.options.connector.client(&self.kubeconfig)?;
         self.apply_secret(&first).await?;
         let mut applied = version(&first);
-        let mut report = self.report(&client, &first).await;
+        let mut report = once_allowed(|| self.report(&client, &first)).await;
         let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
         loop {
             if let Err(fault) = report {
@@ -142,7 +147,7 @@ impl Joined {
                 Ok(secret) => match self.apply_secret(&secret).await {
                     Ok(()) => {
                         applied = version(&secret);
-                        self.report(&client, &secret).await
+                        once_allowed(|| self.report(&client, &secret)).await
                     }
                     Err(fault) => Err(fault),
                 },

@@ -13,6 +13,7 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
 
+use crate::allowed::once_allowed;
 use crate::user_data::AgentConfig;
 
 /// The group of all nodes (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authentication/user/user.go).
@@ -105,18 +106,19 @@ pub async fn join(
         status: None,
     };
     let name = object.metadata.name.clone().unwrap_or_default();
-    requests
-        .create(&PostParams::default(), &object)
+    let ask = || async {
+        match requests.create(&PostParams::default(), &object).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(fault_of(error, &format!("request the certificate of node {node}"))),
+        }
+    };
+    once_allowed(ask)
         .await
-        .map_err(|error| {
-            JoinError::with_token(
-                config,
-                fault_of(error, &format!("request the certificate of node {node}")),
-            )
-        })?;
-    let certificate = wait_until(&requests, &name, ISSUED_WITHIN, |request| judge(request, node))
+        .map_err(|fault| JoinError::with_token(config, fault))?;
+    let read = || async { Ok(wait_until(&requests, &name, ISSUED_WITHIN, |request| judge(request, node)).await?) };
+    let certificate = once_allowed(read)
         .await
-        .map_err(|waited| JoinError::with_token(config, waited.into()))?;
+        .map_err(|fault| JoinError::with_token(config, fault))?;
     let certificate = String::from_utf8(certificate.0).map_err(|error| Fault::new(FaultClass::Dependency, error))?;
     let issued = Issued::from_pem(&certificate, key.to_pem().expose())
         .map_err(|error| Fault::new(FaultClass::Dependency, error))?;

@@ -5,6 +5,7 @@
 //! kubelet's unit does, which the embedding gives). Waiting is watching.
 
 mod agent;
+mod allowed;
 mod desired;
 mod join;
 mod machine;
