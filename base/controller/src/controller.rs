@@ -337,7 +337,7 @@ where
             let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
                 let mut state = self.shared.lock();
                 state.failures.remove(&key);
-                state.queue.done(&key, None, now);
+                state.queue.done(&key, None, true, now);
                 continue;
             };
             let reconciling = (self.reconcile)(object);
@@ -371,7 +371,9 @@ where
                 Some(self.backoff.delay(fault.class, *failures))
             }
         };
-        state.queue.done(&key, again.map(|delay| now + delay), now);
+        state
+            .queue
+            .done(&key, again.map(|delay| now + delay), result.is_ok(), now);
         drop(state);
         if let Some(metrics) = &self.metrics {
             metrics.reconciled(took, result.as_ref().err().map(|fault| fault.class));

@@ -51,9 +51,11 @@ impl Queue {
         Some(key)
     }
 
-    /// Work on `key` has ended; `again` is when it wants to be worked on next.
-    pub(crate) fn done(&mut self, key: &ObjectKey, again: Option<Instant>, now: Instant) {
+    /// Work on `key` has ended; `again` is when it wants to be worked on next. After a success whoever asked meanwhile
+    /// is served at once: they were put off because of failures that are over.
+    pub(crate) fn done(&mut self, key: &ObjectKey, again: Option<Instant>, succeeded: bool, now: Instant) {
         let asked = self.running.remove(key).flatten();
+        let asked = asked.map(|at| if succeeded { now } else { at });
         if let Some(at) = [asked, again].into_iter().flatten().min() {
             self.add(key.clone(), at, now);
         }
@@ -95,10 +97,25 @@ mod tests {
         assert_eq!(queue.take(now), None);
         queue.add(key("a"), now, now);
         assert_eq!(queue.take(now), None, "it is at work");
-        queue.done(&key("a"), None, now);
+        queue.done(&key("a"), None, true, now);
         assert_eq!(queue.take(now), Some(key("a")));
-        queue.done(&key("a"), None, now);
+        queue.done(&key("a"), None, true, now);
         assert_eq!((queue.take(now), queue.next_timer()), (None, None));
+    }
+
+    #[test]
+    fn who_was_put_off_during_a_retry_is_served_once_that_succeeds() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let later = now + Duration::from_secs(1);
+        for (succeeded, next) in [(true, None), (false, Some(later))] {
+            queue.add(key("a"), now, now);
+            queue.take(now);
+            queue.add(key("a"), later, now);
+            queue.done(&key("a"), None, succeeded, now);
+            assert_eq!(queue.next_timer(), next);
+            assert_eq!(queue.take(later), Some(key("a")));
+            queue.done(&key("a"), None, true, now);
+        }
     }
 
     #[test]
