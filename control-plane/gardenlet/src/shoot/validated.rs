@@ -2,7 +2,7 @@
 //! names, networks or domains.
 
 use api_core::v1beta1 as core;
-use api_meta::{Fault, names};
+use api_meta::{ErrorCode, Fault, names};
 
 use super::required::ShootExtension;
 
@@ -20,7 +20,8 @@ pub(crate) struct Domain {
     pub type_: String,
     /// Zone, where it is known.
     pub zone: Option<String>,
-    /// The Secret with credentials in the garden: namespace and name.
+    /// The Secret with credentials in the garden: namespace and name. Without one, the shoot's cloud credentials serve
+    /// for a domain of its own.
     pub credentials: Option<(String, String)>,
 }
 
@@ -107,7 +108,7 @@ impl ValidatedShoot {
             services: or(networking.services, SERVICES_DEFAULT),
             workerless,
             internal_domain: internal_domain(&name, project, seed),
-            external_domain: external_domain(shoot, seed),
+            external_domain: external_domain(shoot, seed)?,
             extensions,
             name,
         })
@@ -160,9 +161,17 @@ fn internal_domain(shoot: &str, project: &str, seed: &core::Seed) -> Option<Doma
     })
 }
 
-fn external_domain(shoot: &core::Shoot, seed: &core::Seed) -> Option<Domain> {
-    let dns = shoot.spec.dns.as_ref()?;
-    let domain = dns.domain.clone().filter(|domain| !domain.is_empty())?;
+/// The shoot's own domain, served by the provider that it names, or by the seed where it lies below one of the seed's
+/// default domains (gardener/gardener v1.150 `pkg/utils/gardener/shoot.go` `ConstructExternalDomain`).
+///
+/// # Errors
+/// A user fault where neither serves it: a domain that nobody serves would silently have no name. A shoot that is being
+/// deleted goes all the same.
+fn external_domain(shoot: &core::Shoot, seed: &core::Seed) -> Result<Option<Domain>, Fault> {
+    let Some(dns) = &shoot.spec.dns else { return Ok(None) };
+    let Some(domain) = dns.domain.clone().filter(|domain| !domain.is_empty()) else {
+        return Ok(None);
+    };
     let host = format!("api.{domain}");
     let own = dns
         .providers
@@ -171,30 +180,102 @@ fn external_domain(shoot: &core::Shoot, seed: &core::Seed) -> Option<Domain> {
         .or(dns.providers.first());
     if let Some((own, type_)) = own.and_then(|own| Some((own, own.type_.clone()?))) {
         if type_ == names::DNS_UNMANAGED {
-            return None;
+            return Ok(None);
         }
         let secret = own
             .secret_name
             .clone()
             .or(own.credentials_ref.as_ref().map(|reference| reference.name.clone()));
         let namespace = shoot.metadata.namespace.clone().unwrap_or_default();
-        return Some(Domain {
+        return Ok(Some(Domain {
             host,
             type_,
             zone: None,
             credentials: secret.map(|name| (namespace, name)),
-        });
+        }));
     }
-    let default = seed
-        .spec
-        .dns
-        .defaults
+    let defaults = &seed.spec.dns.defaults;
+    let default = defaults
         .iter()
-        .find(|default| domain.ends_with(&format!(".{}", default.domain)))?;
-    Some(Domain {
-        host,
-        type_: default.type_.clone(),
-        zone: default.zone.clone(),
-        credentials: credentials(&default.credentials_ref),
-    })
+        .find(|default| domain.ends_with(&format!(".{}", default.domain)));
+    if let Some(default) = default {
+        return Ok(Some(Domain {
+            host,
+            type_: default.type_.clone(),
+            zone: default.zone.clone(),
+            credentials: credentials(&default.credentials_ref),
+        }));
+    }
+    if shoot.metadata.deletion_timestamp.is_some() {
+        return Ok(None);
+    }
+    let known: Vec<&str> = defaults.iter().map(|default| default.domain.as_str()).collect();
+    let known = if known.is_empty() {
+        "the seed has none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Err(Fault::user(format!(
+        "spec.dns.domain: {domain:?}: nobody serves it: spec.dns.providers names no provider with a type, and it lies \
+         below no default domain of the seed ({known})"
+    ))
+    .code(ErrorCode::ConfigurationProblem)
+    .hint("name the provider that serves the domain in spec.dns.providers"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn seed() -> core::Seed {
+        serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": {"dns": {"defaults": [
+            {"type": "moon", "domain": "shoots.example", "zone": "z", "credentialsRef": {"name": "dns", "namespace": "garden"}}]}}}))
+        .unwrap()
+    }
+
+    fn domain(dns: &Value, metadata: &Value) -> Result<Option<Domain>, Fault> {
+        let shoot = json!({"metadata": metadata, "spec": {"dns": dns}});
+        external_domain(&serde_json::from_value(shoot).unwrap(), &seed())
+    }
+
+    fn served(dns: &Value) -> Option<(String, Option<(String, String)>)> {
+        let found = domain(dns, &json!({"namespace": "ns"})).unwrap()?;
+        Some((format!("{} {}", found.type_, found.host), found.credentials))
+    }
+
+    #[test]
+    fn a_domain_is_served_by_its_own_provider_or_by_the_seed() {
+        let pair = |namespace: &str, name: &str| Some((namespace.to_owned(), name.to_owned()));
+        assert_eq!(served(&json!({})), None);
+        assert_eq!(
+            served(&json!({"domain": "a.b.shoots.example"})),
+            Some(("moon api.a.b.shoots.example".to_owned(), pair("garden", "dns")))
+        );
+        let providers =
+            json!([{"type": "second", "secretName": "x"}, {"type": "sun", "primary": true, "secretName": "y"}]);
+        assert_eq!(
+            served(&json!({"domain": "own.example", "providers": providers})),
+            Some(("sun api.own.example".to_owned(), pair("ns", "y")))
+        );
+        let unmanaged = json!({"domain": "own.example", "providers": [{"type": "unmanaged"}]});
+        assert_eq!(served(&unmanaged), None);
+    }
+
+    #[test]
+    fn a_domain_that_nobody_serves_is_refused_unless_the_shoot_is_on_its_way_out() {
+        for dns in [
+            json!({"domain": "own.example"}),
+            json!({"domain": "shoots.example"}),
+            json!({"domain": "evilshoots.example"}),
+            json!({"domain": "own.example", "providers": [{"primary": true}]}),
+        ] {
+            let fault = domain(&dns, &json!({})).unwrap_err();
+            assert_eq!(fault.codes, [ErrorCode::ConfigurationProblem]);
+            assert!(fault.to_string().contains("(shoots.example)"), "{fault}");
+            let going = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+            assert_eq!(domain(&dns, &going).unwrap(), None);
+        }
+    }
 }

@@ -26,14 +26,13 @@ pub(crate) async fn deploy_internal(op: &Operation, until: Option<Instant>) -> R
     let Some(domain) = op.shoot.internal_domain.clone() else {
         return Ok(());
     };
-    deploy(
-        op,
-        "internal",
-        &domain,
-        annotations::task::DEPLOY_DNS_RECORD_INTERNAL,
-        until,
-    )
-    .await
+    let record = Record {
+        purpose: "internal",
+        task: annotations::task::DEPLOY_DNS_RECORD_INTERNAL,
+        credentials: credentials(op, &domain).await?,
+        domain,
+    };
+    deploy(op, record, until).await
 }
 
 /// `<shoot>-external`: below a domain of its own.
@@ -41,34 +40,50 @@ pub(crate) async fn deploy_external(op: &Operation, until: Option<Instant>) -> R
     let Some(domain) = op.shoot.external_domain.clone() else {
         return Ok(());
     };
-    deploy(
-        op,
-        "external",
-        &domain,
-        annotations::task::DEPLOY_DNS_RECORD_EXTERNAL,
-        until,
-    )
-    .await
+    let own = credentials(op, &domain).await?;
+    let record = Record {
+        purpose: "external",
+        task: annotations::task::DEPLOY_DNS_RECORD_EXTERNAL,
+        credentials: own.or_else(|| op.observed.credentials.clone()),
+        domain,
+    };
+    deploy(op, record, until).await
 }
 
-async fn deploy(
-    op: &Operation,
-    purpose: &str,
-    domain: &Domain,
-    task: &str,
-    until: Option<Instant>,
-) -> Result<(), Fault> {
+/// One of the two records.
+struct Record {
+    purpose: &'static str,
+    /// The task annotation that asks for it once more.
+    task: &'static str,
+    domain: Domain,
+    credentials: Option<Secret>,
+}
+
+/// The Secret that the domain names.
+async fn credentials(op: &Operation, domain: &Domain) -> Result<Option<Secret>, Fault> {
+    let Some((namespace, secret)) = &domain.credentials else {
+        return Ok(None);
+    };
+    let api: Api<Secret> = op.context.in_garden(namespace);
+    let missing = || {
+        Fault::user(format!(
+            "Secret {namespace}/{secret} with the DNS credentials does not exist"
+        ))
+        .hint("create the Secret that the DNS provider names")
+    };
+    get(&api, secret).await?.ok_or_else(missing).map(Some)
+}
+
+async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Result<(), Fault> {
+    let Record {
+        purpose,
+        task,
+        domain,
+        credentials,
+    } = record;
     let name = format!("{}-{purpose}", op.shoot.name);
     let secret_name = format!("dnsrecord-{name}");
-    if let Some((namespace, secret)) = &domain.credentials {
-        let api: Api<Secret> = op.context.in_garden(namespace);
-        let missing = || {
-            Fault::user(format!(
-                "Secret {namespace}/{secret} with the DNS credentials does not exist"
-            ))
-            .hint("create the Secret that the DNS provider names")
-        };
-        let from = get(&api, secret).await?.ok_or_else(missing)?;
+    if let Some(from) = credentials {
         copy_secret(op, &from, &secret_name, BTreeMap::new()).await?;
     }
     let (record_type, values) = target(op).await?;
