@@ -15,7 +15,6 @@ const STANDARD: ShootFacts = ShootFacts {
 const WORKERLESS: ShootFacts = ShootFacts {
     workerless: true,
     has_credentials: false,
-    has_external_domain: false,
     ..STANDARD
 };
 /// Two pools do not change the graph (pools are objects inside a task); what does here: no nodes network of its own,
