@@ -1,8 +1,11 @@
 //! Scenarios: the whole landscape in one process and in virtual time.
 #![expect(clippy::unwrap_used, reason = "a scenario that cannot go on has failed")]
 
+mod domains;
 mod first_light;
+mod installations;
 mod isolation;
 mod kubectl;
+mod kubectl_versions;
 mod real;
 mod selection;

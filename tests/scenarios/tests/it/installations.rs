@@ -1,0 +1,78 @@
+//! What is said of an extension that does not run as it is described.
+
+use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, Seed};
+use api_meta::{Condition, ConditionStatus};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tests_scenarios::{NAMESPACE, SHOOT, SURROUNDINGS, World, merge, wait};
+
+const GOOD: [(&str, ConditionStatus); 4] = [
+    ("Valid", ConditionStatus::True),
+    ("Installed", ConditionStatus::True),
+    ("Healthy", ConditionStatus::True),
+    ("Progressing", ConditionStatus::False),
+];
+const BAD: [(&str, ConditionStatus); 4] = [
+    ("Valid", ConditionStatus::True),
+    ("Installed", ConditionStatus::False),
+    ("Healthy", ConditionStatus::False),
+    ("Progressing", ConditionStatus::True),
+];
+
+async fn until(world: &World, name: &str, wanted: &[(&str, ConditionStatus)]) -> Vec<Condition> {
+    let installations: Api<ControllerInstallation> = Api::all(world.garden.clone());
+    wait(&installations, name, |installation| {
+        let conditions = &installation?.status.as_ref()?.conditions;
+        let is = |(type_, status): &(&str, ConditionStatus)| {
+            Condition::find(conditions, type_).is_some_and(|condition| condition.status == *status)
+        };
+        wanted.iter().all(is).then(|| conditions.clone())
+    })
+    .await
+}
+
+async fn until_the_seed_says(world: &World, reason: &str) {
+    let seeds: Api<Seed> = Api::all(world.garden.clone());
+    wait(&seeds, "local", |seed| {
+        let condition = Condition::find(&seed?.status.as_ref()?.conditions, "ExtensionsReady")?;
+        (condition.reason == reason).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_image_is_told_where_people_look_and_forgotten_once_it_is_right_again() {
+    let world = World::start().await;
+    let installations: Api<ControllerInstallation> = Api::all(world.garden.clone());
+    let name = installations.list(&ListParams::default()).await.unwrap().items[0].name_any();
+    until(&world, &name, &GOOD).await;
+
+    let deployments: Api<ControllerDeployment> = Api::all(world.garden.clone());
+    let before = deployments.get("provider-local").await.unwrap().provider_config;
+    let wrong = json!({"providerConfig": {"image": "nowhere.example/none:v9"}});
+    merge(&deployments, "provider-local", &wrong).await;
+    let conditions = until(&world, &name, &BAD).await;
+    for (type_, reason) in [
+        ("Installed", "InstallationPending"),
+        ("Healthy", "ControllerNotHealthy"),
+        ("Progressing", "ControllerNotRolledOut"),
+    ] {
+        let condition = Condition::find(&conditions, type_).unwrap();
+        assert_eq!(condition.reason, reason);
+        assert!(
+            condition
+                .message
+                .contains("ImageNotInCatalogue: image \"nowhere.example/none:v9\" is not in the catalogue"),
+            "{condition:?}"
+        );
+    }
+    until_the_seed_says(&world, "NotAllExtensionsInstalled").await;
+
+    merge(&deployments, "provider-local", &json!({"providerConfig": before})).await;
+    until(&world, &name, &GOOD).await;
+    until_the_seed_says(&world, "AllExtensionsReady").await;
+    world.apply(&SURROUNDINGS).await;
+    world.apply(&[SHOOT]).await;
+    world.succeeded(NAMESPACE, "local").await;
+}
