@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Conflict, Conflicts, PatchError};
-use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, write};
+use crate::last_applied;
+use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
 use crate::set::FieldSet;
 use crate::typed::{Difference, check_applied, compare, fields_of, merge, present, remove, with_named_parents};
 
@@ -49,6 +50,9 @@ pub struct UpdateOptions<'a> {
 /// The object after a manager has applied its configuration, `metadata.managedFields` included. `live` is none when
 /// the object is to be created. Applying the same again gives `live` back.
 ///
+/// The manager `kubectl` takes over without conflict what `kubectl apply` without `--server-side` has last applied, and
+/// keeps the annotation up to date that says so (see `last_applied.rs`).
+///
 /// Errors: [`PatchError::Conflicts`] unless forced; [`PatchError::Malformed`].
 pub fn server_side_apply(
     live: Option<&Value>,
@@ -56,6 +60,7 @@ pub fn server_side_apply(
     options: ApplyOptions<'_>,
     schema: &Schema,
 ) -> Result<Value, PatchError> {
+    let configuration = applied;
     let applied = sound_configuration(applied, &options)?;
     let schema = Some(schema);
     check_applied(schema, &applied, "")?;
@@ -89,9 +94,16 @@ pub fn server_side_apply(
     let merged = remove(schema, &merged, &dropped);
 
     let difference = compare(schema, before.as_ref(), &merged);
-    let conflicts = take_over(&mut managers, &difference);
-    if !options.force && !conflicts.is_empty() {
-        return Err(PatchError::Conflicts(Conflicts { list: conflicts }));
+    let mut taken = take_over(&mut managers, &difference);
+    if options.manager == last_applied::MANAGER
+        && !options.force
+        && let Some(live) = &before
+        && let Some(allowed) = last_applied::unchanged_since(live, options.api_version, schema)
+    {
+        taken = without(taken, &allowed);
+    }
+    if !options.force && !taken.is_empty() {
+        return Err(conflicts(&taken));
     }
     let time = Some(print_time(options.time));
     managers.insert(
@@ -104,26 +116,33 @@ pub fn server_side_apply(
     );
     let mut managers = tidy(managers);
     keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
-    Ok(with_managed_fields(merged, &managers))
+    let mut applied = with_managed_fields(merged, &managers);
+    if options.manager == last_applied::MANAGER {
+        last_applied::renew(&mut applied, configuration);
+    }
+    Ok(applied)
 }
 
 /// Records in `new` which fields a manager has changed by creating or updating the object, by whatever kind of request
-/// but apply. `live` is none for a create. Managed fields that `new` carries count as the client's wish, `[{}]` as the
-/// wish to forget them; fields that the request cannot change must have been put back before.
+/// but apply. `live` is none for a create. Fields that the request cannot change must have been put back before.
+///
+/// Managed fields that `new` carries count as the client's wish, an empty list or `[{}]` as the wish to forget them; no
+/// wish is heard from a request to a subresource.
 pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOptions<'_>, schema: &Schema) {
     let wish = new.pointer("/metadata/managedFields").cloned().unwrap_or(Value::Null);
+    let wish = if options.subresource.is_empty() {
+        wish
+    } else {
+        Value::Null
+    };
     let after = without_managed_fields(new);
-    if wish == json!([{}]) {
-        *new = after;
-        return;
-    }
-    let recorded = live
-        .and_then(|live| live.pointer("/metadata/managedFields"))
-        .and_then(read)
-        .unwrap_or_default();
-    let old_managers = read(&wish)
-        .filter(|managers| !managers.is_empty())
-        .unwrap_or_else(|| recorded.clone());
+    let recorded = || live?.pointer("/metadata/managedFields").and_then(read);
+    let old_managers = if wish == json!([]) || wish == json!([{}]) {
+        Managers::new()
+    } else {
+        let wished = read(&wish).filter(|managers| !managers.is_empty());
+        wished.or_else(recorded).unwrap_or_default()
+    };
     if live.is_some() && old_managers.is_empty() {
         // Nobody's fields are known, so knowing this manager's alone would mislead the first apply.
         *new = after;
@@ -139,21 +158,24 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
     let before = live.map(without_managed_fields);
     let difference = compare(schema, before.as_ref(), &after);
     let mut managers = old_managers.clone();
-    let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
+    let last = managers.remove(&me);
     take_over(&mut managers, &difference);
-    let fields = last.difference(&difference.removed).union(&difference.written());
-    let time = Some(print_time(options.time));
+    let written = without_unowned(&difference.written());
+    // Who only removed fields has not touched those it still owns.
+    let time = match &last {
+        Some(last) if written.is_empty() => last.time.clone(),
+        _ => Some(print_time(options.time)),
+    };
+    let last = last.map(|owned| owned.fields).unwrap_or_default();
     managers.insert(
-        me.clone(),
+        me,
         Owned {
-            fields,
+            fields: last.difference(&difference.removed).union(&written),
             api_version: options.api_version.to_owned(),
             time,
         },
     );
-    let mut managers = tidy(managers);
-    keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
-    *new = with_managed_fields(after, &managers);
+    *new = with_managed_fields(after, &tidy(managers));
 }
 
 /// The configuration without what a request of this kind cannot change.
@@ -223,24 +245,43 @@ fn managers_before_apply(
     )]))
 }
 
-/// Takes from all managers what a change wrote or removed; returns what it wrote of theirs, sorted.
-fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<Conflict> {
+/// Takes from all managers what a change wrote or removed; returns what it wrote of theirs.
+fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<(String, FieldSet)> {
     let written = difference.written();
-    let mut conflicts = Vec::new();
+    let mut all = Vec::new();
     for (manager, owned) in managers.iter_mut() {
         let taken = owned
             .fields
             .intersection(&written)
             .union(&owned.fields.intersection(&difference.replaced));
+        owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
+        if !taken.is_empty() {
+            all.push((manager.shown(), taken));
+        }
+    }
+    all
+}
+
+/// What was taken beyond what may be taken.
+fn without(taken: Vec<(String, FieldSet)>, allowed: &FieldSet) -> Vec<(String, FieldSet)> {
+    taken
+        .into_iter()
+        .map(|(manager, fields)| (manager, fields.difference(allowed)))
+        .filter(|(_, fields)| !fields.is_empty())
+        .collect()
+}
+
+fn conflicts(taken: &[(String, FieldSet)]) -> PatchError {
+    let of_one = |(manager, fields): &(String, FieldSet)| -> Vec<Conflict> {
         let conflict = |path| Conflict {
-            manager: manager.shown(),
+            manager: manager.clone(),
             path,
         };
-        conflicts.extend(taken.paths().into_iter().map(conflict));
-        owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
-    }
-    conflicts.sort();
-    conflicts
+        fields.paths().into_iter().map(conflict).collect()
+    };
+    let mut list: Vec<Conflict> = taken.iter().flat_map(of_one).collect();
+    list.sort();
+    PatchError::Conflicts(Conflicts { list })
 }
 
 /// A request that changed neither the object nor who owns what leaves no trace, not even its time.

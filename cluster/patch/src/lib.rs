@@ -8,6 +8,7 @@ mod apply;
 mod element;
 mod error;
 mod json;
+mod last_applied;
 mod managers;
 mod set;
 mod strategic;

@@ -155,6 +155,11 @@ fn unowned() -> FieldSet {
     set
 }
 
+/// The fields without those that nobody owns.
+pub(crate) fn without_unowned(fields: &FieldSet) -> FieldSet {
+    fields.difference(&unowned())
+}
+
 /// Takes away what nobody owns, managers that own nothing, and managers beyond the limit.
 pub(crate) fn tidy(managers: Managers) -> Managers {
     let unowned = unowned();

@@ -1,6 +1,7 @@
 //! Server-side apply as a client sees it: tables of live object, request and result, and laws that random ones obey.
 
 mod laws;
+mod migration;
 mod ownership;
 
 use cluster_patch::{ApplyOptions, PatchError, UpdateOptions, server_side_apply, track_update};

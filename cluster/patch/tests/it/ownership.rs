@@ -214,23 +214,65 @@ fn update_without_change_leaves_no_trace() {
 }
 
 #[test]
-fn clients_that_send_no_or_broken_managed_fields_change_nothing_of_them_and_an_empty_entry_forgets_all() {
+fn clients_that_send_no_or_broken_managed_fields_change_nothing_of_them_and_an_empty_entry_or_list_forgets_all() {
     let live = apply(None, "a", json!({"replicas": 1})).unwrap();
-    for wish in [Value::Null, json!([]), json!([{"manager": "x"}]), json!("x")] {
+    let with = |wish: Value| {
         let mut new = live.clone();
         new["metadata"]["managedFields"] = wish;
-        assert_eq!(update(Some(&live), "b", new), live);
+        new
+    };
+    for wish in [Value::Null, json!([{"manager": "x"}]), json!("x")] {
+        assert_eq!(update(Some(&live), "b", with(wish)), live);
     }
+    for wish in [json!([]), json!([{}])] {
+        let forgotten = update(Some(&live), "b", with(wish.clone()));
+        assert!(managed(&forgotten).is_empty());
+        let edited = update_spec(&forgotten, "b", json!({"replicas": 2}));
+        assert!(managed(&edited).is_empty(), "one manager alone on record would mislead");
+        assert_eq!(
+            refusal(apply(Some(&edited), "a", json!({"replicas": 3}))),
+            r#"Apply failed with 1 conflict: conflict with "before-first-apply" using apps/v1: .spec.replicas"#
+        );
+        let created = update(None, "b", with(wish));
+        assert_eq!(
+            owned(&created, "b")["f:replicas"],
+            json!({}),
+            "there is nothing to forget"
+        );
+    }
+}
+
+#[test]
+fn a_subresource_cannot_rewrite_managed_fields() {
+    let live = apply(None, "a", json!({"replicas": 1})).unwrap();
     let mut new = live.clone();
     new["metadata"]["managedFields"] = json!([{}]);
-    let forgotten = update(Some(&live), "b", new);
-    assert!(managed(&forgotten).is_empty());
-    let edited = update_spec(&forgotten, "b", json!({"replicas": 2}));
-    assert!(managed(&edited).is_empty(), "one manager alone on record would mislead");
-    assert_eq!(
-        refusal(apply(Some(&edited), "a", json!({"replicas": 3}))),
-        r#"Apply failed with 1 conflict: conflict with "before-first-apply" using apps/v1: .spec.replicas"#
-    );
+    new["status"] = json!({"ready": 1});
+    let options = UpdateOptions {
+        manager: "node",
+        subresource: "status",
+        time: at(0),
+        api_version: "apps/v1",
+    };
+    track_update(Some(&live), &mut new, options, &schema());
+    assert_eq!(owned(&new, "a"), json!({"f:replicas": {}}));
+    assert_eq!(managed(&new)[1]["subresource"], "status");
+}
+
+#[test]
+fn who_only_removes_fields_keeps_the_time_of_the_others() {
+    let live = update(None, "a", spec(json!({"replicas": 1, "map": {"m": {"k": "1"}}})));
+    let mut new = live.clone();
+    new["spec"] = json!({"replicas": 1});
+    let later = UpdateOptions {
+        manager: "a",
+        subresource: "",
+        time: at(60),
+        api_version: "apps/v1",
+    };
+    track_update(Some(&live), &mut new, later, &schema());
+    assert_eq!(managed(&new)[0]["time"], managed(&live)[0]["time"]);
+    assert_eq!(owned(&new, "a"), json!({".": {}, "f:replicas": {}}));
 }
 
 #[test]
