@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use cluster_schema::{FieldError, Schema, builtin};
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::kind::{Call, Kind, SelectableField, spec_differs};
+use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::resource::{Form, ResourceInfo, ScalePaths};
+use crate::status::Status;
 use crate::{events, namespaces, pods};
 
 /// Kinds of these groups are served elsewhere (events, reviews), or not at all yet: storing them would promise what
@@ -126,13 +128,14 @@ const FIELDS: [(&str, &[&str]); 9] = [
     ("services", &["spec.clusterIP", "spec.type"]),
 ];
 
-/// Puts all built-in kinds into the registry.
-pub(crate) fn register(registry: &Registry) {
+/// Puts all built-in kinds into the registry, each with what guards it.
+pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>]) {
     let view = events::view(&fields_of("events"));
-    registry.put_all(builtin::kinds().iter().filter_map(make).chain([view]).map(Arc::new));
+    let made = builtin::kinds().iter().filter_map(|table| make(table, guards));
+    registry.put_all(made.chain([view]).map(Arc::new));
 }
 
-fn make(table: &'static builtin::BuiltinKind) -> Option<Served> {
+fn make(table: &'static builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Option<Served> {
     let left_out = LEFT_OUT.contains(&table.group.as_str())
         || (table.group == "autoscaling" && table.version == "v1")
         || matches!(
@@ -158,12 +161,14 @@ fn make(table: &'static builtin::BuiltinKind) -> Option<Served> {
     }
     let fields = fields_of(&table.resource);
     let generation = WITH_GENERATION.contains(&table.resource.as_str());
+    let concerned = |guard: &&Arc<dyn Guard>| guard.resource() == (table.group.as_str(), table.resource.as_str());
     Some(Served::new(
         Arc::new(BuiltinKind {
             info,
             role,
             fields,
             generation,
+            guards: guards.iter().filter(concerned).cloned().collect(),
         }),
         role,
     ))
@@ -236,6 +241,7 @@ struct BuiltinKind {
     role: Role,
     fields: Vec<SelectableField>,
     generation: bool,
+    guards: Vec<Arc<dyn Guard>>,
 }
 
 impl Kind for BuiltinKind {
@@ -271,6 +277,16 @@ impl Kind for BuiltinKind {
             object,
             old,
         )
+    }
+
+    fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
+        Box::pin(async move {
+            let mut warnings = Vec::new();
+            for guard in &self.guards {
+                warnings.extend(guard.review(review).await?);
+            }
+            Ok(warnings)
+        })
     }
 
     fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {

@@ -236,6 +236,21 @@ pub trait Kind: Send + Sync + 'static {
     fn initial_finalizers(&self) -> &[&'static str] {
         &[]
     }
+
+    /// What the kind has to say about writes of built-in kinds (a Project about its Namespace).
+    fn guards(&self) -> Vec<Arc<dyn Guard>> {
+        Vec::new()
+    }
+}
+
+/// Validating admission of built-in kinds, brought by another kind of the same server whose objects belong together
+/// with theirs.
+pub trait Guard: Send + Sync + 'static {
+    /// Group (empty for core kinds) and plural of the built-in kind.
+    fn resource(&self) -> (&str, &str);
+
+    /// As [`Kind::review`]: the last word before the store, also called on delete. Returns warnings.
+    fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>>;
 }
 
 /// Whether two objects differ outside `metadata` and `status` (and `apiVersion`, `kind`).

@@ -30,6 +30,7 @@ mod namespaces;
 mod negotiate;
 mod objects;
 mod openapi;
+mod ownership;
 mod patch;
 mod path;
 mod pipeline;

@@ -42,11 +42,6 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Group and version the object says it has.
-pub(crate) fn api_version(object: &Value) -> &str {
-    object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
-}
-
 /// The finalizers.
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     let list = object
@@ -88,16 +83,14 @@ pub(crate) fn generated_name(base: &str, suffix: &str) -> String {
     format!("{}{suffix}", &base[..end])
 }
 
-/// Drops empty maps and lists that Go would not print, and fields that no longer mean anything.
+/// Drops empty maps and lists that Go would not print, and fields that no longer mean anything. An empty list of managed
+/// fields stays: it is the wish to forget them.
 pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
     metadata.remove("selfLink");
-    for field in [
-        "labels",
-        "annotations",
-        "ownerReferences",
-        "finalizers",
-        "managedFields",
-    ] {
+    if metadata.get("managedFields").is_some_and(Value::is_null) {
+        metadata.remove("managedFields");
+    }
+    for field in ["labels", "annotations", "ownerReferences", "finalizers"] {
         let empty = match metadata.get(field) {
             Some(Value::Array(items)) => items.is_empty(),
             Some(Value::Object(items)) => items.is_empty(),

@@ -228,7 +228,8 @@ impl Builder {
             .ok_or_else(|| Status::internal("an API server needs a store"))?;
         let registry = Registry::default();
         if self.builtin {
-            builtin::register(&registry);
+            let guards: Vec<_> = self.kinds.iter().flat_map(|kind| kind.guards()).collect();
+            builtin::register(&registry, &guards);
         }
         for kind in self.kinds {
             registry.put(Arc::new(Served::new(kind, Role::Ordinary)));

@@ -1,11 +1,10 @@
-//! What every write goes through between decoding and the store: metadata, admission, strategy, validation,
-//! managed fields. The verbs in other files decide what is written; this file decides whether and how.
+//! What every write goes through between decoding and the store: metadata, managed fields, admission, strategy,
+//! validation. The verbs in other files decide what is written; this file decides whether and how.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster_patch::{UpdateOptions, track_update};
-use cluster_schema::{FieldError, FieldErrorKind, Schema};
+use cluster_schema::{FieldError, FieldErrorKind};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -82,10 +81,15 @@ impl<'a> Write<'a> {
     }
 
     /// Creates an object given in the client's version.
-    pub(crate) async fn create(&mut self, object: Value) -> Result<Entry, Status> {
+    pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
-        let mut object = self.hub(object)?;
         prepare_new_metadata(context, &mut object)?;
+        if context.served.info().has_status() {
+            remove_field(&mut object, "status");
+        }
+        self.track(None, &mut object);
+        let mut object = self.hub(object)?;
+        add_finalizers(context, &mut object)?;
         namespaces::check_open(context, metadata::text(&object, "name")).await?;
         let base = metadata::text(&object, "generateName").to_owned();
         let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
@@ -113,8 +117,6 @@ impl<'a> Write<'a> {
             .extend(kind.admit(call, &mut object, None, &reader).await?);
         if context.served.info().has_status() && context.served.role != Role::Custom {
             drop_status(&mut object);
-        } else if context.served.info().has_status() {
-            remove_field(&mut object, "status");
         }
         kind.prepare(&call, &mut object, None);
         let _address = services::prepare(context, &mut object, None).await?;
@@ -137,7 +139,6 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
-        self.track(None, &mut object);
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {
@@ -171,6 +172,7 @@ impl<'a> Write<'a> {
         keep_metadata(&mut object, &old)?;
         keep_other_parts(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
+        self.track_change(&call, &old, &mut object)?;
         let reader = Reader::new(&context.server);
         self.warnings
             .extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
@@ -189,7 +191,6 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
-        self.track(Some(&old), &mut object);
         let gone = may_go(context, &object);
         let stored = self.object(object)?;
         if gone {
@@ -294,20 +295,6 @@ impl<'a> Write<'a> {
         }
     }
 
-    fn track(&self, live: Option<&Value>, object: &mut Value) {
-        let Some(manager) = &self.manager else { return };
-        let context = self.context;
-        let api_version = metadata::api_version(object).to_owned();
-        let schema = context.served.hub_schema().unwrap_or_else(Schema::any);
-        let options = UpdateOptions {
-            manager,
-            subresource: context.subresource().unwrap_or_default(),
-            time: context.now,
-            api_version: &api_version,
-        };
-        track_update(live, object, options, &schema);
-    }
-
     fn object(&self, mut object: Value) -> Result<Object, Status> {
         metadata::tidy(metadata::of_mut(&mut object)?);
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
@@ -377,7 +364,11 @@ fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Sta
     if served.kind.has_generation() {
         metadata.insert("generation".to_owned(), Value::from(1));
     }
-    let wanted = served.kind.initial_finalizers();
+    Ok(())
+}
+
+fn add_finalizers(context: &Context, object: &mut Value) -> Result<(), Status> {
+    let wanted = context.served.kind.initial_finalizers();
     if !wanted.is_empty() {
         let mut finalizers: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
         for finalizer in wanted {

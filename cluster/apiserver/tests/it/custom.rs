@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::server::{call, delete, get, merge, post, put, start};
 use http::Method;
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THINGS: &str = "/apis/example.org/v1/namespaces/default/things";
 
-fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     let schema = json!({
         "type": "object",
         "properties": {

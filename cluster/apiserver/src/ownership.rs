@@ -1,0 +1,55 @@
+//! Who owns which field after a create, update or patch. Server-side apply settles that itself.
+
+use cluster_patch::{UpdateOptions, track_update};
+use cluster_schema::Schema;
+use serde_json::Value;
+
+use crate::kind::Call;
+use crate::metadata;
+use crate::status::Status;
+use crate::write::Write;
+
+impl Write<'_> {
+    /// Gives the client what it changed of `old`. Both are in the hub version, ownership is in the client's.
+    ///
+    /// Before admission and `prepare`: what those fill in is nobody's, and a later apply that does not name it leaves it
+    /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
+    pub(crate) fn track_change(&self, call: &Call<'_>, old: &Value, object: &mut Value) -> Result<(), Status> {
+        if self.manager.is_none() {
+            return Ok(());
+        }
+        let (served, version) = (&self.context.served, self.context.version());
+        let mut asked = object.clone();
+        // Only `prepare` knows which fields other parts than `status` cannot change: nobody owns those by it.
+        if call.subresource.is_some_and(|name| name != "status") {
+            served.kind.prepare(call, &mut asked, Some(old));
+        }
+        if version == served.storage_version {
+            self.track(Some(old), &mut asked);
+        } else {
+            asked = served.kind.convert(asked, version)?;
+            self.track(Some(&served.kind.convert(old.clone(), version)?), &mut asked);
+        }
+        let managed = metadata::of_mut(&mut asked)?.remove("managedFields");
+        let metadata = metadata::of_mut(object)?;
+        match managed {
+            Some(managed) => metadata.insert("managedFields".to_owned(), managed),
+            None => metadata.remove("managedFields"),
+        };
+        Ok(())
+    }
+
+    /// Records in `object` what the client wrote. Both are in the client's version.
+    pub(crate) fn track(&self, old: Option<&Value>, object: &mut Value) {
+        let Some(manager) = &self.manager else { return };
+        let context = self.context;
+        let schema = context.served.kind.schema(context.version());
+        let options = UpdateOptions {
+            manager,
+            subresource: context.subresource().unwrap_or_default(),
+            time: context.now,
+            api_version: &context.served.info().api_version(context.version()),
+        };
+        track_update(old, object, options, &schema.unwrap_or_else(Schema::any));
+    }
+}
