@@ -204,6 +204,11 @@ async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
         .await;
     assert_eq!(condition(&rolling, "Healthy").unwrap().status, ConditionStatus::True);
     landscape.report(1, 2, "True").await;
+    let left = |installation: &ControllerInstallation| {
+        condition(installation, "Progressing").is_some_and(|condition| condition.message.contains("an older form"))
+    };
+    until(&landscape.installations(), "some-x7z", "of two forms", left).await;
+    // From here on nothing but the pod changes.
     landscape.stuck_pod().await;
     let ill = landscape
         .until("Healthy", ConditionStatus::False, "ControllerNotHealthy")
