@@ -12,49 +12,18 @@ use futures::StreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::changes::{Change, Changes, Subscribers};
 use crate::key::ObjectKey;
-
-/// Changes a subscriber may be late by before it is told to look at everything instead.
-const CHANGES_MAX: usize = 1024;
-
-/// One change of one object.
-#[derive(Debug)]
-pub struct Change<K> {
-    /// As it is, or as it last was when it was deleted.
-    pub object: Arc<K>,
-    /// As it was before, if it was known.
-    pub old: Option<Arc<K>>,
-    /// Whether it is gone.
-    pub deleted: bool,
-}
-
-impl<K> Clone for Change<K> {
-    fn clone(&self) -> Self {
-        Self {
-            object: self.object.clone(),
-            old: self.old.clone(),
-            deleted: self.deleted,
-        }
-    }
-}
-
-impl<K> Change<K> {
-    /// The object as it is; none when it is gone.
-    #[expect(clippy::new_ret_no_self, reason = "the counterpart of `old`, not a constructor")]
-    pub fn new(&self) -> Option<&K> {
-        (!self.deleted).then_some(&*self.object)
-    }
-}
 
 /// A shared mirror. Clones are handles to the same one.
 pub struct Cache<K>(Arc<Inner<K>>);
 
 struct Inner<K> {
     objects: RwLock<BTreeMap<ObjectKey, Arc<K>>>,
-    changes: broadcast::Sender<Change<K>>,
+    subscribers: Subscribers<K>,
     state: watch::Sender<State>,
 }
 
@@ -84,7 +53,7 @@ where
     pub fn start(api: Api<K>, config: watcher::Config, stop: CancellationToken) -> Self {
         let cache = Self(Arc::new(Inner {
             objects: RwLock::default(),
-            changes: broadcast::Sender::new(CHANGES_MAX),
+            subscribers: Subscribers::default(),
             state: watch::Sender::new(State::default()),
         }));
         let inner = cache.0.clone();
@@ -132,11 +101,7 @@ where
 
     /// All changes from now on.
     pub fn subscribe(&self) -> Changes<K> {
-        Changes {
-            receiver: self.0.changes.subscribe(),
-            cache: self.clone(),
-            behind: Vec::new(),
-        }
+        self.0.subscribers.add()
     }
 
     /// Waits, by the changes of this mirror and no call of its own, until `judge` is done with the object `key`.
@@ -162,7 +127,7 @@ where
     ) -> Result<T, Waited> {
         let mut reason = "the API has not answered yet".to_owned();
         let waiting = async {
-            let mut changes = self.0.changes.subscribe();
+            let mut changes = self.subscribe();
             self.ready().await;
             loop {
                 match judge(self) {
@@ -170,8 +135,7 @@ where
                     Judgement::Failed(fault) => return Err(fault),
                     Judgement::NotYet(why) => reason = why,
                 }
-                // A closed channel cannot be while `self` lives; being late only means to look again.
-                let _ = changes.recv().await;
+                changes.any().await;
             }
         };
         match tokio::time::timeout(timeout, waiting).await {
@@ -191,41 +155,6 @@ where
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<ObjectKey, Arc<K>>> {
         self.0.objects.read().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A subscription to a cache's changes. One that has fallen far behind is shown every object there is instead,
-/// as changes without `old`; deletions in between are then not shown one by one.
-pub struct Changes<K> {
-    receiver: broadcast::Receiver<Change<K>>,
-    cache: Cache<K>,
-    behind: Vec<Arc<K>>,
-}
-
-impl<K> Changes<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    /// The next change. Cancel safe.
-    pub async fn next(&mut self) -> Change<K> {
-        loop {
-            if let Some(object) = self.behind.pop() {
-                return Change {
-                    object,
-                    old: None,
-                    deleted: false,
-                };
-            }
-            match self.receiver.recv().await {
-                Ok(change) => return change,
-                Err(broadcast::error::RecvError::Lagged(_)) => {
-                    self.behind = self.cache.list();
-                    self.behind.reverse();
-                }
-                // The cache, and with it the sender, lives in `self`.
-                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-            }
-        }
     }
 }
 
@@ -270,8 +199,7 @@ impl<K: Resource> Inner<K> {
         // A relist shows again what is known; that is no change.
         let version = |object: &Arc<K>| (object.meta().uid.clone(), object.meta().resource_version.clone());
         if old.as_ref().map(version) != Some(version(&new)) {
-            // Nobody listening is fine.
-            let _ = self.changes.send(Change {
+            self.subscribers.tell(&Change {
                 object: new,
                 old,
                 deleted: false,
@@ -281,7 +209,7 @@ impl<K: Resource> Inner<K> {
 
     fn remove(&self, key: &ObjectKey) {
         if let Some(old) = self.write().remove(key) {
-            let _ = self.changes.send(Change {
+            self.subscribers.tell(&Change {
                 object: old.clone(),
                 old: Some(old),
                 deleted: true,

@@ -21,7 +21,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::cache::{Cache, Change, Changes};
+use crate::cache::Cache;
+use crate::changes::{Change, Changes};
 use crate::key::ObjectKey;
 use crate::metrics::ControllerMetrics;
 use crate::queue::Queue;
@@ -38,9 +39,10 @@ pub enum Next {
 /// Objects reconciled at the same time unless the controller says otherwise: Gardener's usual number of workers
 /// for extension controllers.
 const CONCURRENCY: usize = 5;
-/// How long running reconciles may take to end once the controller is told to stop. They are safe to be cut off
-/// at any call, so this is courtesy, not need.
-const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How long running reconciles may take to end once the controller is told to stop: what is a matter of calls ends
+/// within it, what waits for others would not end in ten times as much. They are safe to be cut off at any call, so
+/// this is courtesy, not need.
+const STOP_GRACE: Duration = Duration::from_secs(1);
 /// While an object fails, changes of related objects call for it no sooner than this: they may be our own
 /// writes, and must not defeat the backoff.
 const RELATED_PAUSE: Duration = Duration::from_secs(1);

@@ -8,6 +8,7 @@
 
 mod backoff;
 mod cache;
+mod changes;
 mod controller;
 mod events;
 mod key;
@@ -16,7 +17,8 @@ mod metrics;
 mod queue;
 
 pub use backoff::Backoff;
-pub use cache::{Cache, Change, Changes};
+pub use cache::Cache;
+pub use changes::{Change, Changes};
 pub use controller::{Controller, Next, changed_by_others};
 pub use events::{EventType, Recorder};
 pub use key::ObjectKey;

@@ -172,7 +172,7 @@ async fn a_stop_lets_running_reconciles_end_and_cuts_off_those_that_do_not() {
         let log = inner.clone();
         async move {
             match object.name_any().as_str() {
-                "quick" => tokio::time::sleep(Duration::from_secs(2)).await,
+                "quick" => tokio::time::sleep(Duration::from_millis(1500)).await,
                 _ => std::future::pending().await,
             }
             note(&log, begin, &object);
@@ -183,7 +183,7 @@ async fn a_stop_lets_running_reconciles_end_and_cuts_off_those_that_do_not() {
     server.stop.cancel();
     running.await.unwrap();
     assert_eq!(said(&log), ["quick=0"]);
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]
