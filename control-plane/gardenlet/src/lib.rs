@@ -58,10 +58,15 @@ pub async fn run(
         config,
     });
     // What every decision reads must be known before the first one.
-    context.garden_caches.seeds.ready().await;
-    context.garden_caches.projects.ready().await;
-    context.garden_caches.registrations.ready().await;
-    context.garden_caches.installations.ready().await;
+    let known = async {
+        context.garden_caches.seeds.ready().await;
+        context.garden_caches.projects.ready().await;
+        context.garden_caches.registrations.ready().await;
+        context.garden_caches.installations.ready().await;
+    };
+    if stop.run_until_cancelled(known).await.is_none() {
+        return Ok(());
+    }
     // Boxed: together they would make a future of many kilobytes.
     tokio::join!(
         seed::run(context.clone(), stop.clone()).boxed(),

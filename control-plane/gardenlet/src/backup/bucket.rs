@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
-use api_meta::{Fault, LastOperationType, finalizers, names};
-use base_client::{add_finalizer, delete, get, patch_status_if_changed, remove_finalizer};
+use api_meta::{Fault, finalizers, names};
+use base_client::{add_finalizer, get, patch_status_if_changed, remove_finalizer};
 use base_controller::{Controller, Next, ObjectKey};
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::report::{outcome, type_of};
-use super::{WAIT_TIMEOUT, copy_credentials};
+use super::copy_credentials;
+use super::report::tell;
 use crate::context::Context;
-use crate::extension::{Asked, Waiting, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
 
 /// Works on the buckets of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -37,32 +35,26 @@ async fn reconcile(context: Arc<Context>, bucket: Arc<core::BackupBucket>) -> Re
     let Some(bucket) = get(&api, &bucket.name_any()).await? else {
         return Ok(Next::Change);
     };
-    if bucket.metadata.deletion_timestamp.is_some() {
-        return take_away(&context, &api, bucket).await;
-    }
-    let bucket = add_finalizer(&api, bucket, finalizers::GARDENER).await?;
-    let type_ = type_of(
-        bucket.status.as_ref().and_then(|status| status.last_operation.as_ref()),
-        false,
-    );
-    let result = bring_about(&context, &bucket).await;
+    let (bucket, result) = if bucket.metadata.deletion_timestamp.is_some() {
+        match take_away(&context, &api, &bucket).await {
+            Ok(()) => return Ok(Next::Change),
+            Err(fault) => (bucket, Err(fault)),
+        }
+    } else {
+        let bucket = add_finalizer(&api, bucket, finalizers::GARDENER).await?;
+        let result = bring_about(&context, &bucket).await;
+        (bucket, result)
+    };
     let mut after = bucket.clone();
-    let status = after.status.get_or_insert_default();
     if let Ok(ready) = &result {
         let answer = ready.status.clone().unwrap_or_default();
+        let status = after.status.get_or_insert_default();
         status.provider_status = answer.provider_status;
         status.generated_secret_ref = answer.generated_secret_ref;
     }
-    let settled = status.observed_generation == bucket.metadata.generation && status.last_error.is_none();
-    status.observed_generation = bucket.metadata.generation;
-    let result = result.map(drop);
-    if result.is_err() || !settled || type_ == LastOperationType::Create {
-        let (last, error) = outcome(type_, "BackupBucket", result.as_ref().copied(), context.clock.now());
-        status.last_operation = Some(last);
-        status.last_error = error;
-    }
+    tell(&mut after, result.as_ref().map(drop), context.clock.now());
     patch_status_if_changed(&api, &bucket, &after).await?;
-    result.map(|()| Next::Change)
+    result.map(|_| Next::Change)
 }
 
 async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<extensions::BackupBucket, Fault> {
@@ -75,7 +67,7 @@ async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<e
         context,
         context.in_garden(&namespace),
         &reference.name.unwrap_or_default(),
-        &format!("bucket-{name}"),
+        &copy_of_credentials(&name),
     )
     .await?;
     let desired = extensions::BackupBucket {
@@ -92,29 +84,12 @@ async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<e
         },
         status: None,
     };
-    let api: Api<extensions::BackupBucket> = Api::all(context.seed.clone());
-    let present = get(&api, &name).await?;
-    let settled = present.filter(|present| present.spec == desired.spec && !needs_operation(present));
-    let object = match settled {
-        Some(present) => present,
-        None => ask(context, &api, desired).await?,
-    };
-    let asked = Asked::of(&object);
-    wait_ready(
-        &context.seed_caches.backup_buckets,
-        &ObjectKey::cluster(name),
-        asked.as_ref(),
-        WAIT_TIMEOUT,
-        &Waiting::default(),
-    )
-    .await
+    let cache = &context.seed_caches.backup_buckets;
+    super::bring_about(context, cache, desired, |present, desired| present.spec == desired.spec).await
 }
 
-async fn take_away(
-    context: &Context,
-    api: &Api<core::BackupBucket>,
-    bucket: core::BackupBucket,
-) -> Result<Next, Fault> {
+/// Gone when it returns, or still in use.
+async fn take_away(context: &Context, api: &Api<core::BackupBucket>, bucket: &core::BackupBucket) -> Result<(), Fault> {
     let name = bucket.name_any();
     let entries = context.garden_caches.backup_entries.list();
     if let Some(entry) = entries.iter().find(|entry| entry.spec.bucket_name == name) {
@@ -123,16 +98,13 @@ async fn take_away(
             "not deleted while BackupEntry {} uses it",
             ObjectKey::of(&**entry)
         );
-        return Ok(Next::Change);
+        return Ok(());
     }
-    let seed: Api<extensions::BackupBucket> = Api::all(context.seed.clone());
-    delete_confirmed(context, &seed, &name).await?;
-    wait_deleted(&seed, &ObjectKey::cluster(&name), WAIT_TIMEOUT, &Waiting::default()).await?;
-    delete(
-        &context.in_seed::<Secret>(names::GARDEN_NAMESPACE),
-        &format!("bucket-{name}"),
-    )
-    .await?;
-    remove_finalizer(api, bucket, finalizers::GARDENER).await?;
-    Ok(Next::Change)
+    super::take_away::<extensions::BackupBucket>(context, &name, &copy_of_credentials(&name)).await?;
+    remove_finalizer(api, bucket.clone(), finalizers::GARDENER).await?;
+    Ok(())
+}
+
+fn copy_of_credentials(bucket: &str) -> String {
+    format!("bucket-{bucket}")
 }

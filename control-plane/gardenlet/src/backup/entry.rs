@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
-use api_meta::{Fault, LastOperationType, finalizers, names};
-use base_client::{add_finalizer, delete, get, patch_status_if_changed, remove_finalizer};
+use api_meta::{Fault, LastOperationState, finalizers, names};
+use base_client::{add_finalizer, get, patch_status_if_changed, remove_finalizer};
 use base_controller::{Controller, Next, ObjectKey};
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::report::{outcome, type_of};
-use super::{WAIT_TIMEOUT, copy_credentials};
+use super::copy_credentials;
+use super::report::tell;
 use crate::context::Context;
-use crate::extension::{Asked, Waiting, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
 
 /// Works on the entries of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -53,25 +51,23 @@ async fn reconcile(context: Arc<Context>, entry: Arc<core::BackupEntry>) -> Resu
     let Some(entry) = get(&api, &entry.name_any()).await? else {
         return Ok(Next::Change);
     };
-    if entry.metadata.deletion_timestamp.is_some() {
-        return take_away(&context, &api, entry).await;
-    }
-    let entry = add_finalizer(&api, entry, finalizers::GARDENER).await?;
-    let type_ = type_of(
-        entry.status.as_ref().and_then(|status| status.last_operation.as_ref()),
-        false,
-    );
-    let was_settled = settled(&entry);
-    let result = bring_about(&context, &entry).await;
+    let (entry, result) = if entry.metadata.deletion_timestamp.is_some() {
+        match take_away(&context, &api, &entry).await {
+            Ok(next) => return Ok(next),
+            Err(fault) => (entry, Err(fault)),
+        }
+    } else {
+        let entry = add_finalizer(&api, entry, finalizers::GARDENER).await?;
+        let result = bring_about(&context, &entry).await;
+        (entry, result)
+    };
     let mut after = entry.clone();
-    let status = after.status.get_or_insert_default();
-    status.observed_generation = entry.metadata.generation;
-    status.seed_name.clone_from(&entry.spec.seed_name);
-    if result.is_err() || !was_settled || type_ == LastOperationType::Create {
-        let (last, error) = outcome(type_, "BackupEntry", result.as_ref().copied(), context.clock.now());
-        status.last_operation = Some(last);
-        status.last_error = error;
-    }
+    after
+        .status
+        .get_or_insert_default()
+        .seed_name
+        .clone_from(&entry.spec.seed_name);
+    tell(&mut after, result.as_ref().copied(), context.clock.now());
     patch_status_if_changed(&api, &entry, &after).await?;
     result.map(|()| Next::Change)
 }
@@ -82,18 +78,12 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
         .garden_caches
         .backup_buckets
         .get(&ObjectKey::cluster(&bucket_name));
-    let bucket = bucket.filter(|bucket| {
-        bucket
-            .status
-            .as_ref()
-            .is_some_and(|status| status.last_operation.is_some())
-    });
-    let bucket = bucket.ok_or_else(|| {
+    let bucket = bucket.filter(|bucket| is_ready(bucket)).ok_or_else(|| {
         Fault::dependency(format!("BackupBucket {bucket_name} is not ready yet"))
             .hint("look at the BackupBucket's status")
     })?;
     let answer = bucket.status.clone().unwrap_or_default();
-    let secret_ref = credentials(context, &bucket, &answer, &format!("entry-{name}")).await?;
+    let secret_ref = credentials(context, &bucket, &answer, &copy_of_credentials(&name)).await?;
     let desired = extensions::BackupEntry {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -110,23 +100,18 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
         },
         status: None,
     };
-    let api: Api<extensions::BackupEntry> = Api::all(context.seed.clone());
-    let present = get(&api, &name).await?;
-    let settled = present.filter(|present| present.spec == desired.spec && !needs_operation(present));
-    let object = match settled {
-        Some(present) => present,
-        None => ask(context, &api, desired).await?,
-    };
-    let asked = Asked::of(&object);
-    wait_ready(
-        &context.seed_caches.backup_entries,
-        &ObjectKey::cluster(name),
-        asked.as_ref(),
-        WAIT_TIMEOUT,
-        &Waiting::default(),
-    )
-    .await
-    .map(drop)
+    let cache = &context.seed_caches.backup_entries;
+    let same = |present: &extensions::BackupEntry, desired: &extensions::BackupEntry| present.spec == desired.spec;
+    super::bring_about(context, cache, desired, same).await.map(drop)
+}
+
+/// What its extension has answered holds for what it is now.
+fn is_ready(bucket: &core::BackupBucket) -> bool {
+    bucket.status.as_ref().is_some_and(|status| {
+        let last = status.last_operation.as_ref();
+        status.observed_generation == bucket.metadata.generation
+            && last.is_some_and(|last| last.state == LastOperationState::Succeeded)
+    })
 }
 
 /// Copies the bucket's credentials to the entry's own Secret. Those that the extension has made for this bucket, in
@@ -151,7 +136,8 @@ async fn credentials(
     }
 }
 
-async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: core::BackupEntry) -> Result<Next, Fault> {
+/// Gone when it returns, unless its time of grace is not over.
+async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: &core::BackupEntry) -> Result<Next, Fault> {
     let name = entry.name_any();
     let since = entry.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let until = since.and_then(|since| since.checked_add(context.config.backup_grace).ok());
@@ -159,14 +145,11 @@ async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: core:
     if !left.is_zero() {
         return Ok(Next::After(left));
     }
-    let seed: Api<extensions::BackupEntry> = Api::all(context.seed.clone());
-    delete_confirmed(context, &seed, &name).await?;
-    wait_deleted(&seed, &ObjectKey::cluster(&name), WAIT_TIMEOUT, &Waiting::default()).await?;
-    delete(
-        &context.in_seed::<Secret>(names::GARDEN_NAMESPACE),
-        &format!("entry-{name}"),
-    )
-    .await?;
-    remove_finalizer(api, entry, finalizers::GARDENER).await?;
+    super::take_away::<extensions::BackupEntry>(context, &name, &copy_of_credentials(&name)).await?;
+    remove_finalizer(api, entry.clone(), finalizers::GARDENER).await?;
     Ok(Next::Change)
+}
+
+fn copy_of_credentials(entry: &str) -> String {
+    format!("entry-{entry}")
 }

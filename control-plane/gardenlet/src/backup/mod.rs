@@ -12,12 +12,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_meta::{Fault, SecretReference, names};
-use base_client::{apply, get};
+use base_client::{apply, delete, get};
+use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 
 use crate::context::{Context, MANAGER};
+use crate::extension::{Asked, Kind, Waiting, ask_unless_done, delete_confirmed, wait_deleted, wait_ready};
 
 /// How long one turn waits for the extension (contract E.3: 30 s); the next turn goes on.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,4 +55,32 @@ async fn copy_credentials(
         name: Some(name.to_owned()),
         namespace: Some(names::GARDEN_NAMESPACE.to_owned()),
     })
+}
+
+/// One turn for an object in the seed: asks its extension, unless it has succeeded with what is `same` as `desired`, and
+/// waits for it.
+async fn bring_about<K: Kind>(
+    context: &Context,
+    cache: &Cache<K>,
+    desired: K,
+    same: fn(&K, &K) -> bool,
+) -> Result<K, Fault> {
+    let object = ask_unless_done(context, &Api::all(context.seed.clone()), desired, same).await?;
+    let asked = Asked::of(&object);
+    wait_ready(
+        cache,
+        &ObjectKey::of(&object),
+        asked.as_ref(),
+        WAIT_TIMEOUT,
+        &Waiting::default(),
+    )
+    .await
+}
+
+/// One turn of taking an object in the seed away; the copy `secret` of its credentials goes last.
+async fn take_away<K: Kind>(context: &Context, name: &str, secret: &str) -> Result<(), Fault> {
+    let api: Api<K> = Api::all(context.seed.clone());
+    delete_confirmed(context, &api, name).await?;
+    wait_deleted(&api, &ObjectKey::cluster(name), WAIT_TIMEOUT, &Waiting::default()).await?;
+    delete(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), secret).await
 }

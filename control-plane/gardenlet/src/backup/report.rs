@@ -1,11 +1,65 @@
 //! The status of a garden object on whose behalf an extension object was worked on.
 
+use api_core::v1beta1::{BackupBucket, BackupEntry};
 use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
+
+/// The fields that the status of each of these kinds has.
+pub(super) struct Parts<'s> {
+    observed_generation: &'s mut Option<i64>,
+    last_operation: &'s mut Option<LastOperation>,
+    last_error: &'s mut Option<LastError>,
+}
+
+/// A kind of the garden that has them.
+pub(super) trait Reports: Resource<DynamicType = ()> {
+    fn parts(&mut self) -> Parts<'_>;
+}
+
+macro_rules! reports {
+    ($kind:ty) => {
+        impl Reports for $kind {
+            fn parts(&mut self) -> Parts<'_> {
+                let status = self.status.get_or_insert_default();
+                Parts {
+                    observed_generation: &mut status.observed_generation,
+                    last_operation: &mut status.last_operation,
+                    last_error: &mut status.last_error,
+                }
+            }
+        }
+    };
+}
+
+reports!(BackupBucket);
+reports!(BackupEntry);
+
+/// Writes into `object` what came of a turn. What has succeeded and succeeds again is not told anew.
+pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: Timestamp) {
+    let (generation, deleting) = (object.meta().generation, object.meta().deletion_timestamp.is_some());
+    let Parts {
+        observed_generation,
+        last_operation,
+        last_error,
+    } = object.parts();
+    let succeeded = last_operation
+        .as_ref()
+        .is_some_and(|last| last.state == LastOperationState::Succeeded);
+    let settled = succeeded && last_error.is_none() && *observed_generation == generation;
+    *observed_generation = generation;
+    if result.is_ok() && settled {
+        return;
+    }
+    let type_ = type_of(last_operation.as_ref(), deleting);
+    let (last, error) = outcome(type_, &K::kind(&()), result, now);
+    *last_operation = Some(last);
+    *last_error = error;
+}
 
 /// `lastOperation` and `lastError` after a turn.
-pub(crate) fn outcome(
+fn outcome(
     type_: LastOperationType,
     kind: &str,
     result: Result<(), &Fault>,
@@ -45,7 +99,7 @@ fn codes(fault: &Fault) -> Vec<api_meta::ErrorCode> {
 }
 
 /// Create until it has succeeded once.
-pub(crate) fn type_of(last: Option<&LastOperation>, deleting: bool) -> LastOperationType {
+fn type_of(last: Option<&LastOperation>, deleting: bool) -> LastOperationType {
     match last {
         _ if deleting => LastOperationType::Delete,
         None => LastOperationType::Create,

@@ -8,5 +8,6 @@ mod waiting;
 pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{
-    Asked, ask, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready, wait_ready_until,
+    Asked, Kind, ask, ask_unless_done, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready,
+    wait_ready_until,
 };

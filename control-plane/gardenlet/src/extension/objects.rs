@@ -5,18 +5,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use api_extensions::ExtensionObject;
-use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, LastOperationType, annotations};
-use base_client::{Judgement, apply, delete, fault_of, is_missing, wait_until};
+use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, annotations};
+use base_client::{Judgement, Waited, apply, delete, fault_of, get, is_missing, wait_until};
 use base_controller::{Cache, ObjectKey};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::Waiting;
-use super::readiness::{Readiness, Reported, readiness};
+use super::readiness::{Deletion, Readiness, Reported, deletion, readiness};
 use crate::context::{Context, MANAGER};
 
 /// How long an extension's error that may pass is watched before it becomes the task's error: long enough for its own
@@ -83,6 +82,24 @@ fn stamp<K: Kind>(context: &Context, object: &mut K) {
 pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K) -> Result<K, Fault> {
     stamp(context, &mut desired);
     apply(api, &desired, MANAGER).await
+}
+
+/// The same, unless the object is there as `same` finds it wanted and its extension has succeeded with just that. Gives
+/// the object as it is then.
+///
+/// # Errors
+/// What the API server says.
+pub(crate) async fn ask_unless_done<K: Kind>(
+    context: &Context,
+    api: &Api<K>,
+    desired: K,
+    same: impl Fn(&K, &K) -> bool,
+) -> Result<K, Fault> {
+    let present = get(api, &desired.name_any()).await?;
+    match present.filter(|present| same(present, &desired) && !needs_operation(present)) {
+        Some(present) => Ok(present),
+        None => ask(context, api, desired).await,
+    }
 }
 
 /// A request as it was written.
@@ -166,9 +183,9 @@ pub(crate) async fn wait_ready_until<K: Kind>(
     let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
     let mut waited = cache.wait_until(key, severe, |object| judge(object, true)).await;
     let fault = standing.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let (Err(base_client::Waited::TimedOut { .. }), Some(fault)) = (&waited, fault) {
-        waited = Err(base_client::Waited::Failed(fault));
-    } else if matches!(waited, Err(base_client::Waited::TimedOut { .. })) && timeout > severe {
+    if let (Err(Waited::TimedOut { .. }), Some(fault)) = (&waited, fault) {
+        waited = Err(Waited::Failed(fault));
+    } else if matches!(waited, Err(Waited::TimedOut { .. })) && timeout > severe {
         waited = cache
             .wait_until(key, timeout - severe, |object| judge(object, false))
             .await;
@@ -186,13 +203,13 @@ pub(crate) fn fault_of_report(title: &str, text: &str, codes: &[ErrorCode]) -> F
 }
 
 /// Errors of waits begin with the object: that is what the reader looks for.
-fn name(waited: base_client::Waited, title: &str, timeout: Duration) -> Fault {
+fn name(waited: Waited, title: &str, timeout: Duration) -> Fault {
     match waited {
-        base_client::Waited::TimedOut { reason, .. } => {
+        Waited::TimedOut { reason, .. } => {
             Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs()))
                 .hint("look at the extension that works on the named object: it may be down, busy or not installed")
         }
-        base_client::Waited::Failed(fault) => fault,
+        Waited::Failed(fault) => fault,
     }
 }
 
@@ -229,43 +246,38 @@ pub(crate) async fn wait_deleted<K: Kind>(
     waiting: &Waiting,
 ) -> Result<(), Fault> {
     let title = format!("{} {key}", K::kind(&()));
-    let began = Instant::now();
-    let mut standing: Option<Fault> = None;
-    let judge = |object: Option<&K>| {
+    let standing: Mutex<Option<Fault>> = Mutex::default();
+    let take = || standing.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let judge = |object: Option<&K>, patient: bool| {
+        take();
         let Some(object) = object else {
             return Judgement::Done(());
         };
-        let reported = reported(object);
-        // An error of an earlier operation says nothing about this one.
-        let deleting = reported
-            .last_operation
-            .as_ref()
-            .is_some_and(|last| last.type_ == LastOperationType::Delete);
-        let why = match reported.last_error.filter(|_| deleting) {
-            None => {
-                standing = None;
-                format!("extension {:?} has not deleted it yet", reported.type_)
-            }
-            Some(error) => {
-                let text = format!(
-                    "extension {:?} failed to delete it: {}",
-                    reported.type_, error.description
-                );
-                let fault = fault_of_report(&title, &text, &error.codes);
-                if !fault.retryable() && began.elapsed() >= OPERATION_TIMEOUT_SEVERE.min(timeout) {
-                    return Judgement::Failed(fault);
-                }
-                standing = Some(fault);
-                text
+        let (why, fault) = match deletion(&reported(object)) {
+            Deletion::NotYet(why) => (why, None),
+            Deletion::Failing { text, codes } => {
+                let fault = fault_of_report(&title, &text, &codes);
+                (text, Some(fault))
             }
         };
+        // Whoever asks again may see the error of the time before: it is given time to become this one's.
+        if let Some(fault) = fault {
+            if !patient && !fault.retryable() {
+                return Judgement::Failed(fault);
+            }
+            *standing.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+        }
         waiting.note(&title, &why);
         Judgement::NotYet(why)
     };
-    let waited = wait_until(api, &key.name, timeout, judge).await;
+    let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
+    let mut waited = wait_until(api, &key.name, severe, |object| judge(object, true)).await;
+    if matches!(waited, Err(Waited::TimedOut { .. })) && timeout > severe {
+        waited = wait_until(api, &key.name, timeout - severe, |object| judge(object, false)).await;
+    }
     waiting.over(&title);
-    match (waited, standing) {
-        (Err(base_client::Waited::TimedOut { .. }), Some(fault)) => Err(fault),
+    match (waited, take()) {
+        (Err(Waited::TimedOut { .. }), Some(fault)) => Err(fault),
         (waited, _) => waited.map_err(|waited| name(waited, &title, timeout)),
     }
 }

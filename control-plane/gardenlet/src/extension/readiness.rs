@@ -2,7 +2,7 @@
 //! gardener/gardener v1.150 `pkg/utils/kubernetes/health/extensions.go`, with one difference on purpose: an error left
 //! over from an earlier attempt does not count while the extension works on the present one.
 
-use api_meta::{ErrorCode, LastError, LastOperation, LastOperationState};
+use api_meta::{ErrorCode, LastError, LastOperation, LastOperationState, LastOperationType};
 use jiff::Timestamp;
 
 /// What is looked at.
@@ -71,23 +71,96 @@ pub(crate) fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
             "extension {type_:?} has not reconciled yet what was requested at {requested}"
         ));
     }
-    let current = observed_generation == generation;
-    match (&last.state, last_error) {
-        (LastOperationState::Error | LastOperationState::Failed, Some(error)) if current => Readiness::Failing {
+    let LastOperation { state, type_: done, .. } = last;
+    let ended = match state {
+        LastOperationState::Succeeded => "success",
+        LastOperationState::Error | LastOperationState::Failed => "an error",
+        state => {
+            return not_yet(format!("extension {type_:?} is in state {state}, not yet Succeeded"));
+        }
+    };
+    if observed_generation != generation {
+        return not_yet(format!(
+            "extension {type_:?} reports {ended} of generation {observed_generation}, not of {generation}"
+        ));
+    }
+    if matches!(
+        done,
+        LastOperationType::Delete | LastOperationType::Migrate | LastOperationType::LiveMigrate
+    ) {
+        return not_yet(format!(
+            "extension {type_:?} reports {ended} of operation {done}, not of what was requested"
+        ));
+    }
+    match (state, last_error) {
+        (LastOperationState::Succeeded, _) => Readiness::Ready,
+        (_, Some(error)) => Readiness::Failing {
             text: format!("extension {type_:?} reports: {}", error.description),
             codes: error.codes.clone(),
         },
-        (LastOperationState::Succeeded, _) if current => Readiness::Ready,
-        (LastOperationState::Succeeded, _) => not_yet(format!(
-            "extension {type_:?} has observed generation {observed_generation} of {generation}"
+        (state, None) => Readiness::Failing {
+            text: format!(
+                "extension {type_:?} is in state {state} and did not record a last error: {}",
+                last.description
+            ),
+            codes: Vec::new(),
+        },
+    }
+}
+
+/// What an extension reports of a deletion that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deletion {
+    /// Not yet, because of this.
+    NotYet(String),
+    /// The extension reports an error of the deletion.
+    Failing {
+        /// Its words.
+        text: String,
+        /// Its codes.
+        codes: Vec<ErrorCode>,
+    },
+}
+
+/// Judges an object that is still there although its deletion was asked for. An error of another operation says nothing
+/// about it, and neither does one of the deletion while the extension tries again.
+#[must_use]
+pub(crate) fn deletion(reported: &Reported) -> Deletion {
+    let Reported {
+        type_,
+        last_operation,
+        last_error,
+        ..
+    } = reported;
+    let idle = || Deletion::NotYet(format!("extension {type_:?} has not deleted it yet"));
+    let Some(last) = last_operation
+        .as_ref()
+        .filter(|last| last.type_ == LastOperationType::Delete)
+    else {
+        return idle();
+    };
+    let failing = |text: &str, codes: Vec<ErrorCode>| Deletion::Failing {
+        text: format!("extension {type_:?} failed to delete it: {text}"),
+        codes,
+    };
+    match (&last.state, last_error) {
+        (LastOperationState::Error | LastOperationState::Failed, Some(error)) => {
+            failing(&error.description, error.codes.clone())
+        }
+        (LastOperationState::Error | LastOperationState::Failed, None) => failing(&last.description, Vec::new()),
+        (LastOperationState::Succeeded, _) => Deletion::NotYet(format!(
+            "extension {type_:?} reports success of its deletion and still holds it by a finalizer"
         )),
-        (state, _) => not_yet(format!("extension {type_:?} is in state {state}, not yet Succeeded")),
+        (LastOperationState::Processing, Some(error)) => Deletion::NotYet(format!(
+            "extension {type_:?} is deleting it once more, after: {}",
+            error.description
+        )),
+        _ => idle(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use api_meta::LastOperationType;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
@@ -134,7 +207,7 @@ mod tests {
                 observed_generation: 2,
                 ..good.clone()
             })
-            .contains("generation 2 of 3")
+            .ends_with("success of generation 2, not of 3")
         );
         assert!(
             why(&Reported {
@@ -175,6 +248,63 @@ mod tests {
             observed_generation: 2,
             ..failing
         };
-        assert!(why(&old).contains("state Error"));
+        assert!(why(&old).ends_with("an error of generation 2, not of 3"));
+    }
+    #[test]
+    fn an_error_without_words_is_an_error_with_those_of_the_operation() {
+        let mut silent = report(LastOperationState::Failed, None, AT);
+        silent.last_operation.as_mut().unwrap().description = "no address".into();
+        let text = "extension \"moon\" is in state Failed and did not record a last error: no address".to_owned();
+        assert_eq!(
+            readiness(&silent, Some(ASKED)),
+            Readiness::Failing {
+                text,
+                codes: Vec::new()
+            }
+        );
+    }
+
+    #[test]
+    fn what_was_said_of_another_operation_is_no_answer() {
+        for (state, ended) in [
+            (LastOperationState::Succeeded, "success"),
+            (LastOperationState::Error, "an error"),
+        ] {
+            for type_ in [LastOperationType::Delete, LastOperationType::Migrate] {
+                let mut other = report(state.clone(), Some("quota"), AT);
+                other.last_operation.as_mut().unwrap().type_ = type_.clone();
+                let wanted = format!("{ended} of operation {type_}, not of what was requested");
+                assert!(why(&other).ends_with(&wanted), "{}", why(&other));
+            }
+        }
+    }
+
+    #[test]
+    fn a_deletion_fails_only_by_an_error_of_its_own_that_stands() {
+        let of = |type_: LastOperationType, state, error| {
+            let mut reported = report(state, error, AT);
+            reported.last_operation.as_mut().unwrap().type_ = type_;
+            match deletion(&reported) {
+                Deletion::NotYet(why) => why,
+                Deletion::Failing { text, codes } => format!("{text} {codes:?}"),
+            }
+        };
+        let (delete, error) = (LastOperationType::Delete, LastOperationState::Error);
+        assert_eq!(
+            of(delete.clone(), error.clone(), Some("in use")),
+            "extension \"moon\" failed to delete it: in use [InfraQuotaExceeded]"
+        );
+        assert_eq!(
+            of(LastOperationType::Reconcile, error, Some("in use")),
+            "extension \"moon\" has not deleted it yet"
+        );
+        assert_eq!(
+            of(delete.clone(), LastOperationState::Processing, Some("in use")),
+            "extension \"moon\" is deleting it once more, after: in use"
+        );
+        assert_eq!(
+            of(delete, LastOperationState::Succeeded, None),
+            "extension \"moon\" reports success of its deletion and still holds it by a finalizer"
+        );
     }
 }

@@ -2,6 +2,9 @@
 //! workload controllers, resource manager) is played by the test, so that it can be made to fail.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod backup;
+mod extensions_there;
+mod lies;
 mod world;
 
 use api_core::v1beta1 as core;
@@ -16,12 +19,12 @@ use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
 use world::{ANSWER, NAMESPACE, World};
 
-fn state(shoot: &core::Shoot) -> Option<(LastOperationState, i32)> {
+pub(crate) fn state(shoot: &core::Shoot) -> Option<(LastOperationState, i32)> {
     let last = shoot.status.as_ref()?.last_operation.as_ref()?;
     Some((last.state.clone(), last.progress))
 }
 
-fn succeeded(shoot: &core::Shoot) -> bool {
+pub(crate) fn succeeded(shoot: &core::Shoot) -> bool {
     state(shoot) == Some((LastOperationState::Succeeded, 100))
         && shoot
             .status
@@ -29,7 +32,7 @@ fn succeeded(shoot: &core::Shoot) -> bool {
             .is_some_and(|status| status.observed_generation == shoot.metadata.generation)
 }
 
-fn errors(shoot: &core::Shoot) -> String {
+pub(crate) fn errors(shoot: &core::Shoot) -> String {
     let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
     errors
         .map(|error| format!("{}: {}\n", error.task_id.clone().unwrap_or_default(), error.description))
@@ -193,7 +196,7 @@ async fn a_second_reconcile_changes_no_secret_and_no_workload() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
     let world = World::start().await;
-    world.silence("Infrastructure");
+    world.extensions.silence("Infrastructure");
     world.create_shoot(&world::shoot()).await;
     let shoots = world.shoots();
     let told = |shoot: &core::Shoot| {
@@ -229,7 +232,7 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
         "etcd needs no infrastructure"
     );
     assert!(world.seed::<extensions::Worker>().get_opt("b").await.unwrap().is_none());
-    world.speak("Infrastructure");
+    world.extensions.speak("Infrastructure");
     let shoot = until(&shoots, "b", "ready after all", succeeded).await;
     assert_eq!(errors(&shoot), "");
 }
@@ -237,7 +240,7 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
 #[tokio::test(start_paused = true)]
 async fn an_extensions_final_error_ends_it_with_its_code_until_somebody_asks_again() {
     let world = World::start().await;
-    world.fail(
+    world.extensions.fail(
         "ControlPlane",
         "quota of 3 addresses exceeded",
         "ERR_INFRA_QUOTA_EXCEEDED",
@@ -256,7 +259,7 @@ async fn an_extensions_final_error_ends_it_with_its_code_until_somebody_asks_aga
         "{}",
         errors(&shoot)
     );
-    world.speak("ControlPlane");
+    world.extensions.speak("ControlPlane");
     let ask = json!({"metadata": {"annotations": {annotations::OPERATION: "retry"}}});
     let asked = shoots
         .patch("b", &PatchParams::default(), &Patch::Merge(ask))
@@ -298,7 +301,7 @@ async fn a_missing_installation_is_named_and_other_shoots_go_on() {
 #[tokio::test(start_paused = true)]
 async fn deleting_a_shoot_interrupts_its_creation() {
     let world = World::start().await;
-    world.silence("Extension");
+    world.extensions.silence("Extension");
     world.create_shoot(&world::shoot()).await;
     let shoots = world.shoots();
     until(&world.seed::<extensions::Extension>(), "crew", "asked for", |_| true).await;

@@ -1,16 +1,14 @@
 //! The world around a gardenlet: a garden, a seed, a shoot's API server, and everybody who answers in the seed.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
-use api_extensions::ExtensionObject;
 use api_meta::{Fault, annotations};
 use api_resources::ManagedResource;
-use base_client::Connector;
+use base_client::{Call, Connector, Injected, inject_faults};
 use base_controller::Cache;
 use cluster_controllers::{Name, Options};
 use control_plane_gardenlet::{Addressing, Clients, Config, Images};
@@ -27,30 +25,20 @@ use serde_json::{Value, json};
 use tests_kit::{ADMINS, Embedded, embedded, embedded_with, until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::extensions_there::Extensions;
+
 pub(crate) const NAMESPACE: &str = "shoot--a--b";
 pub(crate) const GARDENLET: &str = "gardener.cloud:system:seed:south";
-const GARDEN_NAMESPACE: &str = "garden-a";
+pub(crate) const GARDEN_NAMESPACE: &str = "garden-a";
 /// What the infrastructure answers: numbers that a float cannot hold, nesting, quotes. As an API server prints it.
 pub(crate) const ANSWER: &str =
     r#"{"apiVersion":"moon/v1","big":9007199254740993,"nested":{"list":[1,{"deep":null}],"text":"a \"b\" \\ é"}}"#;
-
-/// How one extension kind behaves.
-#[derive(Clone, Debug, Default)]
-enum Mood {
-    #[default]
-    Answers,
-    Silent,
-    Fails(String, String),
-}
-
-type Moods = Arc<Mutex<BTreeMap<String, Mood>>>;
 
 pub(crate) struct World {
     pub(crate) garden: Embedded,
     pub(crate) seed: Embedded,
     pub(crate) shoot: Embedded,
-    moods: Moods,
-    moved: Arc<tokio::sync::Notify>,
+    pub(crate) extensions: Extensions,
     _stop: DropGuard,
 }
 
@@ -65,6 +53,11 @@ impl Connector for OneShoot {
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_with(|_| Injected::Pass).await
+    }
+
+    /// The same with faults in gardenlet's calls to the seed.
+    pub(crate) async fn start_with(faults: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> Self {
         let settings = control_plane_garden_api::GardenSettings {
             entropy: base_clock::Entropy::seeded(7),
             gateway: None,
@@ -79,17 +72,17 @@ impl World {
             };
             tokio::spawn(cluster_controllers::run(server.admin(), options, stop.clone()));
         }
+        let extensions = Extensions::new(seed.admin(), seed.clock.clone(), stop.clone());
         let world = Self {
             garden,
             seed,
             shoot,
-            moods: Moods::default(),
-            moved: Arc::default(),
+            extensions,
             _stop: stop.clone().drop_guard(),
         };
         world.furnish().await;
         world.register("moon", KINDS).await;
-        world.start_gardenlet(&stop);
+        world.start_gardenlet(&stop, faults);
         // The seed's kinds exist once the gardenlet has registered its Seed.
         until(
             &Api::<core::Seed>::all(world.garden.admin()),
@@ -109,7 +102,7 @@ impl World {
         world
     }
 
-    fn start_gardenlet(&self, stop: &CancellationToken) {
+    fn start_gardenlet(&self, stop: &CancellationToken, faults: impl Fn(&Call) -> Injected + Send + Sync + 'static) {
         let object: core::Seed = serde_json::from_value(json!({
             "metadata": {"name": "south"},
             "spec": {
@@ -122,7 +115,7 @@ impl World {
         .expect("a Seed");
         let clients = Clients {
             garden: self.garden.client(GARDENLET, &[ADMINS]),
-            seed: self.seed.client(GARDENLET, &[ADMINS]),
+            seed: inject_faults(self.seed.client(GARDENLET, &[ADMINS]), faults),
             shoots: Arc::new(OneShoot(self.shoot.admin())),
         };
         let addressing = Addressing::Shared {
@@ -247,81 +240,28 @@ impl World {
         serde_json::to_value(object).expect("objects are JSON")
     }
 
-    fn mood(&self, kind: &str, mood: Mood) {
-        self.moods
-            .lock()
-            .expect("nobody panics with it")
-            .insert(kind.to_owned(), mood);
-        self.moved.notify_waiters();
-    }
-
-    pub(crate) fn silence(&self, kind: &str) {
-        self.mood(kind, Mood::Silent);
-    }
-
-    pub(crate) fn speak(&self, kind: &str) {
-        self.mood(kind, Mood::Answers);
-    }
-
-    pub(crate) fn fail(&self, kind: &str, text: &str, code: &str) {
-        self.mood(kind, Mood::Fails(text.to_owned(), code.to_owned()));
-    }
-
     /// Extensions, workload controllers and resource manager, as quick as can be.
     fn start_answers(&self, stop: &CancellationToken) {
-        self.answer::<extensions::Infrastructure>(stop, |_| {
+        self.extensions.answer::<extensions::Infrastructure>(|_| {
             json!({"providerStatus": serde_json::from_str::<Value>(ANSWER).expect("JSON"), "nodesCIDR": "10.9.0.0/16"})
         });
-        self.answer::<extensions::ControlPlane>(stop, |_| json!({}));
-        self.answer::<extensions::Network>(stop, |_| json!({}));
-        self.answer::<extensions::DNSRecord>(stop, |_| json!({}));
-        self.answer::<extensions::Extension>(stop, |_| json!({}));
-        self.answer::<extensions::Worker>(
-            stop,
+        self.extensions.answer::<extensions::ControlPlane>(|_| json!({}));
+        self.extensions.answer::<extensions::Network>(|_| json!({}));
+        self.extensions.answer::<extensions::DNSRecord>(|_| json!({}));
+        self.extensions.answer::<extensions::Extension>(|_| json!({}));
+        self.extensions.answer::<extensions::Worker>(
             |_| json!({"machineDeployments": [{"name": "m", "minimum": 1, "maximum": 1}]}),
         );
-        self.answer::<extensions::OperatingSystemConfig>(stop, |config| {
+        self.extensions.answer::<extensions::OperatingSystemConfig>(|config| {
             let name = format!("osc-result-{}", config.name_any());
             json!({"cloudConfig": {"secretRef": {"name": name, "namespace": config.namespace()}}})
         });
+        self.extensions
+            .answer::<extensions::BackupBucket>(|_| json!({"providerStatus": {"pail": 1}}));
+        self.extensions.answer::<extensions::BackupEntry>(|_| json!({}));
         self.run_pods::<Deployment>(stop);
         self.run_pods::<StatefulSet>(stop);
         self.run_manager(stop);
-    }
-
-    fn answer<K>(&self, stop: &CancellationToken, extra: impl Fn(&K) -> Value + Send + 'static)
-    where
-        K: ExtensionObject + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        let (client, clock, moods, moved) = (
-            self.seed.admin(),
-            self.seed.clock.clone(),
-            self.moods.clone(),
-            self.moved.clone(),
-        );
-        let cache = mirror::<K>(&client, stop);
-        tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
-            let mut changes = cache.subscribe();
-            loop {
-                for object in cache.list() {
-                    let mood = moods
-                        .lock()
-                        .expect("nobody panics with it")
-                        .get(&*K::kind(&()))
-                        .cloned()
-                        .unwrap_or_default();
-                    let asked = object.annotations().contains_key(annotations::OPERATION);
-                    if asked && !matches!(mood, Mood::Silent) {
-                        let status = reported(&*object, &mood, extra(&object), &clock.now().to_string());
-                        report(&client, &*object, status).await;
-                    }
-                }
-                tokio::select! {
-                    _ = changes.next() => {}
-                    () = moved.notified() => {}
-                }
-            }
-        }));
     }
 
     fn run_pods<K>(&self, stop: &CancellationToken)
@@ -388,40 +328,7 @@ impl World {
     }
 }
 
-/// What an extension of this mood reports.
-fn reported<K: ExtensionObject>(object: &K, mood: &Mood, extra: Value, now: &str) -> Value {
-    let mut status = extra;
-    let (state, error) = match mood {
-        Mood::Fails(text, code) => (
-            "Error",
-            json!({"description": text, "codes": [code], "lastUpdateTime": now}),
-        ),
-        Mood::Answers | Mood::Silent => ("Succeeded", Value::Null),
-    };
-    status["observedGeneration"] = object.meta().generation.into();
-    status["lastError"] = error;
-    status["lastOperation"] =
-        json!({"type": "Reconcile", "state": state, "progress": 100, "description": "d", "lastUpdateTime": now});
-    status
-}
-
-async fn report<K>(client: &Client, object: &K, status: Value)
-where
-    K: ExtensionObject + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    let api: Api<K> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
-    let name = object.name_any();
-    let picked_up = json!({"metadata": {"annotations": {annotations::OPERATION: null}}});
-    // It may be gone by now.
-    let _ = api
-        .patch(&name, &PatchParams::default(), &Patch::Merge(picked_up))
-        .await;
-    let _ = api
-        .patch_status(&name, &PatchParams::default(), &Patch::Merge(json!({"status": status})))
-        .await;
-}
-
-fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+pub(crate) fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
@@ -449,6 +356,8 @@ const KINDS: &[(&str, &str)] = &[
     ("OperatingSystemConfig", "dust"),
     ("DNSRecord", "moon"),
     ("Extension", "crew"),
+    ("BackupBucket", "moon"),
+    ("BackupEntry", "moon"),
 ];
 
 /// A shoot with one pool and one extension, whose nodes' network is the infrastructure's business.

@@ -3,14 +3,13 @@
 use api_core::v1beta1 as core;
 use api_extensions::{Infrastructure, InfrastructureSpec};
 use api_meta::{Fault, annotations, names};
-use base_client::get;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::super::cluster;
 use super::super::operation::{Operation, left};
-use crate::extension::{ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+use crate::extension::{ask_unless_done, delete_confirmed, wait_deleted, wait_ready};
 
 /// Asks for the infrastructure, if anything about it has changed, failed or was asked for (contract E.3).
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
@@ -30,15 +29,9 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
         },
         status: None,
     };
-    let api = op.here::<Infrastructure>();
-    let present = get(&api, &op.shoot.name).await?;
-    let settled = present
-        .filter(|present| present.spec == desired.spec && !needs_operation(present))
-        .filter(|_| !asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE));
-    let object = match settled {
-        Some(present) => present,
-        None => ask(&op.context, &api, desired).await?,
-    };
+    let asked_for = asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
+    let same = |present: &Infrastructure, desired: &Infrastructure| !asked_for && present.spec == desired.spec;
+    let object = ask_unless_done(&op.context, &op.here(), desired, same).await?;
     op.remember(&object);
     Ok(())
 }

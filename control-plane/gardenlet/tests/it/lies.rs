@@ -1,0 +1,184 @@
+//! Extensions that lie: what they say of another generation, operation or time is no answer, and what is wrong with it
+//! stands where the shoot's owner looks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use api_core::v1beta1 as core;
+use api_meta::LastOperationState;
+use base_client::{Injected, Verb};
+use serde_json::{Value, json};
+use tests_kit::until;
+
+use crate::extensions_there::{Lie, Seen};
+use crate::world::{NAMESPACE, World, shoot};
+use crate::{errors, state, succeeded};
+
+const TASK: &str = "Waiting until shoot control plane has been reconciled";
+/// Nearly as long as a ControlPlane may take.
+const NEARLY_TIMEOUT: Duration = Duration::from_secs(160);
+
+/// A status as it should be but for what `change` does to it.
+fn status(seen: &Seen, state: &str, change: impl FnOnce(&mut Value)) -> Value {
+    let mut status = json!({
+        "observedGeneration": seen.generation, "lastError": null,
+        "lastOperation": {"type": "Reconcile", "state": state, "progress": 100, "description": "d", "lastUpdateTime": seen.now},
+    });
+    change(&mut status);
+    status
+}
+
+fn error() -> Value {
+    json!({"description": "of another time", "codes": ["ERR_INFRA_UNAUTHORIZED"], "lastUpdateTime": "2020-01-01T00:00:00Z"})
+}
+
+/// The extension lies about its ControlPlane until time is up; `told` is what the shoot says of it, after the object and
+/// the extension.
+async fn check(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, told: &str) {
+    let said = tell(lie, told).await;
+    assert!(said.contains("(waited 180s)"), "{said}");
+}
+
+/// Gives what the shoot says of a lie in the end.
+async fn tell(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, told: &str) -> String {
+    let world = World::start().await;
+    let lie: Lie = Arc::new(lie);
+    world.extensions.lie("ControlPlane", &lie);
+    world.create_shoot(&shoot()).await;
+    let (shoots, told) = (
+        world.shoots(),
+        format!("ControlPlane {NAMESPACE}/b: extension \"moon\" {told}"),
+    );
+    let waits = |shoot: &core::Shoot| {
+        let last = shoot.status.as_ref().and_then(|status| status.last_operation.as_ref());
+        last.is_some_and(|last| {
+            last.state == LastOperationState::Processing && last.description.contains(&format!("waiting for {told}"))
+        })
+    };
+    until(&shoots, "b", &format!("waiting for {told}"), waits).await;
+    tokio::time::sleep(NEARLY_TIMEOUT).await;
+    let ended = |shoot: &core::Shoot| state(shoot).is_some_and(|(state, _)| state == LastOperationState::Error);
+    let shoot = until(&shoots, "b", "in error", ended).await;
+    let said = errors(&shoot);
+    assert!(
+        said.starts_with(&format!("{TASK}: {told}")) && said.contains("(to do: "),
+        "{said}"
+    );
+    let codes = shoot.status.unwrap().last_errors.remove(0).codes;
+    assert!(codes.is_empty(), "no code of another time: {codes:?}");
+    world.extensions.speak("ControlPlane");
+    let shoot = until(&shoots, "b", "ready once the truth is told", succeeded).await;
+    assert_eq!(errors(&shoot), "");
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_no_answer() {
+    check(|_| Value::Null, "did not record a last operation yet").await;
+    let only_generation = |seen: &Seen| json!({"observedGeneration": seen.generation});
+    check(only_generation, "did not record a last operation yet").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_of_another_generation_is_no_answer() {
+    for (observed, told) in [
+        (json!(0), "reports success of generation 0, not of 1"),
+        (json!(9), "reports success of generation 9, not of 1"),
+        (Value::Null, "reports success of generation 0, not of 1"),
+    ] {
+        let lie = move |seen: &Seen| {
+            status(seen, "Succeeded", |status| {
+                status["observedGeneration"] = observed.clone();
+            })
+        };
+        check(lie, told).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_of_another_operation_or_time_is_no_answer() {
+    let of_operation = |seen: &Seen| {
+        status(seen, "Succeeded", |status| {
+            status["lastOperation"]["type"] = json!("Migrate")
+        })
+    };
+    check(
+        of_operation,
+        "reports success of operation Migrate, not of what was requested",
+    )
+    .await;
+    let of_time = |seen: &Seen| {
+        status(seen, "Succeeded", |status| {
+            status["lastOperation"]["lastUpdateTime"] = json!("2020-01-01T00:00:00Z");
+        })
+    };
+    check(of_time, "has not reconciled yet what was requested at ").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_another_generation_operation_or_attempt_is_none_of_this_one() {
+    let of_generation = |seen: &Seen| {
+        status(seen, "Error", |status| {
+            status["observedGeneration"] = json!(9);
+            status["lastError"] = error();
+        })
+    };
+    check(of_generation, "reports an error of generation 9, not of 1").await;
+    let of_operation = |seen: &Seen| {
+        status(seen, "Failed", |status| {
+            status["lastOperation"]["type"] = json!("Delete");
+            status["lastError"] = error();
+        })
+    };
+    check(
+        of_operation,
+        "reports an error of operation Delete, not of what was requested",
+    )
+    .await;
+    let of_attempt = |seen: &Seen| status(seen, "Processing", |status| status["lastError"] = error());
+    check(of_attempt, "is in state Processing, not yet Succeeded").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_without_words_is_told_with_those_of_the_operation() {
+    let wordless = |seen: &Seen| status(seen, "Error", |_| {});
+    let said = tell(wordless, "is in state Error and did not record a last error: d").await;
+    assert!(!said.contains("waited"), "an answer needs no waiting out: {said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_error_beside_a_success_is_forgiven() {
+    let world = World::start().await;
+    let lie: Lie = Arc::new(|seen| status(seen, "Succeeded", |status| status["lastError"] = error()));
+    world.extensions.lie("ControlPlane", &lie);
+    world.create_shoot(&shoot()).await;
+    until(&world.shoots(), "b", "ready", succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_written_for_conflicts_is_named_and_written_once_they_end() {
+    let quarrel = Arc::new(AtomicBool::new(true));
+    let goes_on = quarrel.clone();
+    let world = World::start_with(move |call| {
+        let write = call.verb == Verb::Patch && call.resource == "controlplanes";
+        if write && goes_on.load(Ordering::Relaxed) {
+            Injected::Answer(409)
+        } else {
+            Injected::Pass
+        }
+    })
+    .await;
+    world.create_shoot(&shoot()).await;
+    let shoots = world.shoots();
+    tokio::time::sleep(NEARLY_TIMEOUT).await;
+    let ended = |shoot: &core::Shoot| state(shoot).is_some_and(|(state, _)| state == LastOperationState::Error);
+    let said = errors(&until(&shoots, "b", "in error", ended).await);
+    let task = "Deploying shoot control plane components";
+    assert!(
+        said.starts_with(&format!("{task}: apply ControlPlane {NAMESPACE}/b: ")),
+        "{said}"
+    );
+    quarrel.store(false, Ordering::Relaxed);
+    until(&shoots, "b", "ready once the quarrel is over", succeeded).await;
+}
