@@ -11,6 +11,7 @@ use api_meta::Fault;
 use clap::Parser;
 use programs_orangery::cli::{Cli, Command};
 use programs_orangery::{kubeconfig, provider_local, up};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -41,24 +42,38 @@ fn describe(fault: &Fault) -> String {
     }
 }
 
-/// Ctrl-C, or SIGTERM from a supervisor. Whoever asks a second time does not want to wait for an orderly end.
-async fn interrupted() {
-    signalled().await;
-    tokio::spawn(async {
-        signalled().await;
-        eprintln!("stopped at once: asked twice");
-        std::process::exit(130);
-    });
+/// Done with Ctrl-C, or SIGTERM from a supervisor; both are taken from here on, however late the answer is looked at.
+/// Whoever asks a second time does not want to wait for an orderly end.
+fn interrupted() -> impl Future<Output = ()> {
+    let mut signals = Signals::listen();
+    async move {
+        signals.next().await;
+        tokio::spawn(async move {
+            signals.next().await;
+            eprintln!("stopped at once: asked twice");
+            std::process::exit(130);
+        });
+    }
 }
 
-async fn signalled() {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(signal) => signal,
-        // Without it Ctrl-C must do.
-        Err(_) => return drop(tokio::signal::ctrl_c().await),
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
+/// The signals that ask for an end; none of a kind that cannot be listened to.
+struct Signals([Option<Signal>; 2]);
+
+impl Signals {
+    fn listen() -> Self {
+        Self([SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok()))
     }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate] = &mut self.0;
+        tokio::select! {
+            Some(()) = received(interrupt) => {}
+            Some(()) = received(terminate) => {}
+            else => std::future::pending().await,
+        }
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
 }

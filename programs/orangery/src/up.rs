@@ -6,8 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use api_core::v1beta1::Shoot;
+use api_core::v1beta1::{Project, ProjectPhase, Shoot};
 use api_meta::Fault;
+use base_client::{Judgement, wait_until};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
 
@@ -16,16 +17,19 @@ use crate::follow::{Ended, follow};
 use crate::kubeconfig;
 use crate::landscape::{Landscape, Settings, apply_all, documents};
 
-/// The manifests that `--example` applies, as they stand in `examples/`.
-const EXAMPLE: [&str; 4] = [
-    include_str!("../../../examples/10-project.yaml"),
+/// The project that `--example` applies, as it stands in `examples/`.
+const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
+/// Its name.
+const EXAMPLE_PROJECT_NAME: &str = "local";
+/// What `--example` applies in the project, likewise.
+const EXAMPLE: [&str; 3] = [
     include_str!("../../../examples/20-cloudprofile.yaml"),
     include_str!("../../../examples/30-credentials.yaml"),
     include_str!("../../../examples/40-shoot.yaml"),
 ];
-/// Where the example Shoot lives.
+/// The project's namespace, where the example Shoot lives.
 const EXAMPLE_NAMESPACE: &str = "garden-local";
-/// Its name.
+/// The Shoot's name.
 const EXAMPLE_NAME: &str = "local";
 /// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
 /// a slow machine needs, so that something is wrong when it is reached.
@@ -61,10 +65,7 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut 
         },
         () = &mut stop => Ok(()),
     };
-    // State is in memory: nothing is lost with a part that does not end.
-    if tokio::time::timeout(STOP_PATIENCE, landscape.stop()).await.is_err() {
-        tracing::warn!("some parts did not end within {STOP_PATIENCE:?}, they are left behind");
-    }
+    landscape.stop(STOP_PATIENCE).await;
     shown
 }
 
@@ -92,9 +93,7 @@ async fn show(
 }
 
 async fn follow_example(client: &Client, settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    for manifest in EXAMPLE {
-        apply_all(client, documents(manifest)?).await?;
-    }
+    apply_example(client).await?;
     say(out, &format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
     let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
     let ended = follow(&shoots, EXAMPLE_NAME, PATIENCE, &settings.clock, |line| say(out, line)).await?;
@@ -103,6 +102,24 @@ async fn follow_example(client: &Client, settings: &Settings, out: &mut impl Wri
         Ended::Failed(errors) => Err(Fault::user(format!("the example Shoot failed: {}", errors.join("; ")))
             .hint("its lastErrors say which task failed and why")),
     }
+}
+
+async fn apply_example(client: &Client) -> Result<(), Fault> {
+    apply_all(client, documents(EXAMPLE_PROJECT)?).await?;
+    // All else lives in the project's namespace, which is there once the project is ready.
+    let projects: Api<Project> = Api::all(client.clone());
+    wait_until(&projects, EXAMPLE_PROJECT_NAME, PATIENCE, |project| {
+        match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
+            Some(ProjectPhase::Ready) => Judgement::Done(()),
+            Some(phase) => Judgement::NotYet(format!("its phase is {phase}")),
+            None => Judgement::NotYet("it has no phase".to_owned()),
+        }
+    })
+    .await?;
+    for manifest in EXAMPLE {
+        apply_all(client, documents(manifest)?).await?;
+    }
+    Ok(())
 }
 
 /// What a person would type next.
@@ -184,6 +201,12 @@ fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
+    use base_clock::Entropy;
+    use control_plane_garden_api::GardenSettings;
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::api::{Patch, PatchParams, PostParams};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -196,5 +219,38 @@ mod tests {
         drop(first);
         take(&folder).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_example_waits_for_the_namespace_of_its_project() {
+        let settings = GardenSettings {
+            entropy: Entropy::seeded(1),
+            gateway: None,
+        };
+        let kinds = control_plane_garden_api::kinds(&settings);
+        let garden = tests_kit::embedded_with("garden", kinds, |builder| builder).await;
+        let client = garden.admin();
+        let mut applying = std::pin::pin!(apply_example(&client));
+        let early = tokio::time::timeout(Duration::from_secs(5), &mut applying).await;
+        assert!(early.is_err(), "{early:?}");
+
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {
+            "name": EXAMPLE_NAMESPACE,
+            "labels": {"gardener.cloud/role": "project", "project.gardener.cloud/name": EXAMPLE_PROJECT_NAME},
+        }}))
+        .unwrap();
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        let projects: Api<Project> = Api::all(client.clone());
+        let ready = Patch::Merge(json!({"status": {"phase": "Ready"}}));
+        projects
+            .patch_status(EXAMPLE_PROJECT_NAME, &PatchParams::default(), &ready)
+            .await
+            .unwrap();
+        let fault = applying.await.unwrap_err();
+        assert!(
+            fault.to_string().starts_with("apply Shoot local: "),
+            "all else was applied, and for a Shoot no extension is registered here: {fault}"
+        );
     }
 }

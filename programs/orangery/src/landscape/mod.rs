@@ -9,7 +9,7 @@ mod readiness;
 mod seed;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -61,18 +61,27 @@ impl Audits {
 pub(crate) struct Parts {
     pub(crate) stop: CancellationToken,
     tasks: TaskTracker,
+    running: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 impl Parts {
     /// Runs a part until the landscape stops. A part that ends early is a bug worth a line: the others go on.
     pub(crate) fn spawn(&self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
+        let parts = self.clone();
+        parts.running().insert(name);
         self.tasks.spawn(async move {
             part.await;
-            if !stop.is_cancelled() {
+            parts.running().remove(name);
+            if parts.stop.is_cancelled() {
+                tracing::debug!(part = name, "ended");
+            } else {
                 tracing::error!(part = name, "a part of the landscape ended by itself");
             }
         });
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -155,13 +164,25 @@ impl Landscape {
         self.seed.kubeconfig(ADMIN, &[ADMINS])
     }
 
-    /// Stops all parts and waits for them, then the API servers.
-    pub async fn stop(self) {
+    /// Stops all parts, then the API servers, and waits for them, but no longer than `patience`. State is in memory:
+    /// nothing is lost with a part that does not end.
+    pub async fn stop(self, patience: Duration) {
         self.parts.stop.cancel();
         self.parts.tasks.close();
-        self.parts.tasks.wait().await;
-        self.seed.server().shutdown().await;
-        self.garden.server().shutdown().await;
+        let ending = async {
+            self.parts.tasks.wait().await;
+            self.seed.server().shutdown().await;
+            self.garden.server().shutdown().await;
+        };
+        if tokio::time::timeout(patience, ending).await.is_err() {
+            let left = Vec::from_iter(self.parts.running().iter().copied());
+            let left = if left.is_empty() {
+                "an API server".to_owned()
+            } else {
+                left.join(", ")
+            };
+            tracing::warn!("left behind after {patience:?}, because it did not end: {left}");
+        }
     }
 }
 

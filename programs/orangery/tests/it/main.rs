@@ -4,3 +4,4 @@
 
 mod cli_reference;
 mod separate_process;
+mod stopping;
