@@ -7,14 +7,16 @@
 //! A connection that asks for a name nobody has registered, or for none, is answered with a TCP reset: to its client
 //! it looks as if nothing listened there, which is what a stopped API server looks like.
 
+mod body;
 mod connect;
 mod cut;
 mod registry;
 mod serve;
 mod tls;
 
+pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX, REQUEST_BODY_TIMEOUT};
 pub use registry::{Front, RegisteredServer, Registration};
 pub use serve::{
-    CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEADER_READ_TIMEOUT, REQUEST_BODY_BYTES_MAX, STREAMS_PER_CONNECTION_MAX,
+    CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEADER_BYTES_MAX, HEADER_READ_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
 };
 pub use tls::CertificateError;

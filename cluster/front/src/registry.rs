@@ -9,9 +9,11 @@ use base_client::HttpService;
 use base_clock::Clock;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::body::REQUEST_BODIES_BYTES_MAX;
 use crate::tls::{self, CertificateError};
 
 /// All API servers of a process, by server name. Clones are the same front.
@@ -19,6 +21,8 @@ use crate::tls::{self, CertificateError};
 pub struct Front {
     pub(crate) clock: Clock,
     table: Arc<Mutex<Table>>,
+    /// What the bodies of requests may still take, in bytes.
+    pub(crate) bodies: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -75,6 +79,7 @@ impl Front {
         Self {
             clock,
             table: Arc::default(),
+            bodies: Arc::new(Semaphore::new(REQUEST_BODIES_BYTES_MAX)),
         }
     }
 

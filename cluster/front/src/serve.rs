@@ -5,10 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{ResponseBody, full_body};
+use base_client::ResponseBody;
 use cluster_access::PeerCertificates;
-use http::{Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Limited};
+use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use crate::body;
 use crate::registry::{Front, Server};
 
 /// Open connections at once. Each node, controller and person holds a few; beyond this new ones wait in the
@@ -33,9 +33,8 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests at once on one HTTP/2 connection, as Go's servers allow.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
-/// Size of a request's body: kube-apiserver's limit (kubernetes/kubernetes v1.35
-/// staging/src/k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
-pub const REQUEST_BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times.
+pub const HEADER_BYTES_MAX: u32 = 128 * 1024;
 /// What stands before the server's name in a URL that keeps servers apart.
 const CLUSTERS: &str = "/clusters/";
 /// Pause after the listener failed, so that a lack of file descriptors does not become a busy loop.
@@ -98,7 +97,7 @@ impl Front {
             biased;
             () = server.cut.cancelled() => {}
             done = handshake => match done {
-                Ok(Ok(stream)) => serve_http(&server, stream).await,
+                Ok(Ok(stream)) => serve_http(&server, &self.bodies, stream).await,
                 Ok(Err(error)) => tracing::debug!(name, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(name, "a TLS handshake took too long"),
             },
@@ -120,19 +119,22 @@ fn reset(stream: &TcpStream) {
     }
 }
 
-async fn serve_http(server: &Arc<Server>, stream: tokio_rustls::server::TlsStream<TcpStream>) {
+async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio_rustls::server::TlsStream<TcpStream>) {
     let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
     let peer = chain
         .map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
-    let service = service_fn(|request: Request<Incoming>| answer(server.clone(), peer.clone(), request));
+    let service =
+        service_fn(|request: Request<Incoming>| answer(server.clone(), bodies.clone(), peer.clone(), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
+        .max_buf_size(HEADER_BYTES_MAX as usize)
         .header_read_timeout(HEADER_READ_TIMEOUT);
     builder
         .http2()
         .timer(TokioTimer::new())
+        .max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -157,6 +159,7 @@ async fn serve_http(server: &Arc<Server>, stream: tokio_rustls::server::TlsStrea
 
 async fn answer(
     server: Arc<Server>,
+    bodies: Arc<Semaphore>,
     peer: Option<PeerCertificates>,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
@@ -166,23 +169,20 @@ async fn answer(
     if let Some(peer) = peer {
         parts.extensions.insert(peer);
     }
-    // Requests are small and known as a whole before they are judged; only answers stream.
-    match Limited::new(body, REQUEST_BODY_BYTES_MAX).collect().await {
-        Ok(body) => {
-            server
-                .service
-                .clone()
-                .oneshot(Request::from_parts(parts, Body::from(body.to_bytes())))
-                .await
+    let held = match body::read(body, &bodies).await {
+        Ok(held) => held,
+        Err(refusal) => {
+            tracing::debug!(?refusal, path = parts.uri.path(), "a request's body was refused");
+            return Ok(refusal.response());
         }
-        Err(_) => {
-            let text =
-                format!("the request's body could not be read, or is longer than {REQUEST_BODY_BYTES_MAX} bytes\n");
-            let mut refusal = Response::new(full_body(text));
-            *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-            Ok(refusal)
-        }
-    }
+    };
+    let answer = server
+        .service
+        .clone()
+        .oneshot(Request::from_parts(parts, Body::from(held.bytes)))
+        .await;
+    drop(held.permit);
+    answer
 }
 
 /// kubectl keeps what it has discovered by the URL of a server, and the TLS server name is no part of that. So the URL in

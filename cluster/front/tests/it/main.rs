@@ -1,6 +1,8 @@
 //! A toy server behind the front, reached over real sockets and in process by the same kubeconfigs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
+mod bodies;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
