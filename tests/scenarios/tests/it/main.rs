@@ -6,6 +6,7 @@ mod first_light;
 mod installations;
 mod isolation;
 mod kubectl;
+mod kubectl_apply;
 mod kubectl_versions;
 mod real;
 mod selection;
