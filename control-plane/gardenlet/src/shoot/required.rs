@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
-use api_meta::{ConditionStatus, Fault, RawJson, conditions};
+use api_meta::{Condition, ConditionStatus, Fault, RawJson, conditions};
 use api_rules::KindType;
 
 /// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
@@ -121,10 +121,10 @@ fn state_of(
     registrations: &[core::ControllerRegistration],
     installations: &[&core::ControllerInstallation],
     seed: &str,
-) -> Option<&'static str> {
+) -> Option<String> {
     let serves = |resource: &core::ControllerResource| wanted.matches(resource) && resource.primary != Some(false);
     let Some(registration) = registrations.iter().find(|one| one.spec.resources.iter().any(serves)) else {
-        return Some("not registered");
+        return Some("not registered".to_owned());
     };
     let installation = installations.iter().find(|one| {
         one.spec.registration_ref.name == registration.metadata.name
@@ -132,7 +132,7 @@ fn state_of(
             && one.metadata.deletion_timestamp.is_none()
     });
     let Some(installation) = installation else {
-        return Some("not installed on the seed");
+        return Some("not installed on the seed".to_owned());
     };
     let known = installation
         .status
@@ -141,22 +141,26 @@ fn state_of(
         .unwrap_or_default();
     let is =
         |type_: &str, status: &ConditionStatus| known.iter().any(|one| one.type_ == type_ && one.status == *status);
+    let because = |what: &str, type_: &str| match Condition::find(known, type_) {
+        Some(condition) if !condition.message.is_empty() => Some(format!("{what}: {}", condition.message)),
+        _ => Some(what.to_owned()),
+    };
     if !is(conditions::installation::VALID, &ConditionStatus::True) {
-        return Some("installation not valid yet");
+        return because("installation not valid yet", conditions::installation::VALID);
     }
     if !is(conditions::installation::INSTALLED, &ConditionStatus::True) {
-        return Some("installation not finished");
+        return because("installation not finished", conditions::installation::INSTALLED);
     }
-    // An operator of its own reports only the two above; what it does report must not be bad.
+    // An operator of its own need report only the two above; what it does report must not be bad.
     if is(conditions::installation::HEALTHY, &ConditionStatus::False) {
-        return Some("installation not healthy");
+        return because("installation not healthy", conditions::installation::HEALTHY);
     }
     None
 }
 
 #[cfg(test)]
 mod tests {
-    use api_meta::{Condition, ObjectReference};
+    use api_meta::ObjectReference;
     use api_rules::KindType;
     use jiff::Timestamp;
 
@@ -221,6 +225,22 @@ mod tests {
             check(&[net()], &[installation("net", "s", &["Valid", "Installed"])]),
             "ok"
         );
+    }
+
+    #[test]
+    fn what_an_installation_says_of_itself_is_passed_on() {
+        let net = || registration("net", vec![resource("Network", "MoonNet")]);
+        for (type_, what) in [
+            ("Valid", "not valid yet"),
+            ("Installed", "not finished"),
+            ("Healthy", "not healthy"),
+        ] {
+            let mut one = installation("net", "s", &["Valid", "Installed", "Healthy"]);
+            let bad = Condition::new(type_, ConditionStatus::False, "R", "no image", Timestamp::UNIX_EPOCH);
+            bad.put_into(&mut one.status.as_mut().unwrap().conditions);
+            let said = check(&[net()], &[one]);
+            assert!(said.contains(&format!("(installation {what}: no image)")), "{said}");
+        }
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::time::Duration;
 use api_core::v1beta1 as core;
 use api_meta::LastOperationState;
 use base_client::{Injected, Verb};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use tests_kit::until;
+use tests_kit::{until, until_gone};
 
 use crate::extensions_there::{Lie, Seen};
 use crate::world::{NAMESPACE, World, shoot};
@@ -181,4 +182,39 @@ async fn an_object_that_cannot_be_written_for_conflicts_is_named_and_written_onc
     );
     quarrel.store(false, Ordering::Relaxed);
     until(&shoots, "b", "ready once the quarrel is over", succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_fails_for_good_is_told_long_before_its_time_is_up() {
+    let world = World::start().await;
+    world.create_shoot(&shoot()).await;
+    let shoots = world.shoots();
+    until(&shoots, "b", "ready", succeeded).await;
+    world
+        .extensions
+        .fail("Infrastructure", "it is not ours any more", "ERR_CONFIGURATION_PROBLEM");
+    let begun = world.seed.clock.now();
+    shoots.delete("b", &DeleteParams::default()).await.unwrap();
+    let ended = |shoot: &core::Shoot| state(shoot).is_some_and(|(state, _)| state == LastOperationState::Failed);
+    let failed = until(&shoots, "b", "failed", ended).await;
+    let took = world.seed.clock.since(begun);
+    assert!(
+        took < Duration::from_secs(90),
+        "an infrastructure may take 10 minutes: {took:?}"
+    );
+    let said = errors(&failed);
+    assert!(
+        said.starts_with(&format!(
+            "Waiting until shoot infrastructure has been deleted: Infrastructure {NAMESPACE}/b: extension \"moon\" failed \
+             to delete it: it is not ours any more"
+        )),
+        "{said}"
+    );
+    world.extensions.speak("Infrastructure");
+    let retry = json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}});
+    shoots
+        .patch("b", &PatchParams::default(), &Patch::Merge(retry))
+        .await
+        .unwrap();
+    until_gone(&shoots, "b").await;
 }
