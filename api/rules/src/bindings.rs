@@ -69,7 +69,7 @@ mod tests {
             "credentialsRef"
         );
         let found = validate_credentials_binding_update(&binding("Secret", "b"), &binding("Secret", "a"));
-        assert_eq!(found[0].detail, "field is immutable");
+        assert_eq!(found[0].detail, "field is immutable; keep it as it is");
         assert_eq!(validate_secret_binding(&SecretBinding::default()).len(), 2);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn is_dns_name(text: &str) -> bool {
 /// Demands a DNS label.
 pub(crate) fn dns_label(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
     if text.is_empty() {
-        errors.push(path.required(""));
+        errors.push(path.required("set a name of lower case letters, digits and '-'"));
     } else if !is_dns_label(text) {
         errors.push(path.invalid(
             text,
@@ -45,7 +45,7 @@ pub(crate) fn dns_label(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
 /// Demands DNS labels joined by dots.
 pub(crate) fn dns_name(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
     if text.is_empty() {
-        errors.push(path.required(""));
+        errors.push(path.required("set a DNS name such as \"shoots.example.com\""));
     } else if !is_dns_name(text) {
         errors.push(path.invalid(text, "must be a lower case DNS name such as \"shoots.example.com\""));
     }
@@ -54,7 +54,14 @@ pub(crate) fn dns_name(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
 /// Demands text.
 pub(crate) fn not_empty(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
     if text.is_empty() {
-        errors.push(path.required("field is required"));
+        errors.push(path.required("field is required; set it"));
+    }
+}
+
+/// Demands text that names `what`.
+pub(crate) fn named(errors: &mut Vec<FieldError>, path: &Path, text: &str, what: &str) {
+    if text.is_empty() {
+        errors.push(path.required(format!("name {what}")));
     }
 }
 

@@ -31,7 +31,10 @@ pub(crate) fn disjoint(errors: &mut Vec<FieldError>, networks: &[(Path, &str)]) 
     for (index, (path, network)) in networks.iter().enumerate() {
         for (earlier, other) in &networks[..index] {
             if overlaps(network, other) {
-                errors.push(path.invalid(network, format!("must not overlap with {earlier} (\"{other}\")")));
+                errors.push(path.invalid(
+                    network,
+                    format!("must not overlap with {earlier} (\"{other}\"); choose another range"),
+                ));
             }
         }
     }

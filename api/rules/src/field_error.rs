@@ -5,6 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+/// Values that an error lists at most: what a person reads at a glance.
+const ALLOWED_SHOWN_MAX: usize = 20;
+
 /// The path of a field from the object's root, printed as Kubernetes prints it: `spec.workers[0].name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path(String);
@@ -51,17 +54,23 @@ impl Path {
     pub fn not_supported(&self, value: impl Serialize, allowed: &[&str]) -> FieldError {
         let mut allowed: Vec<String> = allowed.iter().map(|word| format!("{word:?}")).collect();
         allowed.sort();
-        let detail = if allowed.is_empty() {
-            String::new()
-        } else {
-            format!("supported values: {}", allowed.join(", "))
+        let more = allowed.len().saturating_sub(ALLOWED_SHOWN_MAX);
+        allowed.truncate(ALLOWED_SHOWN_MAX);
+        let detail = match (allowed.is_empty(), more) {
+            (true, _) => "there is none to choose from; leave the field out".to_owned(),
+            (false, 0) => format!("supported values: {}", allowed.join(", ")),
+            (false, more) => format!("supported values: {} and {more} more", allowed.join(", ")),
         };
         self.error(FieldErrorKind::NotSupported, json(value), detail)
     }
 
     /// What stands here stands elsewhere already.
     pub fn duplicate(&self, value: impl Serialize) -> FieldError {
-        self.error(FieldErrorKind::Duplicate, json(value), "")
+        self.error(
+            FieldErrorKind::Duplicate,
+            json(value),
+            "must stand here once; remove or rename one",
+        )
     }
 
     /// Something stands here, though nothing may.
@@ -75,17 +84,24 @@ impl Path {
     }
 
     /// What stands here is longer than `max` bytes.
-    pub fn too_long(&self, value: impl Serialize, max: usize) -> FieldError {
-        self.error(
-            FieldErrorKind::TooLong,
-            json(value),
-            format!("may not be more than {max} bytes"),
-        )
+    pub fn too_long(&self, text: &str, max: usize) -> FieldError {
+        let words = format!(
+            "may not be more than {max} bytes, has {}; take a shorter one",
+            text.len()
+        );
+        self.error(FieldErrorKind::TooLong, json(text), words)
     }
 
     /// An error if the two differ.
     pub fn immutable<T: PartialEq + Serialize>(&self, new: &T, old: &T) -> Option<FieldError> {
-        (new != old).then(|| self.invalid(new, "field is immutable"))
+        (new != old).then(|| {
+            let words = match json(old) {
+                Value::Null => "field is immutable; leave it out".to_owned(),
+                Value::Array(_) | Value::Object(_) => "field is immutable; keep it as it is".to_owned(),
+                scalar => format!("field is immutable; keep {scalar}"),
+            };
+            self.invalid(new, words)
+        })
     }
 
     fn error(&self, kind: FieldErrorKind, value: Value, detail: impl Into<String>) -> FieldError {
@@ -211,11 +227,14 @@ mod tests {
                 path.not_supported("c", &["b", "a"]),
                 "spec.workers[0].name: Unsupported value: \"c\": supported values: \"a\", \"b\"",
             ),
-            (path.duplicate("x"), "spec.workers[0].name: Duplicate value: \"x\""),
+            (
+                path.duplicate("x"),
+                "spec.workers[0].name: Duplicate value: \"x\": must stand here once; remove or rename one",
+            ),
             (path.forbidden("not here"), "spec.workers[0].name: Forbidden: not here"),
             (
                 path.too_long("xxxx", 3),
-                "spec.workers[0].name: Too long: may not be more than 3 bytes",
+                "spec.workers[0].name: Too long: may not be more than 3 bytes, has 4; take a shorter one",
             ),
             (
                 Path::new("metadata.labels").key("a/b").not_found(1),
@@ -226,5 +245,32 @@ mod tests {
             assert_eq!(error.to_string(), text);
         }
         assert_eq!(path.immutable(&1, &1), None);
+    }
+
+    #[test]
+    fn what_is_set_for_good_is_told_with_what_to_keep() {
+        let detail = |new: Value, old: Value| Path::new("a").immutable(&new, &old).map(|error| error.detail);
+        let cases = [
+            (Value::from("r1"), "field is immutable; keep \"r1\""),
+            (Value::Null, "field is immutable; leave it out"),
+            (Value::Array(Vec::new()), "field is immutable; keep it as it is"),
+        ];
+        for (old, words) in cases {
+            assert_eq!(detail(Value::from(1), old).as_deref(), Some(words));
+        }
+    }
+
+    #[test]
+    fn long_lists_of_what_is_allowed_are_cut() {
+        let words: Vec<String> = (10..35).map(|number| format!("v{number}")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let detail = |allowed: &[&str]| Path::new("a").not_supported("x", allowed).detail;
+        assert!(
+            detail(&words).ends_with("\"v28\", \"v29\" and 5 more"),
+            "{}",
+            detail(&words)
+        );
+        assert!(detail(&words[..20]).ends_with("\"v28\", \"v29\""));
+        assert_eq!(detail(&[]), "there is none to choose from; leave the field out");
     }
 }

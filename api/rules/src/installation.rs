@@ -81,7 +81,7 @@ mod tests {
         let found = validate_controller_installation_update(&other, &old);
         assert_eq!(
             found[0].to_string(),
-            "spec.seedRef.name: Invalid value: \"t\": field is immutable"
+            "spec.seedRef.name: Invalid value: \"t\": field is immutable; keep \"s\""
         );
     }
 }

@@ -10,6 +10,7 @@ mod deployment;
 mod field_error;
 mod force_deletion;
 mod installation;
+mod node_ranges;
 mod old_spellings;
 mod project;
 mod registration;
@@ -50,6 +51,6 @@ pub use required_types::{
 };
 pub use seed::{default_seed, validate_seed, validate_seed_update};
 pub use shoot::{is_workerless, validate_shoot, validate_technical_id};
-pub use shoot_against::{cloud_profile_name, validate_shoot_against};
+pub use shoot_against::{cloud_profile_name, unresolved_version, validate_shoot_against};
 pub use shoot_defaults::{ShootDefaults, default_shoot, default_shoot_networks};
 pub use shoot_update::{validate_shoot_binding, validate_shoot_status_update, validate_shoot_update};

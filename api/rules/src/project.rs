@@ -88,7 +88,7 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
     if name.contains("--") {
         errors.push(path.invalid(
             name,
-            "must not contain two hyphens in a row: they separate parts of names",
+            "must not contain two hyphens in a row, they separate parts of names; take one",
         ));
     }
     let spec = Path::new("spec");
@@ -96,7 +96,7 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
         let path = spec.child("namespace");
         dns_label(&mut errors, &path, namespace);
         if namespace != GARDEN_NAMESPACE && !namespace.starts_with(PROJECT_NAMESPACE_PREFIX) {
-            errors.push(path.invalid(namespace, "must be \"garden\" or start with \"garden-\""));
+            errors.push(path.invalid(namespace, "must be \"garden\" or start with \"garden-\"; leave it out and the project gets a namespace of its name"));
         }
     }
     validate_members(&mut errors, &spec.child("members"), &project.spec.members);

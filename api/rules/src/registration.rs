@@ -290,7 +290,7 @@ mod tests {
             ),
             (
                 json!({"resources": [{"kind": "Worker", "type": "a"}, {"kind": "Worker", "type": "b"}, {"kind": "Worker", "type": "A"}]}),
-                "spec.resources[2]: Duplicate value: \"Worker/A\"",
+                "spec.resources[2]: Duplicate value: \"Worker/A\": must stand here once; remove or rename one",
             ),
             (
                 json!({"resources": [{"kind": "Worker", "type": "a", "autoEnable": ["shoot"]}]}),
@@ -328,7 +328,7 @@ mod tests {
         let found = validate_controller_registration_update(&new, &old);
         assert_eq!(
             found[0].to_string(),
-            "spec.resources[0].primary: Invalid value: false: field is immutable"
+            "spec.resources[0].primary: Invalid value: false: field is immutable; keep true"
         );
         let mut other = registration(json!({"resources": [
             {"kind": "Worker", "type": "A"}, {"kind": "Worker", "type": "c"}]}));

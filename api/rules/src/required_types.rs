@@ -315,7 +315,7 @@ fn judge(
     }
     (workerless && resource.workerless_supported != Some(true)).then(|| {
         path.forbidden(format!(
-            "given Shoot is workerless and uses non-supported extension type: {path} (\"{written}\")"
+            "given Shoot is workerless and uses non-supported extension type: {path} (\"{written}\"); remove it"
         ))
     })
 }

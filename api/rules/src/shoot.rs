@@ -6,7 +6,8 @@ use api_core::v1beta1::{
     ShootSpec,
 };
 
-use crate::checks::{distinct, dns_label, dns_name, known, name, named_resources, not_empty};
+use crate::checks::{distinct, dns_label, dns_name, known, name, named, named_resources, not_empty};
+use crate::node_ranges::validate_node_ranges;
 use crate::{FieldError, Path, cidr, shoot_workers, versions};
 
 /// Project and shoot name together: both stand in names of cloud resources, whose length is bounded.
@@ -25,11 +26,29 @@ pub fn is_workerless(shoot: &Shoot) -> bool {
 
 /// Everything that is wrong with a shoot by itself, defaults applied.
 pub fn validate_shoot(shoot: &Shoot) -> Vec<FieldError> {
+    let mut errors = validate_always(shoot);
+    errors.extend(validate_node_ranges(shoot));
+    errors
+}
+
+/// What must be right on every write, whatever it changes.
+pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (spec, path) = (&shoot.spec, Path::new("spec"));
     validate_name(&mut errors, name(&shoot.metadata));
-    not_empty(&mut errors, &path.child("region"), &spec.region);
-    not_empty(&mut errors, &path.child("provider.type"), &spec.provider.type_);
+    named(
+        &mut errors,
+        &path.child("region"),
+        &spec.region,
+        "a region of the cloud profile",
+    );
+    let provider = path.child("provider.type");
+    named(
+        &mut errors,
+        &provider,
+        &spec.provider.type_,
+        "the type of the cloud profile",
+    );
     validate_profile(&mut errors, &path, spec);
     validate_kubernetes(&mut errors, &path.child("kubernetes"), spec);
     if is_workerless(shoot) {
@@ -40,18 +59,7 @@ pub fn validate_shoot(shoot: &Shoot) -> Vec<FieldError> {
     }
     validate_networking(&mut errors, &path.child("networking"), spec);
     validate_dns(&mut errors, &path.child("dns"), spec);
-    let extensions = path.child("extensions");
-    let types: Vec<String> = spec
-        .extensions
-        .iter()
-        .map(|extension| extension.type_.to_lowercase())
-        .collect();
-    distinct(&mut errors, types.iter().map(String::as_str), |index| {
-        extensions.index(index).child("type")
-    });
-    for (index, extension) in spec.extensions.iter().enumerate() {
-        not_empty(&mut errors, &extensions.index(index).child("type"), &extension.type_);
-    }
+    validate_extensions(&mut errors, &path.child("extensions"), spec);
     named_resources(&mut errors, &path.child("resources"), &spec.resources);
     let tolerations = path.child("tolerations");
     distinct(&mut errors, spec.tolerations.iter().map(|t| t.key.as_str()), |index| {
@@ -86,13 +94,24 @@ pub fn validate_shoot(shoot: &Shoot) -> Vec<FieldError> {
     errors
 }
 
+fn validate_extensions(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let extensions = spec.extensions.iter();
+    let types: Vec<String> = extensions.map(|extension| extension.type_.to_lowercase()).collect();
+    distinct(errors, types.iter().map(String::as_str), |index| {
+        path.index(index).child("type")
+    });
+    for (index, extension) in spec.extensions.iter().enumerate() {
+        not_empty(errors, &path.index(index).child("type"), &extension.type_);
+    }
+}
+
 fn validate_name(errors: &mut Vec<FieldError>, name: &str) {
     let path = Path::new("metadata.name");
     dns_label(errors, &path, name);
     if name.contains("--") {
         errors.push(path.invalid(
             name,
-            "must not contain two hyphens in a row: they separate parts of names",
+            "must not contain two hyphens in a row, they separate parts of names; take one",
         ));
     }
 }
@@ -116,7 +135,7 @@ fn validate_profile(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec)
         (None, None) => {
             errors.push(
                 path.child("cloudProfile.name")
-                    .required("must provide a reference to a cloud profile"),
+                    .required("must provide a reference to a cloud profile; name one"),
             );
         }
         (Some(reference), other) => {
@@ -134,7 +153,7 @@ fn validate_profile(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec)
             if differs && reference.kind == "CloudProfile" {
                 errors.push(
                     path.child("name")
-                        .invalid(&reference.name, "must be the same as cloudProfileName"),
+                        .invalid(&reference.name, "must be the same as cloudProfileName; remove that one"),
                 );
             }
         }
@@ -145,8 +164,12 @@ fn validate_profile(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec)
 fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
     let version = spec.kubernetes.version.as_deref().unwrap_or_default();
     if version.is_empty() {
-        errors.push(path.child("version").required("field is required"));
-    } else if !versions::is_full(version) {
+        errors.push(
+            path.child("version")
+                .required("name a Kubernetes version of the cloud profile such as \"1.35.2\""),
+        );
+    } else if !versions::is_full(version) && (spec.cloud_profile.is_some() || spec.cloud_profile_name.is_some()) {
+        // Without a profile, a prefix has nothing to be completed from; that is told already.
         errors.push(
             path.child("version")
                 .invalid(version, "must be a version of the cloud profile such as \"1.35.2\""),
@@ -174,7 +197,7 @@ fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
     if let Some(mask) = mask.filter(|mask| !(16..=28).contains(mask)) {
         errors.push(
             path.child("kubeControllerManager.nodeCIDRMaskSize")
-                .invalid(mask, "must be between 16 and 28"),
+                .invalid(mask, "must be between 16 and 28; take 24 when in doubt"),
         );
     }
 }
@@ -221,18 +244,18 @@ fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
         .filter(|provider| provider.primary == Some(true))
         .count();
     if primaries > 1 {
-        errors.push(providers.forbidden("at most one provider may be primary"));
+        errors.push(providers.forbidden("at most one provider may be primary; leave the field out of the others"));
     }
     for (index, provider) in dns.providers.iter().enumerate() {
         let path = providers.index(index);
         if provider.type_.as_deref().unwrap_or_default().is_empty() {
-            errors.push(path.child("type").required("must set the type of the DNS provider"));
+            errors.push(path.child("type").required("name the type of the DNS provider"));
         }
     }
     if dns.domain.is_none() && primaries > 0 {
         errors.push(
             path.child("domain")
-                .required("a primary provider needs the domain it shall serve"),
+                .required("a primary provider needs the domain it shall serve; set it"),
         );
     }
 }
@@ -241,7 +264,7 @@ fn validate_hibernation(errors: &mut Vec<FieldError>, path: &Path, hibernation: 
     for (index, schedule) in hibernation.schedules.iter().enumerate() {
         let path = path.index(index);
         if schedule.start.is_none() && schedule.end.is_none() {
-            errors.push(path.required("either start or end has to be provided"));
+            errors.push(path.required("either start or end has to be provided; set one"));
         }
         for (field, line) in [("start", &schedule.start), ("end", &schedule.end)] {
             let wrong = line
@@ -289,7 +312,7 @@ fn validate_maintenance(errors: &mut Vec<FieldError>, path: &Path, maintenance: 
     if !(WINDOW_MINUTES_MIN..=WINDOW_MINUTES_MAX).contains(&length) {
         errors.push(path.invalid(
             format!("{begin}-{end}"),
-            format!("must last between {WINDOW_MINUTES_MIN} and {WINDOW_MINUTES_MAX} minutes, lasts {length}"),
+            format!("must last between {WINDOW_MINUTES_MIN} and {WINDOW_MINUTES_MAX} minutes, lasts {length}; move begin or end"),
         ));
     }
 }

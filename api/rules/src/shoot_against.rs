@@ -31,7 +31,7 @@ pub fn validate_shoot_against(
     if spec.provider.type_ != profile.type_ {
         errors.push(path.child("provider.type").invalid(
             &spec.provider.type_,
-            format!("must be the type of the cloud profile: \"{}\"", profile.type_),
+            format!("must be the type of the cloud profile; set \"{}\"", profile.type_),
         ));
     }
     let region = profile.regions.iter().find(|region| region.name == spec.region);
@@ -64,10 +64,23 @@ pub fn validate_shoot_against(
             .filter(|(_, pool)| pool.maximum > limit)
         {
             let path = path.child("provider.workers").index(index).child("maximum");
-            errors.push(path.invalid(pool.maximum, format!("the cloud profile allows {limit} nodes at most")));
+            errors.push(path.invalid(
+                pool.maximum,
+                format!("the cloud profile allows {limit} nodes at most; lower it"),
+            ));
         }
     }
     errors
+}
+
+/// The error for a Kubernetes version that is only the beginning of one and that the profile could not complete.
+pub fn unresolved_version(shoot: &Shoot, profile: &CloudProfileSpec, now: Timestamp) -> Option<FieldError> {
+    let version = shoot.spec.kubernetes.version.as_deref()?;
+    let mut errors = Vec::new();
+    if !versions::is_full(version) {
+        validate_version(&mut errors, &Path::new("spec.kubernetes.version"), shoot, profile, now);
+    }
+    errors.pop()
 }
 
 fn validate_version(
@@ -127,7 +140,13 @@ fn validate_pool(
             .map(|zone| zone.name.as_str())
             .collect();
         if !known_before && region.is_some() && !zones.contains(&zone.as_str()) {
-            errors.push(path.child("zones").index(index).not_supported(zone, &zones));
+            let path = path.child("zones").index(index);
+            errors.push(match region.filter(|region| region.zones.is_empty()) {
+                Some(Region { name, .. }) => {
+                    path.invalid(zone, format!("region {name:?} has no zones; leave zones out"))
+                }
+                None => path.not_supported(zone, &zones),
+            });
         }
     }
     let volume = pool.volume.as_ref().and_then(|volume| volume.type_.as_ref());

@@ -4,7 +4,8 @@ use api_core::v1beta1::{Shoot, ShootSpec};
 
 use crate::checks::frozen;
 use crate::force_deletion::validate_force_deletion;
-use crate::shoot::{is_workerless, validate_shoot};
+use crate::node_ranges::{needs_more, validate_node_ranges};
+use crate::shoot::{is_workerless, validate_always};
 use crate::{FieldError, Path, versions};
 
 /// Everything that is wrong with a change of a shoot's spec through the main resource.
@@ -16,9 +17,20 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
             .chain(forced)
             .collect();
     }
-    let mut errors = validate_shoot(new);
-    errors.extend(forced);
     let path = Path::new("spec");
+    if is_workerless(new) != is_workerless(old) {
+        // What else such a change does wrong follows from it.
+        return vec![path.child("provider.workers").forbidden(if is_workerless(new) {
+            "a Shoot keeps at least one worker pool as long as it lives; keep one, or delete the Shoot"
+        } else {
+            "a Shoot that was created without worker pools stays without; create another one"
+        })];
+    }
+    let mut errors = validate_always(new);
+    if needs_more(new, old) {
+        errors.extend(validate_node_ranges(new));
+    }
+    errors.extend(forced);
     let (now, before) = (&new.spec, &old.spec);
     if now.seed_name != before.seed_name {
         errors.push(
@@ -27,12 +39,6 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
         );
     }
     immutable_fields(&mut errors, &path, now, before);
-    if is_workerless(new) != is_workerless(old) {
-        errors.push(
-            path.child("provider.workers")
-                .forbidden("a Shoot stays with or without workers as it was created; create another one"),
-        );
-    }
     errors.extend(version_change(&path.child("kubernetes.version"), now, before));
     errors
 }
@@ -93,12 +99,12 @@ fn version_change(path: &Path, now: &ShootSpec, before: &ShootSpec) -> Option<Fi
     );
     if now < before {
         return Some(path.forbidden(format!(
-            "kubernetes version downgrade is not supported; keep {before} or newer"
+            "kubernetes version downgrade from {before} to {now} is not supported; keep {before} or newer"
         )));
     }
     (now.major != before.major || now.minor > before.minor + 1).then(|| {
         path.forbidden(format!(
-            "kubernetes version upgrade cannot skip a minor version; go to {}.{} first",
+            "kubernetes version upgrade from {before} to {now} cannot skip a minor version; go to {}.{} first",
             before.major,
             before.minor + 1
         ))
@@ -110,10 +116,13 @@ pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let path = Path::new("spec.seedName");
     let mut errors = Vec::new();
     if new.spec.seed_name.as_deref().unwrap_or_default().is_empty() {
-        errors.push(path.required("name the seed"));
+        errors.push(path.required("name a Seed"));
     }
     if old.metadata.deletion_timestamp.is_some() && new.spec.seed_name != old.spec.seed_name {
-        errors.push(path.forbidden("cannot move a Shoot in deletion"));
+        errors.push(path.forbidden("cannot move a Shoot in deletion; wait until it is gone"));
+    }
+    if needs_more(new, old) {
+        errors.extend(validate_node_ranges(new));
     }
     let unbound = |shoot: &Shoot| ShootSpec {
         seed_name: None,
@@ -121,7 +130,9 @@ pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
         ..shoot.spec.clone()
     };
     if unbound(new) != unbound(old) {
-        errors.push(Path::new("spec").forbidden("only seedName may change through the subresource binding"));
+        errors.push(Path::new("spec").forbidden(
+            "only seedName may change through the subresource binding; send other changes to the Shoot itself",
+        ));
     }
     errors
 }
@@ -192,6 +203,25 @@ mod tests {
         new.spec.kubernetes.version = Some("1.36.0".into());
         new.spec.provider.workers[0].maximum = 5;
         assert_eq!(validate_shoot_update(&new, &shoot()), []);
+    }
+
+    #[test]
+    fn a_shoot_stays_with_or_without_workers() {
+        let mut bare = shoot();
+        bare.spec.provider.workers.clear();
+        let texts = |new: &Shoot, old: &Shoot| -> Vec<String> {
+            validate_shoot_update(new, old)
+                .iter()
+                .map(ToString::to_string)
+                .collect()
+        };
+        assert_eq!(
+            texts(&bare, &shoot()),
+            [
+                "spec.provider.workers: Forbidden: a Shoot keeps at least one worker pool as long as it lives; keep one, or delete the Shoot"
+            ]
+        );
+        assert_eq!(texts(&shoot(), &bare).len(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use api_core::v1beta1::{CRIName, MachineUpdateStrategy, ShootSpec, Worker};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::checks::{distinct, dns_label, known, not_empty};
+use crate::checks::{distinct, dns_label, known, named, not_empty};
 use crate::cloud_profile::ARCHITECTURES;
 use crate::{FieldError, Path};
 
@@ -58,7 +58,12 @@ pub(crate) fn require_for_workers(errors: &mut Vec<FieldError>, path: &Path, spe
         .networking
         .as_ref()
         .and_then(|networking| networking.type_.as_deref());
-    not_empty(errors, &path.child("networking.type"), network_type.unwrap_or_default());
+    named(
+        errors,
+        &path.child("networking.type"),
+        network_type.unwrap_or_default(),
+        "the type of a network extension",
+    );
     match (&spec.secret_binding_name, &spec.credentials_binding_name) {
         (None, None) => errors.push(
             path.child("credentialsBindingName")
@@ -67,7 +72,7 @@ pub(crate) fn require_for_workers(errors: &mut Vec<FieldError>, path: &Path, spe
         (Some(_), Some(_)) => {
             errors.push(
                 path.child("secretBindingName")
-                    .forbidden("must not be set together with credentialsBindingName"),
+                    .forbidden("must not be set together with credentialsBindingName; remove one"),
             );
         }
         (Some(name), None) => not_empty(errors, &path.child("secretBindingName"), name),
@@ -89,7 +94,7 @@ pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, pools: &
     };
     if !pools.iter().any(hosts_system) {
         errors.push(path.forbidden(
-            "at least one worker pool must allow system components and have no taints but PreferNoSchedule",
+            "at least one worker pool must allow system components and have no taints but PreferNoSchedule; add one",
         ));
     }
 }
@@ -99,7 +104,13 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
     if pool.name.len() > POOL_NAME_BYTES_MAX {
         errors.push(path.child("name").too_long(&pool.name, POOL_NAME_BYTES_MAX));
     }
-    not_empty(errors, &path.child("machine.type"), &pool.machine.type_);
+    let machine = path.child("machine.type");
+    named(
+        errors,
+        &machine,
+        &pool.machine.type_,
+        "a machine type of the cloud profile",
+    );
     if let Some(image) = &pool.machine.image {
         not_empty(errors, &path.child("machine.image.name"), &image.name);
     }
@@ -114,13 +125,16 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
         );
     }
     if pool.minimum < 0 {
-        errors.push(path.child("minimum").invalid(pool.minimum, "must not be negative"));
+        errors.push(
+            path.child("minimum")
+                .invalid(pool.minimum, "must not be negative; take 0 or more"),
+        );
     }
     if pool.maximum < pool.minimum.max(0) {
-        errors.push(
-            path.child("maximum")
-                .invalid(pool.maximum, "must not be less than minimum"),
-        );
+        errors.push(path.child("maximum").invalid(
+            pool.maximum,
+            format!("must not be less than minimum, which is {}; raise it", pool.minimum),
+        ));
     }
     validate_update(errors, path, pool);
     if let Some(cri) = &pool.cri {
@@ -145,9 +159,13 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
         pool.data_volumes.iter().map(|disk| disk.name.as_str()),
         |index| disks.index(index).child("name"),
     );
+    validate_taints(errors, &path.child("taints"), pool);
+}
+
+fn validate_taints(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
     for (index, taint) in pool.taints.iter().enumerate() {
         const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        let path = path.child("taints").index(index);
+        let path = path.index(index);
         not_empty(errors, &path.child("key"), &taint.key);
         known(
             errors,
@@ -176,17 +194,17 @@ fn validate_update(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
         let Some(amount) = amount else { continue };
         match size(amount) {
             Some(size) => amounts.push(size),
-            None => errors.push(
-                path.child(field)
-                    .invalid(amount, "must be a number or a percentage, not negative"),
-            ),
+            None => errors.push(path.child(field).invalid(
+                amount,
+                "must be a number or a percentage, not negative, such as 1 or \"10%\"",
+            )),
         }
     }
     let rolling = strategy.is_none_or(|strategy| *strategy == MachineUpdateStrategy::AutoRollingUpdate);
     if rolling && amounts.len() == 2 && amounts.iter().all(|size| *size == 0) {
         errors.push(path.child("maxUnavailable").invalid(
             &pool.max_unavailable,
-            "must not be zero together with maxSurge: no machine could ever be replaced",
+            "must not be zero together with maxSurge, no machine could ever be replaced; raise one of them",
         ));
     }
 }
