@@ -156,7 +156,16 @@ fn check_leaf_types(context: &Context, schema: &cluster_schema::Schema, object: 
         .iter()
         .filter(|error| error.kind == FieldErrorKind::TypeInvalid)
         .take(SHOWN_MAX)
-        .map(|error| format!("json: cannot unmarshal into field {}: {}", error.path, error.detail))
+        .map(|error| {
+            // The value itself may be a secret.
+            let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
+            let wanted = error
+                .detail
+                .split_once(" in body ")
+                .map_or(&*error.detail, |(_, wanted)| wanted);
+            let wanted = wanted.split(": ").next().unwrap_or_default();
+            format!("json: cannot unmarshal {found} into field {}: {wanted}", error.path)
+        })
         .collect();
     if wrong.is_empty() {
         Ok(())

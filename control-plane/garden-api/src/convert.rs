@@ -96,3 +96,10 @@ pub(crate) fn annotation<'v>(object: &'v Value, key: &str) -> &'v str {
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
+
+/// Whether deletion was asked for.
+pub(crate) fn is_leaving(object: &Value) -> bool {
+    object
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|at| !at.is_null())
+}

@@ -14,8 +14,8 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, Plugin, ProjectOwner, SeedInUse,
-    SinglePrimary,
+    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, Plugin, ProjectNamespace,
+    ProjectOwner, SeedInUse, SinglePrimary,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -93,6 +93,7 @@ fn project() -> Arc<dyn Kind> {
             ("Creator", ".spec.createdBy.name"),
         ]);
         kind.plugins = plugins([Arc::new(ProjectOwner), Arc::new(DeletionConfirmation)]);
+        kind.guards = vec![Arc::new(ProjectNamespace)];
     }))
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_apiserver::kind::{Call, Column, Operation, Review, SelectableField};
+use cluster_apiserver::kind::{Call, Column, Guard, Operation, Review, SelectableField};
 use cluster_apiserver::schema::{FieldError, Schema};
 use cluster_apiserver::{Kind, ResourceInfo, Status};
 use futures::future::BoxFuture;
@@ -74,6 +74,7 @@ pub(crate) struct Typed<T> {
     pub(crate) print: Print,
     pub(crate) fields: Vec<SelectableField>,
     pub(crate) plugins: Vec<Arc<dyn Plugin>>,
+    pub(crate) guards: Vec<Arc<dyn Guard>>,
 }
 
 impl<T: JsonSchema + api_meta::Kind> Typed<T> {
@@ -88,6 +89,7 @@ impl<T: JsonSchema + api_meta::Kind> Typed<T> {
             print: Print::default(),
             fields: Vec::new(),
             plugins: Vec::new(),
+            guards: Vec::new(),
         }
     }
 }
@@ -146,7 +148,12 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
     }
 
     fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        judge(&self.rules, call, object, old)
+        let mut errors = judge(&self.rules, call, object, old);
+        // The server has told already what is wrong with the name.
+        if self.refuse_name(call.name).is_some() {
+            errors.retain(|error| error.path != "metadata.name");
+        }
+        errors
     }
 
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
@@ -181,6 +188,10 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
 
     fn initial_finalizers(&self) -> &[&'static str] {
         self.strategy.finalizers
+    }
+
+    fn guards(&self) -> Vec<Arc<dyn Guard>> {
+        self.guards.clone()
     }
 }
 

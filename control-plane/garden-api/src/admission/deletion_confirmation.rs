@@ -6,7 +6,7 @@ use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Operation, Review};
 
 use super::{Plugin, Verdict};
-use crate::convert::{CORE, annotation, text};
+use crate::convert::{CORE, annotation, is_leaving, text};
 
 /// The plug-in `DeletionConfirmation`.
 pub(crate) struct DeletionConfirmation;
@@ -17,10 +17,7 @@ impl Plugin for DeletionConfirmation {
             let Some(old) = review.old.filter(|_| review.call.operation == Operation::Delete) else {
                 return Ok(Vec::new());
             };
-            let leaving = old
-                .pointer("/metadata/deletionTimestamp")
-                .is_some_and(|at| !at.is_null());
-            if leaving || annotation(old, CONFIRMATION_DELETION) == "true" {
+            if is_leaving(old) || annotation(old, CONFIRMATION_DELETION) == "true" {
                 return Ok(Vec::new());
             }
             let resource = format!("{}s", text(old, "/kind").to_lowercase());

@@ -7,6 +7,7 @@ mod extension_types;
 mod finalizer_removal;
 mod in_use;
 mod not_yet;
+mod project_namespace;
 mod project_owner;
 mod seed_in_use;
 mod single_primary;
@@ -27,9 +28,13 @@ pub(crate) use extension_types::ExtensionTypes;
 pub(crate) use finalizer_removal::FinalizerRemoval;
 pub(crate) use in_use::InUse;
 pub(crate) use not_yet::NotYet;
+pub(crate) use project_namespace::ProjectNamespace;
 pub(crate) use project_owner::ProjectOwner;
 pub(crate) use seed_in_use::SeedInUse;
 pub(crate) use single_primary::SinglePrimary;
+
+/// Names that a refusal lists at most: what a person reads at a glance.
+const NAMES_SHOWN_MAX: usize = 10;
 
 /// What [`Plugin`] methods return: warnings for the client, or a refusal.
 pub(crate) type Verdict<'a> = BoxFuture<'a, Result<Vec<String>, Status>>;
@@ -58,6 +63,15 @@ pub(crate) trait Plugin: Send + Sync {
 /// Whether the call writes the object itself, not a part of it, and does not delete it.
 pub(crate) fn writes_object(call: &Call<'_>) -> bool {
     call.subresource.is_none() && call.operation != Operation::Delete
+}
+
+/// Names in one line: the first ones, and how many more there are.
+pub(crate) fn some_of(names: &[&str]) -> String {
+    let shown = &names[..names.len().min(NAMES_SHOWN_MAX)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// Every ControllerRegistration of the garden.

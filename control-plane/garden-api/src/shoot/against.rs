@@ -2,6 +2,8 @@
 //! (gardener/gardener v1.150 plugin/pkg/shoot/{mutator,validator}). It completes what the profile and the seed decide,
 //! then judges. What did not change on an update is not judged again.
 
+use std::sync::Arc;
+
 use api_core::v1beta1::{CloudProfileSpec, Seed, Shoot};
 use api_meta::annotations::CREATED_BY;
 use api_meta::labels::PROJECT_NAME;
@@ -14,8 +16,8 @@ use serde_json::Value;
 
 use super::strategy;
 use crate::GardenSettings;
-use crate::admission::{Plugin, Verdict, writes_object};
-use crate::convert::{CORE, decode, decode_stored, encode_over, field_errors, refuse, text};
+use crate::admission::{Plugin, Verdict, some_of, writes_object};
+use crate::convert::{CORE, decode, decode_stored, encode_over, field_errors, is_leaving, refuse, text};
 
 const SECURITY: &str = "security.gardener.cloud";
 
@@ -84,10 +86,7 @@ impl Against {
         old: Option<&Value>,
         objects: &dyn Objects,
     ) -> Result<(), Status> {
-        if object
-            .pointer("/metadata/deletionTimestamp")
-            .is_some_and(|at| !at.is_null())
-        {
+        if is_leaving(object) {
             return Ok(());
         }
         // What cannot be read is refused by validation, which names the field.
@@ -104,6 +103,21 @@ impl Against {
         };
         api_rules::default_shoot(&mut shoot, with);
         encode_over(&shoot, object);
+        let unresolved = match &profile {
+            Some(profile) => field_errors(
+                api_rules::unresolved_version(&shoot, profile, call.now)
+                    .into_iter()
+                    .collect(),
+            ),
+            // Without it, the first thing missed would be the rest of the version.
+            None if old.is_none()
+                && api_rules::cloud_profile_name(&shoot).is_some_and(|(_, name)| !name.is_empty()) =>
+            {
+                vec![profile_missing(&shoot, objects).await?]
+            }
+            None => Vec::new(),
+        };
+        refuse("Shoot", call.name, &unresolved)?;
         if call.operation == Operation::Create && old.is_none() {
             let metadata = &mut object["metadata"];
             if !metadata["annotations"].is_object() {
@@ -193,7 +207,7 @@ async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldEr
     let words = if names.is_empty() {
         "there is no CloudProfile yet; create one".to_owned()
     } else {
-        format!("name one of: {}", names.join(", "))
+        format!("name one of: {}", some_of(&names))
     };
     Ok(FieldError::new(
         "spec.cloudProfile.name",
@@ -219,11 +233,7 @@ async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<Fiel
         .iter()
         .find(|project| text(project, "/spec/namespace") == namespace);
     let name = match project {
-        Some(project)
-            if project
-                .pointer("/metadata/deletionTimestamp")
-                .is_some_and(|at| !at.is_null()) =>
-        {
+        Some(project) if is_leaving(project) => {
             let why = format!(
                 "project {} is being deleted; create the Shoot in another",
                 text(project, "/metadata/name")
@@ -237,9 +247,7 @@ async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<Fiel
                 .as_ref()
                 .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
             let Some(name) = label else {
-                let why = format!(
-                    "namespace {namespace} belongs to no Project; create a Project with spec.namespace: {namespace}"
-                );
+                let why = no_project(review, namespace, &projects).await?;
                 return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
             };
             name.to_owned()
@@ -249,6 +257,30 @@ async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<Fiel
         api_rules::validate_technical_id(&name, shoot).into_iter().collect(),
     ));
     Ok(())
+}
+
+/// A namespace that exists becomes no project's any more, so there is only another to go to.
+async fn no_project(review: &Review<'_>, namespace: &str, projects: &[Arc<Value>]) -> Result<String, Status> {
+    let mut open = Vec::new();
+    for project in projects.iter().filter(|project| !is_leaving(project)) {
+        let (name, theirs) = (text(project, "/metadata/name"), text(project, "/spec/namespace"));
+        // Nobody learns here of projects they may not see.
+        let user = review.call.user;
+        if !theirs.is_empty()
+            && review
+                .objects
+                .allowed(user, "get", CORE, "projects", None, name)
+                .await?
+        {
+            open.push(theirs);
+        }
+    }
+    let todo = if open.is_empty() {
+        "create a Project, and the Shoot in the namespace that it gets".to_owned()
+    } else {
+        format!("create the Shoot in the namespace of a Project: {}", some_of(&open))
+    };
+    Ok(format!("namespace {namespace} belongs to no Project; {todo}"))
 }
 
 /// Whoever names the seed on creation must be allowed to bind.
@@ -481,8 +513,27 @@ mod tests {
 
     #[test]
     fn a_namespace_without_a_project_takes_no_shoots() {
-        let refusal = create(shoot(|_| {}), &Fixture::default()).expect_err("no project");
-        assert!(refusal.contains("belongs to no Project"), "{refusal}");
+        let elsewhere = || {
+            landscape().with(
+                "projects",
+                json!({"metadata": {"name": "p"}, "spec": {"namespace": "garden-q"}}),
+            )
+        };
+        let refused = |fixture: Fixture| create(shoot(|_| {}), &fixture).expect_err("no project");
+        let refusal = refused(elsewhere());
+        assert!(
+            refusal.contains(
+                "namespace garden-p belongs to no Project; create the Shoot in the namespace of a Project: garden-q"
+            ),
+            "{refusal}"
+        );
+        let mut stranger = elsewhere();
+        stranger.denied.push("projects");
+        let refusal = refused(stranger);
+        assert!(
+            refusal.contains("belongs to no Project; create a Project, and"),
+            "{refusal}"
+        );
     }
 
     #[test]
