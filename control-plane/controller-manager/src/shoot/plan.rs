@@ -61,8 +61,9 @@ fn put_constraint(shoot: &mut Shoot, registrations: &[ControllerRegistration], n
     .put_into(constraints);
 }
 
-/// The worst of last errors and conditions. While a shoot is made or deleted only errors count. Nothing for a shoot
-/// that nobody has worked on: a label now would only get in the way of whoever writes it first.
+/// The worst of last errors and conditions. While a shoot is made or deleted only errors count; what was never there
+/// is not healthy either: it is unknown while it waits and then progresses (Gardener calls both healthy). Nothing for
+/// a shoot that nobody has worked on: a label now would only get in the way of whoever writes it first.
 fn health(status: Option<&ShootStatus>) -> Option<&'static str> {
     let status = status?;
     let operation = status.last_operation.as_ref()?;
@@ -71,9 +72,13 @@ fn health(status: Option<&ShootStatus>) -> Option<&'static str> {
     } else {
         WORST.len() - 1
     };
-    let being_made = operation.type_ == LastOperationType::Create && operation.state != LastOperationState::Succeeded;
-    if being_made || operation.type_ == LastOperationType::Delete {
-        return Some(WORST[by_errors]);
+    match (&operation.type_, &operation.state) {
+        (LastOperationType::Create, LastOperationState::Succeeded) => {}
+        (LastOperationType::Create, _) if by_errors > 0 => return Some(shoot_status::UNHEALTHY),
+        (LastOperationType::Create, LastOperationState::Pending) => return Some(shoot_status::UNKNOWN),
+        (LastOperationType::Create, _) => return Some(shoot_status::PROGRESSING),
+        (LastOperationType::Delete, _) => return Some(WORST[by_errors]),
+        _ => {}
     }
     let constraints = status
         .constraints
@@ -123,6 +128,22 @@ mod tests {
         let cases = [
             (
                 json!({"lastOperation": {"type": "Create", "state": "Processing"}, "conditions": [{"type": "A", "status": "False"}]}),
+                "progressing",
+            ),
+            (
+                json!({"lastOperation": {"type": "Create", "state": "Pending"}}),
+                "unknown",
+            ),
+            (
+                json!({"lastOperation": {"type": "Create", "state": "Error"}, "lastErrors": [{"description": "x"}]}),
+                "unhealthy",
+            ),
+            (
+                json!({"lastOperation": {"type": "Create", "state": "Succeeded"}}),
+                "healthy",
+            ),
+            (
+                json!({"lastOperation": {"type": "Delete", "state": "Processing"}}),
                 "healthy",
             ),
             (
