@@ -2,6 +2,8 @@
 
 /// gardenlet's and controller-manager's own, on Shoot, BackupBucket, BackupEntry, Project, bindings.
 pub const GARDENER: &str = "gardener";
+/// controller-manager's on objects of other API groups: the Secrets behind bindings.
+pub const EXTERNAL_GARDENER: &str = "gardener.cloud/gardener";
 /// On ControllerRegistrations, and on Seeds while ControllerInstallations refer to them.
 pub const CONTROLLER_REGISTRATION: &str = "core.gardener.cloud/controllerregistration";
 /// On ControllerInstallations, by whoever installs them.

@@ -2,15 +2,17 @@
 
 use std::fmt::Debug;
 
+use api_core::security::CredentialsBinding;
 use api_core::v1beta1::{
-    BackupBucket, BackupEntry, ControllerDeployment, ControllerInstallation, ControllerRegistration, Project, Seed,
-    Shoot,
+    BackupBucket, BackupEntry, ControllerDeployment, ControllerInstallation, ControllerRegistration, Project,
+    SecretBinding, Seed, Shoot,
 };
 use api_meta::names::SEED_LEASE_NAMESPACE;
 use base_clock::Clock;
 use base_controller::{Cache, Recorder};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -27,6 +29,10 @@ pub(crate) struct Caches {
     pub(crate) installations: Cache<ControllerInstallation>,
     pub(crate) buckets: Cache<BackupBucket>,
     pub(crate) entries: Cache<BackupEntry>,
+    pub(crate) secret_bindings: Cache<SecretBinding>,
+    pub(crate) credentials_bindings: Cache<CredentialsBinding>,
+    /// Without what is in them: no copy of credentials is kept here.
+    pub(crate) secrets: Cache<PartialObjectMeta<Secret>>,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) leases: Cache<Lease>,
 }
@@ -60,6 +66,9 @@ impl Context {
             installations: mirror(Api::all(client.clone()), stop),
             buckets: mirror(Api::all(client.clone()), stop),
             entries: mirror(Api::all(client.clone()), stop),
+            secret_bindings: mirror(Api::all(client.clone()), stop),
+            credentials_bindings: mirror(Api::all(client.clone()), stop),
+            secrets: mirror(Api::all(client.clone()), stop),
             namespaces: mirror(Api::all(client.clone()), stop),
             leases: mirror(Api::namespaced(client.clone(), SEED_LEASE_NAMESPACE), stop),
         };

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Project, ProjectPhase, Seed, Shoot};
+use api_core::security::CredentialsBinding;
+use api_core::v1beta1::{
+    ControllerInstallation, ControllerRegistration, Project, ProjectPhase, SecretBinding, Seed, Shoot,
+};
 use api_meta::{Condition, ConditionStatus};
 use control_plane_garden_api::{GardenSettings, kinds};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -196,6 +199,53 @@ async fn a_seed_becomes_ready_once_an_operator_has_installed_what_it_needs() {
         .map(|r| format!("{} {}", r.verb, r.path))
         .collect();
     assert!(calls.is_empty(), "an idle garden is silent: {calls:?}");
+}
+
+/// Whether the finalizer of controller-manager is on a Secret.
+fn held(secret: &Secret) -> bool {
+    secret.finalizers() == ["gardener.cloud/gardener"]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_stays_as_long_as_a_binding_names_it() {
+    let garden = Garden::start().await;
+    let projects = garden.api::<Project>();
+    let ready = |project: &Project| {
+        project.status.as_ref().and_then(|status| status.phase.clone()) == Some(ProjectPhase::Ready)
+    };
+    until(&projects, "p", "ready", ready).await;
+    let secrets: Api<Secret> = Api::namespaced(garden.client.clone(), "garden-p");
+    let credentials: Api<CredentialsBinding> = Api::namespaced(garden.client.clone(), "garden-p");
+    let old: Api<SecretBinding> = Api::namespaced(garden.client.clone(), "garden-p");
+    let reference = json!({"apiVersion": "v1", "kind": "Secret", "name": "c", "namespace": "garden-p"});
+    let binding = json!({"metadata": {"name": "b"}, "provider": {"type": "prov"}, "credentialsRef": reference});
+    credentials
+        .create(&Default::default(), &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+    let binding = json!({"metadata": {"name": "b"}, "provider": {"type": "prov"}, "secretRef": {"name": "c", "namespace": "garden-p"}});
+    old.create(&Default::default(), &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+
+    // It comes after the bindings that name it.
+    let secret = Secret {
+        metadata: kube::core::ObjectMeta {
+            name: Some("c".to_owned()),
+            ..Default::default()
+        },
+        ..Secret::default()
+    };
+    secrets.create(&Default::default(), &secret).await.unwrap();
+    until(&secrets, "c", "held", held).await;
+    secrets.delete("c", &Default::default()).await.unwrap();
+
+    old.delete("b", &Default::default()).await.unwrap();
+    until_gone(&old, "b").await;
+    assert!(held(&secrets.get("c").await.unwrap()), "the other binding needs it");
+    credentials.delete("b", &Default::default()).await.unwrap();
+    until_gone(&credentials, "b").await;
+    until_gone(&secrets, "c").await;
 }
 
 #[tokio::test(start_paused = true)]
