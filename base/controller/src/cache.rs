@@ -13,10 +13,12 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::{Change, Changes, Subscribers};
 use crate::key::ObjectKey;
+use crate::trouble::Trouble;
 
 /// A shared mirror. Clones are handles to the same one.
 pub struct Cache<K>(Arc<Inner<K>>);
@@ -31,6 +33,7 @@ struct Inner<K> {
 struct State {
     ready: bool,
     error: Option<String>,
+    trouble: Option<Trouble>,
 }
 
 impl<K> Clone for Cache<K> {
@@ -236,12 +239,19 @@ impl<K: Resource> Inner<K> {
     }
 
     fn failed(&self, fault: &Fault) {
-        let text = fault.to_string();
-        let news = self
-            .state
-            .send_if_modified(|state| state.error.replace(text.clone()).as_ref() != Some(&text));
-        if news {
+        let (text, now) = (fault.to_string(), Instant::now());
+        let mut lasts = false;
+        self.state.send_if_modified(|state| {
+            lasts = state
+                .trouble
+                .get_or_insert_with(|| Trouble::new(now))
+                .is_to_be_said(&text, now);
+            state.error.replace(text.clone()).as_ref() != Some(&text)
+        });
+        if lasts {
             tracing::warn!(class = %fault.class, hint = %fault.hint, "{text}");
+        } else {
+            tracing::debug!(class = %fault.class, "{text}");
         }
     }
 }

@@ -359,6 +359,7 @@ where
         let Some(key) = self.keys.remove(&id) else { return };
         let now = Instant::now();
         let mut state = self.shared.lock();
+        let mut failures_in_row = 0;
         let again = match &result {
             Ok(next) => {
                 state.failures.remove(&key);
@@ -370,6 +371,7 @@ where
             Err(fault) => {
                 let failures = state.failures.entry(key.clone()).or_default();
                 *failures = failures.saturating_add(1);
+                failures_in_row = *failures;
                 Some(self.backoff.delay(fault.class, *failures))
             }
         };
@@ -381,15 +383,21 @@ where
             metrics.reconciled(took, result.as_ref().err().map(|fault| fault.class));
         }
         if let Err(fault) = result {
-            self.log(&key, &fault, again.unwrap_or_default());
+            self.log(&key, &fault, failures_in_row, again.unwrap_or_default());
         }
     }
 
-    fn log(&self, key: &ObjectKey, fault: &Fault, retry: Duration) {
+    fn log(&self, key: &ObjectKey, fault: &Fault, failures: u32, retry: Duration) {
         let (controller, kind) = (&self.name, K::kind(&()));
         let (class, hint, chain) = (fault.class, &fault.hint, fault.chain());
+        // What others bring about is often on its way; what is missing still at the second look is trouble.
+        let may_pass = match class {
+            FaultClass::Transient => true,
+            FaultClass::Dependency | FaultClass::Access => failures < 2,
+            FaultClass::User | FaultClass::Quota | FaultClass::Bug => false,
+        };
         match class {
-            FaultClass::Transient => {
+            _ if may_pass => {
                 tracing::debug!(controller, %kind, object = %key, %class, hint, ?retry, "{chain}");
             }
             FaultClass::Bug => tracing::error!(controller, %kind, object = %key, %class, hint, ?retry, "{chain}"),

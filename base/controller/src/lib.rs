@@ -15,6 +15,7 @@ mod key;
 mod lease;
 mod metrics;
 mod queue;
+mod trouble;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
