@@ -273,7 +273,8 @@ impl NodeApi {
     /// Says that the node stops.
     pub(crate) async fn report_stopping(&self) {
         if let Err(error) = self.turn(&Readiness::STOPPING).await {
-            tracing::warn!(node = %self.name, %error, "the stop was not reported");
+            // Where node and API server end together this is how it goes; else the Lease tells.
+            tracing::debug!(node = %self.name, %error, "the stop was not reported");
         }
     }
 
