@@ -7,7 +7,9 @@
 )]
 
 mod first_light;
+mod landscape;
 mod process;
+mod shoots;
 
 use std::process::ExitCode;
 
@@ -28,12 +30,21 @@ enum What {
         #[arg(long, default_value_t = 5)]
         runs: u8,
     },
+    /// Time and memory per Shoot when 1, 10 and 100 are created at once
+    Shoots {
+        /// How many times; the median is reported
+        #[arg(long, default_value_t = 5)]
+        runs: u8,
+    },
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let What::FirstLight { runs } = Arguments::parse().what;
-    match first_light::run(runs).await {
+    let measured = match Arguments::parse().what {
+        What::FirstLight { runs } => first_light::run(runs).await,
+        What::Shoots { runs } => shoots::run(runs).await,
+    };
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why}");

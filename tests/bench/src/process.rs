@@ -32,8 +32,17 @@ impl Landscape {
 
     /// The peak of its resident memory so far, in megabytes; `None` where the system does not tell.
     pub(crate) fn peak_megabytes(&self) -> Option<f64> {
+        self.megabytes("VmHWM:")
+    }
+
+    /// Its resident memory now, in megabytes; `None` where the system does not tell.
+    pub(crate) fn resident_megabytes(&self) -> Option<f64> {
+        self.megabytes("VmRSS:")
+    }
+
+    fn megabytes(&self, field: &str) -> Option<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+        let line = status.lines().find(|line| line.starts_with(field))?;
         let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
         Some(kilobytes / 1024.0)
     }

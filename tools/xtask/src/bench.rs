@@ -10,6 +10,8 @@ use crate::process::{call, cargo};
 pub(crate) enum Bench {
     /// From a cold store to the first Shoot `Succeeded`, and a second reconcile without change
     FirstLight,
+    /// Time and memory per Shoot when 1, 10 and 100 are created at once
+    Shoots,
 }
 
 pub(crate) fn run(what: Bench, runs: u8) -> Outcome {

@@ -1,0 +1,59 @@
+//! What measurements of a running landscape have in common.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use api_core::v1beta1::Shoot;
+use base_clock::Clock;
+use kube::Api;
+use programs_orangery::follow::{Ended, follow};
+use programs_orangery::kubeconfig;
+
+use crate::process::Landscape;
+
+/// The example Shoot's name.
+pub(crate) const EXAMPLE: &str = "local";
+/// Its namespace.
+const NAMESPACE: &str = "garden-local";
+/// Far beyond anything that could still be called a start.
+pub(crate) const GIVE_UP: Duration = Duration::from_secs(300);
+/// How often the data folder is looked at until the kubeconfig is there: fine enough for figures in hundredths.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Waits until the example Shoot has `Succeeded`; gives access to the Shoots beside it.
+pub(crate) async fn first_shoot(landscape: &mut Landscape) -> Result<Api<Shoot>, String> {
+    wait_for_kubeconfig(landscape).await?;
+    let client = kubeconfig::garden_client(landscape.folder()).map_err(|fault| fault.to_string())?;
+    let shoots: Api<Shoot> = Api::namespaced(client, NAMESPACE);
+    succeeded(&shoots, EXAMPLE).await?;
+    Ok(shoots)
+}
+
+/// Waits until the Shoot `name` has `Succeeded`.
+pub(crate) async fn succeeded(shoots: &Api<Shoot>, name: &str) -> Result<(), String> {
+    match follow(shoots, name, GIVE_UP, &Clock::real(), |_| {}).await {
+        Ok(Ended::Succeeded) => Ok(()),
+        Ok(Ended::Failed(errors)) => Err(format!("Shoot {name} failed: {}", errors.join("; "))),
+        Err(fault) => Err(fault.to_string()),
+    }
+}
+
+/// The middle one; of an even number the greater of the two in the middle.
+pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+async fn wait_for_kubeconfig(landscape: &mut Landscape) -> Result<(), String> {
+    let path = kubeconfig::path(landscape.folder(), "garden");
+    let deadline = Instant::now() + GIVE_UP;
+    while !Path::exists(&path) {
+        landscape.check()?;
+        if Instant::now() > deadline {
+            return Err(format!("{} did not appear within {GIVE_UP:?}", path.display()));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
+}
