@@ -297,9 +297,13 @@ impl Kind for BuiltinKind {
         &self.fields
     }
 
-    /// The rules of cluster-schema judge names of built-in kinds; this one lets through what any of them might.
     fn refuse_name(&self, name: &str) -> Option<String> {
-        cluster_schema::names::path_segment(name)
+        match &*self.info.kind {
+            // What they are about may be called as it likes (kubernetes/kubernetes v1.35 pkg/apis/core/validation/events.go,
+            // pkg/apis/certificates/validation/validation.go).
+            "Event" | "CertificateSigningRequest" => cluster_schema::names::path_segment(name),
+            kind => builtin::refuse_name(&self.info.group, kind, name),
+        }
     }
 
     fn has_generation(&self) -> bool {

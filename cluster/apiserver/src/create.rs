@@ -17,7 +17,8 @@ pub(crate) async fn create(context: &Context, body: Body) -> Result<Answer, Stat
     let validation = context.query.field_validation()?;
     let encoding = encoding(&context.headers)?;
     let decoded = decode(&read_body(body).await?, encoding)?;
-    let incoming = incoming::accept(context, decoded.value, &decoded.duplicates, validation, Source::Body)?;
+    let problems = decoded.problems();
+    let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
     let mut write = Write::new(context)?;
     write.warnings = incoming.warnings;
     let entry = write.create(incoming.object).await?;

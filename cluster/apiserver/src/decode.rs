@@ -30,7 +30,15 @@ pub(crate) enum Encoding {
 pub(crate) struct Decoded {
     pub(crate) value: Value,
     /// Paths of keys that stood twice in one object; the last value counts.
-    pub(crate) duplicates: Vec<String>,
+    duplicates: Vec<String>,
+}
+
+impl Decoded {
+    /// What strict decoding refuses.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let duplicates = self.duplicates.iter();
+        duplicates.map(|path| format!("duplicate field \"{path}\"")).collect()
+    }
 }
 
 /// Reads a body up to [`BODY_BYTES_MAX`].
@@ -46,10 +54,8 @@ pub(crate) async fn read_body(body: Body) -> Result<Bytes, Status> {
 
 /// The media type without parameters, in lower case; empty when there is none.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
-    let text = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let text = headers.get(header::CONTENT_TYPE).map(|value| value.as_bytes());
+    let text = String::from_utf8_lossy(text.unwrap_or_default());
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
@@ -84,14 +90,23 @@ pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status
                 duplicates: Vec::new(),
             })
         }
-        Encoding::Yaml => {
-            let value = serde_saphyr::from_slice::<Value>(bytes)
-                .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
-            Ok(Decoded {
-                value,
-                duplicates: Vec::new(),
-            })
-        }
+        Encoding::Yaml => decode_yaml(bytes),
+    }
+}
+
+fn decode_yaml(bytes: &[u8]) -> Result<Decoded, Status> {
+    let mut duplicates = Vec::new();
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
+        let whole = Tracked {
+            path: &Path::Root,
+            duplicates: &mut duplicates,
+        };
+        whole.deserialize(deserializer)
+    });
+    match value {
+        Ok(value) => Ok(Decoded { value, duplicates }),
+        Err(error) => Err(Status::bad_request(format!("error decoding YAML: {error}"))),
     }
 }
 
@@ -261,7 +276,8 @@ mod tests {
 
     #[test]
     fn yaml_is_read_as_go_reads_it() {
-        let decoded = decode(b"a: 1\nb: [x, true]\n", Encoding::Yaml).unwrap();
-        assert_eq!(decoded.value, json!({"a": 1, "b": ["x", true]}));
+        let decoded = decode(b"a: 1\nb: [x, true, {c: 1, c: 2}]\na: 3", Encoding::Yaml).unwrap();
+        assert_eq!(decoded.value, json!({"a": 3, "b": ["x", true, {"c": 2}]}));
+        assert_eq!(decoded.duplicates, ["b[2].c", "a"]);
     }
 }

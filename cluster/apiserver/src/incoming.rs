@@ -11,7 +11,10 @@ use crate::registry::Role;
 use crate::status::Status;
 
 /// Strict errors and type errors shown in one text; more help nobody.
-const SHOWN_MAX: usize = 10;
+pub(crate) const SHOWN_MAX: usize = 10;
+
+/// How a schema says that a number has too many bits for its field.
+const OVERFLOW: &str = "must be of type int32";
 
 /// An object in the client's version, pruned and defaulted.
 pub(crate) struct Incoming {
@@ -26,11 +29,11 @@ pub(crate) enum Source {
     Patched,
 }
 
-/// Accepts an object, or refuses it.
+/// Accepts an object, or refuses it. `problems` are those that decoding it has found.
 pub(crate) fn accept(
     context: &Context,
     mut object: Value,
-    duplicates: &[String],
+    mut problems: Vec<String>,
     validation: FieldValidation,
     source: Source,
 ) -> Result<Incoming, Status> {
@@ -39,10 +42,6 @@ pub(crate) fn accept(
     let (version, kind) = (context.version(), &context.served.kind);
     kind.accept(version, &mut object);
     let schema = kind.schema(version);
-    let mut problems: Vec<String> = duplicates
-        .iter()
-        .map(|path| format!("duplicate field \"{path}\""))
-        .collect();
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
@@ -154,7 +153,7 @@ fn check_leaf_types(context: &Context, schema: &cluster_schema::Schema, object: 
     let errors = schema.validate(object, None);
     let wrong: Vec<String> = errors
         .iter()
-        .filter(|error| error.kind == FieldErrorKind::TypeInvalid)
+        .filter(|error| error.kind == FieldErrorKind::TypeInvalid || error.detail.ends_with(OVERFLOW))
         .take(SHOWN_MAX)
         .map(|error| {
             // The value itself may be a secret.

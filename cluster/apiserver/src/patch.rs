@@ -34,11 +34,13 @@ enum Form {
 pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Status> {
     let shape = shape(&context.headers)?;
     let form = form(context)?;
+    let (patch, problems) = decode_patch(form, body).await?;
     let request = Request {
         form,
         validation: context.query.field_validation()?,
         force: context.query.flag("force"),
-        patch: decode_patch(context, form, body).await?,
+        patch,
+        problems,
     };
     if form == Form::Apply {
         request.check_apply(context)?;
@@ -71,24 +73,35 @@ fn form(context: &Context) -> Result<Form, Status> {
     }
 }
 
-async fn decode_patch(context: &Context, form: Form, body: Body) -> Result<Value, Status> {
+/// The patch, and what strict decoding refuses in it.
+async fn decode_patch(form: Form, body: Body) -> Result<(Value, Vec<String>), Status> {
     let bytes = read_body(body).await?;
-    let looks_like_json = bytes
-        .iter()
-        .find(|byte| !byte.is_ascii_whitespace())
-        .is_some_and(|byte| *byte == b'{');
-    let encoding = if form == Form::Apply && !looks_like_json {
-        Encoding::Yaml
-    } else {
-        Encoding::Json
+    let decoded = match decode(&bytes, Encoding::Json) {
+        // All JSON is YAML, but reads faster as what it is.
+        Err(_) if form == Form::Apply => decode(&bytes, Encoding::Yaml)?,
+        decoded => decoded?,
     };
-    let decoded = decode(&bytes, encoding)?;
-    if let (FieldValidation::Strict, Some(path)) = (context.query.field_validation()?, decoded.duplicates.first()) {
-        return Err(Status::bad_request(format!(
-            "strict decoding error: duplicate field \"{path}\""
-        )));
+    let mut problems = decoded.problems();
+    if form == Form::Json {
+        problems.extend(unknown_in_operations(&decoded.value));
+        problems = problems
+            .into_iter()
+            .map(|problem| format!("json patch {problem}"))
+            .collect();
     }
-    Ok(decoded.value)
+    Ok((decoded.value, problems))
+}
+
+/// What a JSON patch says beyond what its operations know.
+fn unknown_in_operations(patch: &Value) -> Vec<String> {
+    let known = ["op", "path", "from", "value"];
+    let operations = patch.as_array().into_iter().flatten().enumerate();
+    let unknown = operations.flat_map(|(index, operation)| {
+        let fields = operation.as_object().into_iter().flat_map(|fields| fields.keys());
+        let unknown = fields.filter(|field| !known.contains(&field.as_str()));
+        unknown.map(move |field| format!("unknown field \"[{index}].{field}\""))
+    });
+    unknown.take(incoming::SHOWN_MAX).collect()
 }
 
 struct Request {
@@ -96,6 +109,7 @@ struct Request {
     validation: FieldValidation,
     force: bool,
     patch: Value,
+    problems: Vec<String>,
 }
 
 impl Request {
@@ -148,8 +162,12 @@ impl Request {
     }
 
     async fn create(&self, context: &Context, write: &mut Write<'_>) -> Result<Entry, Status> {
-        if !metadata::text(&self.patch, "uid").is_empty() {
-            return Err(context.not_found(context.name()));
+        let uid = metadata::text(&self.patch, "uid");
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let served = &context.served;
+            return Err(Status::conflict(served.group(), served.plural(), context.name(), &why));
         }
         let incoming = self.patched(context, write, None)?;
         write.warnings = incoming.warnings;
@@ -178,7 +196,7 @@ impl Request {
             }
         };
         let object = object.map_err(|error| patch_status(&error))?;
-        incoming::accept(context, object, &[], self.validation, Source::Patched)
+        incoming::accept(context, object, self.problems.clone(), self.validation, Source::Patched)
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
@@ -204,10 +222,20 @@ impl Request {
         metadata::of_mut(&mut object)?
             .entry("name")
             .or_insert_with(|| Value::String(context.name().to_owned()));
-        let accepted = incoming::accept(context, object, &[], FieldValidation::Ignore, Source::Patched)?;
+        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Patched)?;
+        let mut warnings = checked.warnings;
+        match self.validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => warnings.extend(self.problems.iter().cloned()),
+            FieldValidation::Strict if self.problems.is_empty() => {}
+            FieldValidation::Strict => {
+                let problems = self.problems.join(", ");
+                return Err(Status::bad_request(format!("error strict decoding YAML: {problems}")));
+            }
+        }
         Ok(Incoming {
             object: accepted.object,
-            warnings: checked.warnings,
+            warnings,
         })
     }
 }

@@ -22,7 +22,8 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
     let validation = context.query.field_validation()?;
     let encoding = encoding(&context.headers)?;
     let decoded = decode(&read_body(body).await?, encoding)?;
-    let incoming = incoming::accept(context, decoded.value, &decoded.duplicates, validation, Source::Body)?;
+    let problems = decoded.problems();
+    let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
     let mut object = incoming.object;
     fill_names(context, &mut object)?;
     let name = context.name();

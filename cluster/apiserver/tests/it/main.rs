@@ -4,6 +4,7 @@
 mod access;
 mod crud;
 mod custom;
+mod hostile;
 mod ownership;
 mod server;
 mod shapes;
