@@ -15,6 +15,16 @@ pub struct Event {
     pub what: What,
 }
 
+/// A task before it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Planned {
+    /// The task's name.
+    pub task: String,
+    /// The tasks it waits for. Tasks left out are looked through.
+    pub after: Vec<String>,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
@@ -25,6 +35,8 @@ pub enum What {
         tasks: usize,
         /// Tasks left out.
         skipped: usize,
+        /// The tasks that will be worked on, in flow order, each with what it waits for.
+        plan: Vec<Planned>,
     },
     /// A task is not worked on in this run.
     TaskSkipped {
@@ -48,6 +60,22 @@ pub enum What {
         error: String,
         /// Until the next try, in milliseconds.
         wait_ms: u64,
+    },
+    /// The task waits for something outside of the run, or still waits but for another reason.
+    TaskWaits {
+        /// The task's name.
+        task: String,
+        /// What it waits for, as "Kind namespace/name".
+        object: String,
+        /// What is missing there.
+        reason: String,
+    },
+    /// That wait is over, one way or the other.
+    TaskWaitOver {
+        /// The task's name.
+        task: String,
+        /// What it waited for.
+        object: String,
     },
     /// The task is done.
     TaskSucceeded {

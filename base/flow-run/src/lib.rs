@@ -7,8 +7,14 @@
 
 mod attempt;
 mod event;
+mod feed;
 mod run;
+mod trace;
+mod waits;
 
 pub use attempt::{NotFinished, TaskContext};
-pub use event::{Event, FlowEnd, What};
+pub use event::{Event, FlowEnd, Planned, What};
+pub use feed::{FEED_MAX, Feed, Heard, Listener, Told};
 pub use run::{Options, Outcome, TaskError, run};
+pub use trace::{TaskState, TaskTrace, Trace};
+pub use waits::{wait_over, waits_for};

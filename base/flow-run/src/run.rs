@@ -11,7 +11,8 @@ use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{TaskContext, attempts};
-use crate::{Event, FlowEnd, What};
+use crate::waits::heard;
+use crate::{Event, FlowEnd, Planned, What};
 
 /// What a run needs beside flow and executor.
 #[derive(Clone, Debug)]
@@ -74,8 +75,8 @@ where
     F: Fn(T, TaskContext) -> Fut,
     Fut: Future<Output = Result<(), Fault>>,
 {
-    // Retries are told from inside the tasks' futures; the channel brings them into the one ordered stream.
-    let (retries, mut retried) = tokio::sync::mpsc::unbounded_channel();
+    // Retries and waits are told from inside the tasks' futures; the channel brings them into the one ordered stream.
+    let (inside, mut told_inside) = tokio::sync::mpsc::unbounded_channel();
     let mut state = State::new(flow, options, &mut subscribe);
     let mut running = FuturesUnordered::new();
     let mut end = None;
@@ -89,7 +90,7 @@ where
                     },
                     |progress| progress.start(task),
                 );
-                running.push(one(flow, options, task, &execute, retries.clone()));
+                running.push(one(flow, options, task, &execute, inside.clone()));
             }
         }
         if running.is_empty() {
@@ -101,9 +102,9 @@ where
                 end = Some(FlowEnd::Cancelled);
                 break;
             }
-            Some(what) = retried.recv() => state.told(what, |_| ()),
+            Some(what) = told_inside.recv() => state.told(what, |_| ()),
             Some((task, result)) = running.next() => {
-                while let Ok(what) = retried.try_recv() {
+                while let Ok(what) = told_inside.try_recv() {
                     state.told(what, |_| ());
                 }
                 state.ended(task, result);
@@ -123,7 +124,7 @@ async fn one<T, F, Fut>(
     options: &Options,
     task: T,
     execute: &F,
-    retries: tokio::sync::mpsc::UnboundedSender<What>,
+    told: tokio::sync::mpsc::UnboundedSender<What>,
 ) -> (T, Option<Result<(), Fault>>)
 where
     T: Copy + Ord + Name,
@@ -137,7 +138,7 @@ where
         |context| execute(task, context),
         |count, fault, wait| {
             // The receiver lives as long as the run; if it is gone nobody listens any more.
-            let _ = retries.send(What::TaskRetried {
+            let _ = told.send(What::TaskRetried {
                 task: task.name().to_owned(),
                 attempts: count,
                 error: fault.chain(),
@@ -145,6 +146,7 @@ where
             });
         },
     );
+    let work = heard(task.name(), told.clone(), work);
     if !settings.waits {
         return (task, Some(work.await));
     }
@@ -152,6 +154,13 @@ where
         biased;
         result = work => (task, Some(result)),
         () = options.interrupt.cancelled() => (task, None),
+    }
+}
+
+fn planned<T: Name>((task, after): (T, Vec<T>)) -> Planned {
+    Planned {
+        task: task.name().to_owned(),
+        after: after.iter().map(|earlier| earlier.name().to_owned()).collect(),
     }
 }
 
@@ -188,11 +197,12 @@ where
             .steps()
             .filter_map(|step| Some((step.task(), step.skipped()?)))
             .collect();
-        let tasks = self.flow.steps().count() - skipped.len();
+        let plan: Vec<Planned> = self.flow.work().into_iter().map(planned).collect();
         self.told(
             What::FlowStarted {
-                tasks,
+                tasks: plan.len(),
                 skipped: skipped.len(),
+                plan,
             },
             |_| (),
         );

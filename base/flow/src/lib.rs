@@ -28,6 +28,7 @@ mod build;
 mod print;
 mod progress;
 mod settings;
+mod work;
 
 pub use build::{After, Flow, FlowBuilder, FlowError, GroupBuilder, Node, Step, StepBuilder, group, sync_point};
 pub use progress::Progress;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
+use base_flow_run::Feed;
 
 /// How clients reach the API servers of shoots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct Config {
     pub sync_period: Duration,
     /// How long backups stay after their shoot is gone.
     pub backup_grace: Duration,
+    /// Is told what happens in the flows of shoots, each named "namespace/name". Nothing depends on a listener.
+    pub feed: Feed,
 }
 
 /// As upstream's default: more would only queue in the seed's API server.
@@ -89,6 +92,7 @@ impl Config {
             shoots_max: SHOOTS_MAX,
             sync_period: SYNC_PERIOD,
             backup_grace: Duration::ZERO,
+            feed: Feed::default(),
         }
     }
 

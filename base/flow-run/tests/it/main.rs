@@ -1,6 +1,7 @@
 //! How runs go: order, failures, tries, stops. All under tokio's paused clock.
 
 mod order;
+mod trace;
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -135,7 +136,7 @@ async fn events_tell_the_whole_story_and_survive_json() {
     .await;
     assert_eq!(outcome.end, FlowEnd::Failed);
     let expected = [
-        r#"2026-01-01T00:00:00Z 0% {"type":"FlowStarted","tasks":3,"skipped":1}"#,
+        r#"2026-01-01T00:00:00Z 0% {"type":"FlowStarted","tasks":3,"skipped":1,"plan":[{"task":"a","after":[]},{"task":"c","after":["a"]},{"task":"d","after":["a"]}]}"#,
         r#"2026-01-01T00:00:00Z 0% {"type":"TaskSkipped","task":"b","reason":"workerless"}"#,
         r#"2026-01-01T00:00:00Z 0% {"type":"TaskStarted","task":"a"}"#,
         r#"2026-01-01T00:00:00Z 33% {"type":"TaskSucceeded","task":"a","failedBefore":false}"#,

@@ -69,6 +69,18 @@ fn order_goes_through_groups_sync_points_and_skipped_tasks() {
 }
 
 #[test]
+fn work_looks_through_what_is_skipped_and_leaves_out_what_follows_anyway() {
+    let work = sample(false).build().unwrap().work();
+    let expected = [
+        (Task::Namespace, vec![]),
+        (Task::Secrets, vec![Task::Namespace]),
+        (Task::WaitNetwork, vec![Task::Secrets]),
+        (Task::Server, vec![Task::WaitNetwork]),
+    ];
+    assert_eq!(work, expected);
+}
+
+#[test]
 fn mistakes_in_a_graph_are_named() {
     let mut twice = sample(false);
     twice.task(Task::Server);

@@ -1,5 +1,5 @@
 //! What a run waits for at the moment, for whoever asks why nothing happens. Filled by waits, read by the progress
-//! report.
+//! report; each is an event of its task as well.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,6 +37,7 @@ impl Waiting {
             reason: String::new(),
         });
         if wait.reason != reason {
+            base_flow_run::waits_for(title, reason);
             reason.clone_into(&mut wait.reason);
             self.changed.notify_one();
         }
@@ -45,6 +46,7 @@ impl Waiting {
     /// The wait is over.
     pub(crate) fn over(&self, title: &str) {
         if self.lock().remove(title).is_some() {
+            base_flow_run::wait_over(title);
             self.changed.notify_one();
         }
     }

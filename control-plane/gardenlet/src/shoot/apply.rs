@@ -35,8 +35,14 @@ pub(crate) async fn run_flow(
         failed_before,
         ..Options::new(operation.context.clock.clone())
     };
+    let subject = format!("{}/{}", operation.shoot.garden_namespace, operation.shoot.name);
     let subscribe = |event: &Event, progress: &Progress<ShootTask>| {
         log(operation, event);
+        operation.context.config.feed.tell(&subject, event);
+        // Waits change nothing of the progress; those worth a word are told by `Waiting`.
+        if let What::TaskWaits { .. } | What::TaskWaitOver { .. } = event.what {
+            return;
+        }
         show.send_modify(|shown| {
             shown.percent = progress.percent();
             shown.description = progress.description();
@@ -107,10 +113,12 @@ fn log(operation: &Operation, event: &Event) {
         What::TaskRetried {
             task, error, attempts, ..
         } => tracing::debug!(shoot, task, attempts, "{error}"),
-        What::FlowStarted { tasks, skipped } => tracing::info!(shoot, tasks, skipped, "{} begins", event.flow),
+        What::FlowStarted { tasks, skipped, .. } => tracing::info!(shoot, tasks, skipped, "{} begins", event.flow),
         What::FlowFinished { end } => tracing::info!(shoot, ?end, "{} ends", event.flow),
         What::TaskStarted { task } => tracing::debug!(shoot, task, "begins"),
         What::TaskSucceeded { task, .. } => tracing::debug!(shoot, task, "done"),
+        What::TaskWaits { task, object, reason } => tracing::debug!(shoot, task, object, "waits: {reason}"),
+        What::TaskWaitOver { task, object } => tracing::trace!(shoot, task, object, "waits no longer"),
         What::TaskSkipped { task, reason } => tracing::trace!(shoot, task, reason, "skipped"),
         What::TaskStopped { task } => tracing::debug!(shoot, task, "stopped"),
     }

@@ -45,13 +45,17 @@ pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
 pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let key = ObjectKey::namespaced(&op.shoot.garden_namespace, op.shoot.backup_entry());
     let title = format!("BackupEntry {key}");
+    let not_yet = |why: &str| {
+        op.waiting.note(&title, why);
+        Judgement::NotYet(why.to_owned())
+    };
     let judge = |entry: Option<&BackupEntry>| {
         let Some(entry) = entry else {
-            return Judgement::NotYet("it is not visible yet".to_owned());
+            return not_yet("it is not visible yet");
         };
         let status = entry.status.clone().unwrap_or_default();
         if status.observed_generation != entry.metadata.generation {
-            return Judgement::NotYet("the backup entry controller has not seen it yet".to_owned());
+            return not_yet("the backup entry controller has not seen it yet");
         }
         if status
             .last_operation
@@ -63,18 +67,16 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
             Some(error) => {
                 let fault = fault_of_report(&title, &error.description, &error.codes);
                 if fault.retryable() {
-                    Judgement::NotYet(error.description)
+                    not_yet(&error.description)
                 } else {
                     Judgement::Failed(fault)
                 }
             }
-            None => Judgement::NotYet("it has not been reconciled yet".to_owned()),
+            None => not_yet("it has not been reconciled yet"),
         }
     };
-    op.context
-        .garden_caches
-        .backup_entries
-        .wait_until(&key, left(until), judge)
-        .await
-        .map_err(Fault::from)
+    let entries = &op.context.garden_caches.backup_entries;
+    let waited = entries.wait_until(&key, left(until), judge).await;
+    op.waiting.over(&title);
+    waited.map_err(Fault::from)
 }

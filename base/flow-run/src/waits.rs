@@ -1,0 +1,43 @@
+//! What a task waits for, said by the task itself from wherever it waits. Outside of a run nobody hears it.
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::What;
+
+tokio::task_local! {
+    /// Who speaks: set around each poll of a task, so that helpers below need no handle.
+    static SPEAKER: Speaker;
+}
+
+#[derive(Clone, Debug)]
+struct Speaker {
+    task: &'static str,
+    told: UnboundedSender<What>,
+}
+
+/// Lets what `work` says about its waits be told as events of `task`.
+pub(crate) async fn heard<F: Future>(task: &'static str, told: UnboundedSender<What>, work: F) -> F::Output {
+    SPEAKER.scope(Speaker { task, told }, work).await
+}
+
+/// The running task waits for `object` ("Kind namespace/name"), because of `reason`.
+pub fn waits_for(object: &str, reason: &str) {
+    say(|task| What::TaskWaits {
+        task,
+        object: object.to_owned(),
+        reason: reason.to_owned(),
+    });
+}
+
+/// The running task no longer waits for `object`.
+pub fn wait_over(object: &str) {
+    say(|task| What::TaskWaitOver {
+        task,
+        object: object.to_owned(),
+    });
+}
+
+fn say(what: impl FnOnce(String) -> What) {
+    // Outside of a run there is no speaker; at its very end nobody listens any more.
+    let _ = SPEAKER.try_with(|speaker| speaker.told.send(what(speaker.task.to_owned())));
+}
