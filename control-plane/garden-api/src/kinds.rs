@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 
 use crate::admission::{
     DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, Plugin, ProjectNamespace,
-    ProjectOwner, SeedInUse, SinglePrimary,
+    ProjectOwner, SecretInUse, SeedInUse, SinglePrimary,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -215,6 +215,8 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::SECRET_BINDING),
         ]);
+        // For both kinds of bindings.
+        kind.guards = vec![Arc::new(SecretInUse)];
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "CredentialsBinding", "credentialsbindings");
     let credentials_binding = Typed::<CredentialsBinding>::new(info.short(&["cb"])).with(|kind| {

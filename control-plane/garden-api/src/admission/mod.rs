@@ -9,6 +9,7 @@ mod in_use;
 mod not_yet;
 mod project_namespace;
 mod project_owner;
+mod secret_in_use;
 mod seed_in_use;
 mod single_primary;
 
@@ -30,6 +31,7 @@ pub(crate) use in_use::InUse;
 pub(crate) use not_yet::NotYet;
 pub(crate) use project_namespace::ProjectNamespace;
 pub(crate) use project_owner::ProjectOwner;
+pub(crate) use secret_in_use::SecretInUse;
 pub(crate) use seed_in_use::SeedInUse;
 pub(crate) use single_primary::SinglePrimary;
 
