@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::NonEmptyStringValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand};
 
 /// Where `up` keeps kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";
@@ -14,6 +16,29 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Reads a command line, the name of the program first.
+///
+/// # Errors
+/// What is wrong and what is allowed; also what `--help` and `--version` print.
+pub fn parse(words: &[String]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words).map_err(|mut error| {
+        if error.kind() == ErrorKind::InvalidSubcommand {
+            let allowed = format!("the commands are {}", commands_at(&Cli::command(), words).join(", "));
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![allowed.into()]));
+        }
+        error
+    })
+}
+
+/// The commands that may follow the ones among `words`.
+fn commands_at(command: &Definition, words: &[String]) -> Vec<String> {
+    let next = words.iter().find_map(|word| command.find_subcommand(word));
+    match next.filter(|next| next.has_subcommands()) {
+        Some(next) => commands_at(next, words),
+        None => command.get_subcommands().map(|one| one.get_name().to_owned()).collect(),
+    }
 }
 
 /// The commands.
@@ -40,7 +65,7 @@ pub struct Up {
     #[arg(long)]
     pub example: bool,
     /// Port on 127.0.0.1 for all API servers of the process; 0 takes a free one
-    #[arg(long, default_value_t = 6443)]
+    #[arg(long, default_value_t = 6443, value_parser = port)]
     pub port: u16,
 }
 
@@ -86,24 +111,41 @@ pub struct ProviderLocal {
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
     pub kubeconfig: PathBuf,
     /// The type under which the provider is registered
-    #[arg(long, default_value = "local")]
+    #[arg(long, default_value = "local", value_parser = NonEmptyStringValueParser::new())]
     pub provider_type: String,
     /// Data folder: the one of `orangery up` where that runs on this machine; backups lie below it
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
     pub data_dir: PathBuf,
     /// Port on 127.0.0.1 for DNS queries; 0 takes a free one
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = port)]
     pub dns_port: u16,
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse()
+        .map_err(|_| "a port is a number from 0 to 65535".to_owned())
 }
 
 fn shoot_name(text: &str) -> Result<ShootRef, String> {
     match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => Ok(ShootRef {
+        Some((namespace, name)) if is_name(namespace) && is_name(name) => Ok(ShootRef {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }),
-        _ => Err("a Shoot is named by its namespace and its name, as in garden-local/local".to_owned()),
+        _ => Err(
+            "a Shoot is named by its namespace and its name, as in garden-local/local; \
+             both consist of a-z, 0-9 and -"
+                .to_owned(),
+        ),
     }
+}
+
+/// Whether an object of the garden could be called so.
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
 }
 
 #[cfg(test)]
@@ -141,7 +183,7 @@ mod tests {
             panic!("another kubeconfig")
         };
         assert_eq!((shoot.namespace.as_str(), shoot.name.as_str()), ("garden-a", "b"));
-        for wrong in ["b", "/b", "a/", "a/b/c"] {
+        for wrong in ["b", "/b", "a/", "a/b/c", "a/B", "a b/c"] {
             let error = Cli::try_parse_from(["orangery", "kubeconfig", "shoot", wrong])
                 .unwrap_err()
                 .to_string();

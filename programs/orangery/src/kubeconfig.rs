@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
 use api_core::v1beta1::Shoot;
 use api_meta::Fault;
-use base_client::{Connector, Https, fault_of};
+use base_client::{Connector, Https, Target, fault_of, is_missing};
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
@@ -35,11 +35,30 @@ pub async fn print(arguments: &cli::Kubeconfig) -> Result<String, Fault> {
 }
 
 fn read(data_dir: &Path, part: &str) -> Result<String, Fault> {
-    let path = path(data_dir, part);
-    std::fs::read_to_string(&path).map_err(|error| {
-        Fault::user(format!("cannot read {}: {error}", path.display()))
-            .hint("start `orangery up` first, or name its folder with --data-dir")
-    })
+    let (text, _) = read_file(
+        &path(data_dir, part),
+        "start `orangery up` first, or name its folder with --data-dir",
+    )?;
+    Ok(text)
+}
+
+/// The text of a kubeconfig that names an API server, and the kubeconfig. `hint`: what to do when it is none.
+///
+/// # Errors
+/// A file that cannot be read, is empty, or is no complete kubeconfig; each names the file.
+pub(crate) fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig), Fault> {
+    let wrong = |why: String| Fault::user(why).hint(hint);
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| wrong(format!("cannot read the kubeconfig {}: {error}", path.display())))?;
+    if text.trim().is_empty() {
+        return Err(wrong(format!("the file {} is empty, not a kubeconfig", path.display())));
+    }
+    // The rest of a parser's text is a drawing of the place.
+    let first_line = |error: String| error.lines().next().unwrap_or_default().to_owned();
+    let not_one = |why: String| wrong(format!("{} is not a kubeconfig: {}", path.display(), first_line(why)));
+    let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| not_one(error.to_string()))?;
+    Target::of(&kubeconfig).map_err(|fault| not_one(fault.to_string()))?;
+    Ok((text, kubeconfig))
 }
 
 /// A client for the garden, with the kubeconfig that `up` left in its data folder.
@@ -47,14 +66,10 @@ fn read(data_dir: &Path, part: &str) -> Result<String, Fault> {
 /// # Errors
 /// As [`print()`].
 pub fn garden_client(data_dir: &Path) -> Result<kube::Client, Fault> {
-    let text = read(data_dir, "garden")?;
-    let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| {
-        Fault::user(format!(
-            "{} is not a kubeconfig: {error}",
-            path(data_dir, "garden").display()
-        ))
-        .hint("remove it and start `orangery up` again")
-    })?;
+    let (_, kubeconfig) = read_file(
+        &path(data_dir, "garden"),
+        "start `orangery up` first, or name its folder with --data-dir",
+    )?;
     Https::new("orangery").client(&kubeconfig)
 }
 
@@ -70,7 +85,25 @@ async fn of_shoot(data_dir: &Path, shoot: &ShootRef) -> Result<String, Fault> {
     let answer: AdminKubeconfigRequest = shoots
         .create_subresource("adminkubeconfig", &shoot.name, &PostParams::default(), &request)
         .await
-        .map_err(|error| fault_of(error, &doing))?;
+        .map_err(|error| not_given(error, &doing, data_dir, shoot))?;
     let kubeconfig = answer.status.map(|status| status.kubeconfig.0).unwrap_or_default();
     String::from_utf8(kubeconfig).map_err(|_| Fault::bug(format!("{doing}: the answer is not text")))
+}
+
+fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &ShootRef) -> Fault {
+    let garden = path(data_dir, "garden");
+    let garden = garden.display();
+    if is_missing(&error) {
+        return Fault::user(format!("there is no Shoot {}/{}", shoot.namespace, shoot.name)).hint(format!(
+            "`kubectl --kubeconfig {garden} get shoots --all-namespaces` lists those there are"
+        ));
+    }
+    let answered = matches!(error, kube::Error::Api(_));
+    let fault = fault_of(error, doing);
+    if answered {
+        return fault;
+    }
+    fault.hint(format!(
+        "the landscape that wrote {garden} has ended: start `orangery up` again, or name another folder with --data-dir"
+    ))
 }

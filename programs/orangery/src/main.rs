@@ -8,19 +8,25 @@
 use std::process::ExitCode;
 
 use api_meta::Fault;
-use clap::Parser;
-use programs_orangery::cli::{Cli, Command};
+use programs_orangery::cli::{self, Command};
 use programs_orangery::{kubeconfig, provider_local, up};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
+/// calls, the part that called says too.
+const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off";
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    // Warnings alone: what a person waits for is printed; RUST_LOG shows more.
-    if let Err(error) = base_telemetry::init_logs(base_telemetry::LogFormat::Text, "warn") {
+    if let Err(error) = base_telemetry::init_logs(base_telemetry::LogFormat::Text, LOGS) {
         eprintln!("error: {error}");
         return ExitCode::FAILURE;
     }
-    let outcome = match Cli::parse().command {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
+    let outcome = match command {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &mut std::io::stdout()).await,
         Command::Kubeconfig(arguments) => kubeconfig::print(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,

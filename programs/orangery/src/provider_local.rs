@@ -11,6 +11,7 @@ use kube::config::Kubeconfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
+use crate::kubeconfig::read_file;
 use crate::landscape::BACKUPS;
 
 /// Runs the provider until `stop` is done.
@@ -40,11 +41,9 @@ pub async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output = ()>)
 
 async fn read(arguments: &cli::ProviderLocal) -> Result<Kubeconfig, Fault> {
     let path = &arguments.kubeconfig;
-    let wrong = |error: &dyn std::error::Error| {
-        Fault::user(format!("cannot read the kubeconfig {}: {error}", path.display()))
-            .hint("name the kubeconfig of the extension's service account with --kubeconfig")
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| wrong(&error))?;
+    let (_, kubeconfig) = read_file(
+        path,
+        "name the kubeconfig of the extension's service account with --kubeconfig",
+    )?;
     inline_files(kubeconfig, path.parent().unwrap_or_else(|| std::path::Path::new("."))).await
 }

@@ -1,7 +1,7 @@
 //! `orangery up`: a landscape for a person. Writes kubeconfigs, says what to type next, follows the example Shoot,
 //! and runs until it is told to stop.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -151,19 +151,28 @@ fn say(out: &mut impl Write, line: &str) {
 }
 
 fn prepare(folder: &Path) -> Result<(), Fault> {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Fault::user(format!("cannot create the data folder {}: {error}", folder.display()))
-            .hint("name a folder that you may write to with --data-dir")
-    })
+    if folder.exists() && !folder.is_dir() {
+        return Err(Fault::user(format!("the data folder {} is a file", folder.display()))
+            .hint("name a folder that you may write to with --data-dir"));
+    }
+    std::fs::create_dir_all(folder).map_err(|error| unusable("create the data folder", folder, &error))
+}
+
+/// The fault of a data folder that cannot be used.
+fn unusable(doing: &str, path: &Path, error: &std::io::Error) -> Fault {
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space there, or name another folder with --data-dir"
+        }
+        _ => "name a folder that you may write to with --data-dir",
+    };
+    Fault::user(format!("cannot {doing} {}: {error}", path.display())).hint(hint)
 }
 
 /// Keeps others from the data folder while the answer lives: a second `up` would write its kubeconfigs over ours.
 fn take(folder: &Path) -> Result<std::fs::File, Fault> {
     let path = folder.join("lock");
-    let wrong = |error: std::io::Error| {
-        Fault::user(format!("cannot lock {}: {error}", path.display()))
-            .hint("name a folder that you may write to with --data-dir")
-    };
+    let wrong = |error: std::io::Error| unusable("lock", &path, &error);
     let file = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -193,10 +202,7 @@ fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
         .open(&fresh)
         .and_then(|mut file| file.write_all(text.expose().as_bytes()))
         .and_then(|()| std::fs::rename(&fresh, path));
-    written.map_err(|error| {
-        Fault::user(format!("cannot write {}: {error}", path.display()))
-            .hint("name a folder that you may write to with --data-dir")
-    })
+    written.map_err(|error| unusable("write", path, &error))
 }
 
 #[cfg(test)]
@@ -219,6 +225,25 @@ mod tests {
         drop(first);
         take(&folder).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_no_matter_of_rights() {
+        let path = Path::new("d/lock");
+        for (kind, hint) in [
+            (
+                ErrorKind::StorageFull,
+                "free some space there, or name another folder with --data-dir",
+            ),
+            (
+                ErrorKind::ReadOnlyFilesystem,
+                "name a folder that you may write to with --data-dir",
+            ),
+        ] {
+            let fault = unusable("lock", path, &kind.into());
+            assert!(fault.to_string().starts_with("cannot lock d/lock: "), "{fault}");
+            assert_eq!(fault.hint, hint);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cli_reference;
+mod errors;
 mod separate_process;
 mod stopping;

@@ -1,0 +1,236 @@
+//! What the program says when it cannot do what it is asked, word for word: what is wrong, what is allowed, one thing to
+//! do; and the exit code, 2 for a wrong command line and 1 for all else.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const HELP: &str = "For more information, try '--help'.";
+const FIRST: &str = "hint: start `orangery up` first, or name its folder with --data-dir";
+const FOLDER: &str = "hint: name a folder that you may write to with --data-dir";
+const ACCOUNT: &str = "hint: name the kubeconfig of the extension's service account with --kubeconfig";
+
+/// A kubeconfig of nobody, for a port on which nothing listens.
+const NOWHERE: &str = "\
+current-context: a
+clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+users: [{name: a, user: {}}]
+";
+
+fn orangery(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_orangery"));
+    command
+        .args(words.split_whitespace())
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .env_remove("KUBECONFIG");
+    command
+}
+
+/// The command ends with this code and says these lines, and no others but the usage.
+fn says(folder: &Path, words: &str, code: i32, lines: &[&str]) {
+    let output = orangery(folder, words).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    let said: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("Usage:"))
+        .collect();
+    assert_eq!(
+        (output.status.code(), said),
+        (Some(code), lines.to_vec()),
+        "orangery {words}"
+    );
+    assert!(output.stdout.is_empty(), "orangery {words}");
+}
+
+#[test]
+fn a_wrong_command_line_is_told_with_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = |flag: &str, value: &str| {
+        format!("error: invalid value '{value}' for '{flag}': a port is a number from 0 to 65535")
+    };
+    let (big, word) = (port("--port <PORT>", "70000"), port("--dns-port <DNS_PORT>", "abc"));
+    let shoot = |value: &str| {
+        format!(
+            "error: invalid value '{value}' for '<NAMESPACE/NAME>': a Shoot is named by its namespace and its name, \
+             as in garden-local/local; both consist of a-z, 0-9 and -"
+        )
+    };
+    let no_value = |flag: &str| format!("error: a value is required for '{flag}' but none was supplied");
+    for (words, lines) in [
+        (
+            "bogus",
+            vec![
+                "error: unrecognized subcommand 'bogus'",
+                "  tip: the commands are up, kubeconfig, provider-local",
+            ],
+        ),
+        (
+            "kubeconfig bogus",
+            vec![
+                "error: unrecognized subcommand 'bogus'",
+                "  tip: the commands are garden, seed, shoot",
+            ],
+        ),
+        (
+            "kubeconfig shoot",
+            vec![
+                "error: the following required arguments were not provided:",
+                "  <NAMESPACE/NAME>",
+            ],
+        ),
+        ("kubeconfig shoot local", vec![&shoot("local")]),
+        ("kubeconfig shoot a/b/c", vec![&shoot("a/b/c")]),
+        ("kubeconfig shoot a/B", vec![&shoot("a/B")]),
+        ("up --bogus", vec!["error: unexpected argument '--bogus' found"]),
+        ("up more", vec!["error: unexpected argument 'more' found"]),
+        ("up --port 70000", vec![&big]),
+        ("up --port", vec![&no_value("--port <PORT>")]),
+        ("up --data-dir", vec![&no_value("--data-dir <FOLDER>")]),
+        (
+            "provider-local",
+            vec![
+                "error: the following required arguments were not provided:",
+                "  --kubeconfig <FILE>",
+            ],
+        ),
+        ("provider-local --kubeconfig k --dns-port abc", vec![&word]),
+        (
+            "provider-local --kubeconfig k --provider-type=",
+            vec![&no_value("--provider-type <PROVIDER_TYPE>")],
+        ),
+    ] {
+        says(folder.path(), words, 2, &[lines, vec![HELP]].concat());
+    }
+}
+
+#[test]
+fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("file", "");
+    write("empty/garden.kubeconfig", " \n");
+    write("garbage/garden.kubeconfig", "{{{");
+    write("hollow/garden.kubeconfig", "kind: Config");
+    write("ended/garden.kubeconfig", NOWHERE);
+    let not_yaml = "is not a kubeconfig: failed to parse kubeconfig YAML: error: line 1 column 3: unclosed bracket '{'";
+    let no_context = "is not a kubeconfig: kubeconfig is incomplete: no current-context";
+    for (words, error, hint) in [
+        (
+            "up --port 0 --data-dir file",
+            "the data folder file is a file".to_owned(),
+            FOLDER,
+        ),
+        (
+            "up --port 0 --data-dir file/below",
+            "cannot create the data folder file/below: Not a directory (os error 20)".to_owned(),
+            FOLDER,
+        ),
+        (
+            "kubeconfig garden",
+            "cannot read the kubeconfig .orangery/garden.kubeconfig: No such file or directory (os error 2)".to_owned(),
+            FIRST,
+        ),
+        (
+            "kubeconfig seed --data-dir file",
+            "cannot read the kubeconfig file/seed.kubeconfig: Not a directory (os error 20)".to_owned(),
+            FIRST,
+        ),
+        (
+            "kubeconfig garden --data-dir empty",
+            "the file empty/garden.kubeconfig is empty, not a kubeconfig".to_owned(),
+            FIRST,
+        ),
+        (
+            "kubeconfig garden --data-dir garbage",
+            format!("garbage/garden.kubeconfig {not_yaml}"),
+            FIRST,
+        ),
+        (
+            "kubeconfig shoot a/b --data-dir hollow",
+            format!("hollow/garden.kubeconfig {no_context}"),
+            FIRST,
+        ),
+        (
+            "kubeconfig shoot a/b --data-dir ended",
+            "ask for a kubeconfig of Shoot a/b: no answer: Connection refused (os error 111)".to_owned(),
+            "hint: the landscape that wrote ended/garden.kubeconfig has ended: start `orangery up` again, \
+             or name another folder with --data-dir",
+        ),
+        (
+            "provider-local --kubeconfig none",
+            "cannot read the kubeconfig none: No such file or directory (os error 2)".to_owned(),
+            ACCOUNT,
+        ),
+        (
+            "provider-local --kubeconfig empty",
+            "cannot read the kubeconfig empty: Is a directory (os error 21)".to_owned(),
+            ACCOUNT,
+        ),
+        (
+            "provider-local --kubeconfig file",
+            "the file file is empty, not a kubeconfig".to_owned(),
+            ACCOUNT,
+        ),
+        (
+            "provider-local --kubeconfig garbage/garden.kubeconfig",
+            format!("garbage/garden.kubeconfig {not_yaml}"),
+            ACCOUNT,
+        ),
+        (
+            "provider-local --kubeconfig hollow/garden.kubeconfig",
+            format!("hollow/garden.kubeconfig {no_context}"),
+            ACCOUNT,
+        ),
+    ] {
+        says(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
+    }
+}
+
+#[test]
+fn what_a_running_landscape_holds_and_what_it_lacks_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    says(
+        folder.path(),
+        &format!("up --port {port} --data-dir other"),
+        1,
+        &[
+            &format!("error: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)"),
+            "hint: end the process that uses the port, or choose another with --port (0 takes a free one)",
+        ],
+    );
+    let mut landscape = orangery(folder.path(), "up --port 0")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(landscape.stdout.as_mut().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("ready")));
+    says(
+        folder.path(),
+        "up --port 0",
+        1,
+        &[
+            "error: the data folder .orangery is in use by another `orangery up`",
+            "hint: end that one, or name another folder with --data-dir",
+        ],
+    );
+    says(
+        folder.path(),
+        "kubeconfig shoot garden-local/none",
+        1,
+        &[
+            "error: there is no Shoot garden-local/none",
+            "hint: `kubectl --kubeconfig .orangery/garden.kubeconfig get shoots --all-namespaces` lists those there are",
+        ],
+    );
+    landscape.kill().unwrap();
+    landscape.wait().unwrap();
+}
