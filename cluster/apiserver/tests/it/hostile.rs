@@ -28,180 +28,52 @@ fn named(name: &str) -> Vec<u8> {
     json!({"metadata": {"name": name}}).to_string().into_bytes()
 }
 
+/// A few lines that stand for 9^14 texts.
+fn yaml_bomb() -> Vec<u8> {
+    (b'b'..b'o').fold(b"a: &a [x, x, x, x, x, x, x, x, x]\n".to_vec(), |text, name| {
+        let (name, before) = (char::from(name), char::from(name - 1));
+        let nine = vec![format!("*{before}"); 9].join(", ");
+        [text, format!("{name}: &{name} [{nine}]\n").into_bytes()].concat()
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn bodies_that_cannot_be_taken_get_a_status() {
     let server = start().await;
     let client = server.admin();
-    let yaml_bomb = (b'b'..b'o').fold(b"a: &a [x, x, x, x, x, x, x, x, x]\n".to_vec(), |text, name| {
-        let (name, before) = (char::from(name), char::from(name - 1));
-        let nine = vec![format!("*{before}"); 9].join(", ");
-        [text, format!("{name}: &{name} [{nine}]\n").into_bytes()].concat()
-    });
     let deep = |open: &str, close: &str| [open.repeat(100_000), close.repeat(100_000)].concat().into_bytes();
     let too_large = vec![b' '; (3 << 20) + 1];
+    #[rustfmt::skip]
     let table = [
-        (
-            CONFIG_MAPS,
-            JSON,
-            too_large,
-            413,
-            "RequestEntityTooLarge",
-            "limit is 3145728",
-        ),
-        (
-            CONFIG_MAPS,
-            JSON,
-            deep("{\"a\":", "}"),
-            400,
-            "BadRequest",
-            "recursion limit",
-        ),
+        (CONFIG_MAPS, JSON, too_large, 413, "RequestEntityTooLarge", "limit is 3145728"),
+        (CONFIG_MAPS, JSON, deep("{\"a\":", "}"), 400, "BadRequest", "recursion limit"),
         (CONFIG_MAPS, JSON, deep("[", "]"), 400, "BadRequest", "recursion limit"),
-        (
-            CONFIG_MAPS,
-            JSON,
-            b"{\"metadata\":{\"name\":\"\xff\"}}".to_vec(),
-            400,
-            "BadRequest",
-            "unicode",
-        ),
-        (
-            CONFIG_MAPS,
-            JSON,
-            map(r#","data":{"k":"\ud800"}"#),
-            400,
-            "BadRequest",
-            "hex escape",
-        ),
-        (
-            CONFIG_MAPS,
-            JSON,
-            map("").split_last().unwrap().1.to_vec(),
-            400,
-            "BadRequest",
-            "EOF",
-        ),
-        (
-            CONFIG_MAPS,
-            JSON,
-            [map(""), map("")].concat(),
-            400,
-            "BadRequest",
-            "trailing",
-        ),
+        (CONFIG_MAPS, JSON, b"{\"metadata\":{\"name\":\"\xff\"}}".to_vec(), 400, "BadRequest", "unicode"),
+        (CONFIG_MAPS, JSON, map(r#","data":{"k":"\ud800"}"#), 400, "BadRequest", "hex escape"),
+        (CONFIG_MAPS, JSON, map("").split_last().unwrap().1.to_vec(), 400, "BadRequest", "EOF"),
+        (CONFIG_MAPS, JSON, [map(""), map("")].concat(), 400, "BadRequest", "trailing"),
         (CONFIG_MAPS, JSON, Vec::new(), 400, "BadRequest", "EOF"),
-        (
-            CONFIG_MAPS,
-            JSON,
-            b"null".to_vec(),
-            400,
-            "BadRequest",
-            "not a JSON object",
-        ),
-        (
-            CONFIG_MAPS,
-            JSON,
-            b"{\"metadata\":[]}".to_vec(),
-            400,
-            "BadRequest",
-            "metadata",
-        ),
+        (CONFIG_MAPS, JSON, b"null".to_vec(), 400, "BadRequest", "not a JSON object"),
+        (CONFIG_MAPS, JSON, b"{\"metadata\":[]}".to_vec(), 400, "BadRequest", "metadata"),
         (CONFIG_MAPS, JSON, named("a\0b"), 422, "Invalid", "RFC 1123 subdomain"),
         (CONFIG_MAPS, JSON, named("A_b"), 422, "Invalid", "RFC 1123 subdomain"),
         (CONFIG_MAPS, JSON, named(".."), 422, "Invalid", "RFC 1123 subdomain"),
-        (
-            "/api/v1/namespaces",
-            JSON,
-            named("a.b"),
-            422,
-            "Invalid",
-            "RFC 1123 label",
-        ),
-        (
-            DEPLOYMENTS,
-            JSON,
-            replicas("123456789012345678901234567890"),
-            400,
-            "BadRequest",
-            "int32",
-        ),
+        ("/api/v1/namespaces", JSON, named("a.b"), 422, "Invalid", "RFC 1123 label"),
+        (DEPLOYMENTS, JSON, replicas("123456789012345678901234567890"), 400, "BadRequest", "int32"),
         (DEPLOYMENTS, JSON, replicas("4294967296"), 400, "BadRequest", "int32"),
         (DEPLOYMENTS, JSON, replicas("1e400"), 400, "BadRequest", "out of range"),
         (DEPLOYMENTS, JSON, replicas("1.5"), 400, "BadRequest", "integer"),
-        (
-            DEPLOYMENTS,
-            JSON,
-            replicas("-1"),
-            422,
-            "Invalid",
-            "greater than or equal to 0",
-        ),
-        (CONFIG_MAPS, YAML, yaml_bomb, 400, "BadRequest", "error decoding YAML"),
-        (
-            CONFIG_MAPS,
-            YAML,
-            b"[".repeat(100_000),
-            400,
-            "BadRequest",
-            "error decoding YAML",
-        ),
-        (
-            CONFIG_MAPS,
-            YAML,
-            b"a: *b".to_vec(),
-            400,
-            "BadRequest",
-            "error decoding YAML",
-        ),
-        (
-            CONFIG_MAPS,
-            YAML,
-            b"\xff".to_vec(),
-            400,
-            "BadRequest",
-            "error decoding YAML",
-        ),
+        (DEPLOYMENTS, JSON, replicas("-1"), 422, "Invalid", "greater than or equal to 0"),
+        (CONFIG_MAPS, YAML, yaml_bomb(), 400, "BadRequest", "error decoding YAML"),
+        (CONFIG_MAPS, YAML, b"[".repeat(100_000), 400, "BadRequest", "error decoding YAML"),
+        (CONFIG_MAPS, YAML, b"a: *b".to_vec(), 400, "BadRequest", "error decoding YAML"),
+        (CONFIG_MAPS, YAML, b"\xff".to_vec(), 400, "BadRequest", "error decoding YAML"),
         (CONFIG_MAPS, PROTOBUF, map(""), 400, "BadRequest", "protobuf"),
-        (
-            CONFIG_MAPS,
-            PROTOBUF,
-            b"k8s\0\xff\xff\xff".to_vec(),
-            400,
-            "BadRequest",
-            "does not end",
-        ),
-        (
-            CONFIG_MAPS,
-            PROTOBUF,
-            [b"k8s\0".to_vec(), b"\x0a".repeat(100_000)].concat(),
-            400,
-            "BadRequest",
-            "ends within",
-        ),
-        (
-            CONFIG_MAPS,
-            "text/plain",
-            map(""),
-            415,
-            "UnsupportedMediaType",
-            "text/plain",
-        ),
-        (
-            CONFIG_MAPS,
-            "application/cbor",
-            map(""),
-            415,
-            "UnsupportedMediaType",
-            "application/cbor",
-        ),
-        (
-            CONFIG_MAPS,
-            "\u{e9}",
-            map(""),
-            415,
-            "UnsupportedMediaType",
-            "unknown format",
-        ),
+        (CONFIG_MAPS, PROTOBUF, b"k8s\0\xff\xff\xff".to_vec(), 400, "BadRequest", "does not end"),
+        (CONFIG_MAPS, PROTOBUF, [b"k8s\0".to_vec(), b"\x0a".repeat(100_000)].concat(), 400, "BadRequest", "ends within"),
+        (CONFIG_MAPS, "text/plain", map(""), 415, "UnsupportedMediaType", "text/plain"),
+        (CONFIG_MAPS, "application/cbor", map(""), 415, "UnsupportedMediaType", "application/cbor"),
+        (CONFIG_MAPS, "\u{e9}", map(""), 415, "UnsupportedMediaType", "unknown format"),
     ];
     for (path, media, body, code, reason, part) in table {
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
@@ -240,6 +112,7 @@ async fn paths_lead_where_they_say_or_nowhere() {
     post(&client, CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).await;
     let long = format!("/{}", "a".repeat(5000));
     let maps = |rest: &str| format!("{CONFIG_MAPS}{rest}");
+    #[rustfmt::skip]
     let table = [
         ("/api/v1/namespaces/default/../kube-system/configmaps".to_owned(), 404),
         ("/api/v1/./namespaces".to_owned(), 404),
@@ -319,6 +192,7 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
     let unknown = r#"{"metadata":{"name":"m"},"dato":{}}"#;
     let yaml = "{metadata: {name: m}, data: {a: b, a: c}}";
     let duplicate = "duplicate field \"data.a\"";
+    #[rustfmt::skip]
     let table = [
         (Method::POST, CONFIG_MAPS, JSON, twice, 400, duplicate),
         (Method::POST, CONFIG_MAPS, JSON, unknown, 400, "unknown field \"dato\""),
@@ -327,38 +201,10 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
         (Method::PUT, &one, JSON, unknown, 400, "unknown field \"dato\""),
         (Method::PATCH, &one, merge, twice, 422, duplicate),
         (Method::PATCH, &one, merge, unknown, 422, "unknown field \"dato\""),
-        (
-            Method::PATCH,
-            &one,
-            "application/strategic-merge-patch+json",
-            twice,
-            422,
-            duplicate,
-        ),
-        (
-            Method::PATCH,
-            &one,
-            patch,
-            r#"[{"op":"add","path":"/dato","value":{}}]"#,
-            422,
-            "unknown field \"dato\"",
-        ),
-        (
-            Method::PATCH,
-            &one,
-            patch,
-            r#"[{"op":"add","path":"/data","value":{},"path":"/data"}]"#,
-            422,
-            "json patch duplicate field \"[0].path\"",
-        ),
-        (
-            Method::PATCH,
-            &one,
-            patch,
-            r#"[{"op":"add","path":"/data","value":{},"way":1}]"#,
-            422,
-            "json patch unknown field \"[0].way\"",
-        ),
+        (Method::PATCH, &one, "application/strategic-merge-patch+json", twice, 422, duplicate),
+        (Method::PATCH, &one, patch, r#"[{"op":"add","path":"/dato","value":{}}]"#, 422, "unknown field \"dato\""),
+        (Method::PATCH, &one, patch, r#"[{"op":"add","path":"/data","value":{},"path":"/data"}]"#, 422, "json patch duplicate field \"[0].path\""),
+        (Method::PATCH, &one, patch, r#"[{"op":"add","path":"/data","value":{},"way":1}]"#, 422, "json patch unknown field \"[0].way\""),
         (Method::PATCH, &one, apply, twice, 400, duplicate),
         (Method::PATCH, &one, apply, yaml, 400, duplicate),
     ];
@@ -396,6 +242,14 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
             "{method} {media} {body}: {message} {warnings:?}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_applied_may_hold_no_unknown_field_however_it_is_validated() {
+    let server = start().await;
+    let client = server.admin();
+    let one = format!("{CONFIG_MAPS}/m");
+    let (apply, unknown) = ("application/apply-patch+yaml", r#"{"metadata":{"name":"m"},"dato":{}}"#);
     let (code, message, _) = answer(
         &client,
         Method::PATCH,
