@@ -19,6 +19,7 @@ mod jobs;
 mod kinds;
 mod matching;
 mod namespaces;
+mod node_ranges;
 mod nodes;
 mod pod_garbage;
 mod pods;
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 use caches::Caches;
 use inventory::Inventory;
+pub use node_ranges::{NodeRanges, NodeRangesError};
 
 /// A controller of the set, named as kube-controller-manager's `--controllers` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +71,8 @@ pub enum Name {
     CsrApproving,
     /// Signs approved certificate requests.
     CsrSigning,
+    /// Gives nodes their ranges of pod addresses.
+    NodeIpam,
     /// Judges nodes by their heartbeats.
     NodeLifecycle,
     /// Deletes pods whose node is gone.
@@ -79,7 +83,7 @@ pub enum Name {
 
 impl Name {
     /// Every controller.
-    pub const ALL: [Name; 16] = [
+    pub const ALL: [Name; 17] = [
         Name::Namespace,
         Name::GarbageCollector,
         Name::Deployment,
@@ -93,6 +97,7 @@ impl Name {
         Name::RootCaPublisher,
         Name::CsrApproving,
         Name::CsrSigning,
+        Name::NodeIpam,
         Name::NodeLifecycle,
         Name::PodGc,
         Name::TokenCleaner,
@@ -117,6 +122,8 @@ pub struct Options {
     /// The authority of the API server's certificate as PEM, for [`Name::RootCaPublisher`]; without it nothing is
     /// published.
     pub root_ca: Option<String>,
+    /// What [`Name::NodeIpam`] gives to nodes; without it they get nothing from it.
+    pub node_ranges: Option<NodeRanges>,
     /// The time.
     pub clock: Clock,
     /// Serial numbers of certificates.
@@ -130,6 +137,7 @@ impl Options {
             controllers: Name::ALL.into(),
             signer: None,
             root_ca: None,
+            node_ranges: None,
             clock,
             entropy,
         }
@@ -152,6 +160,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
         controllers,
         signer,
         root_ca,
+        node_ranges,
         clock,
         entropy,
     } = options;
@@ -186,6 +195,10 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
             Name::CsrApproving => running.spawn(certificates::run_approver(context, stop)),
             Name::CsrSigning => match signer.clone() {
                 Some(signer) => running.spawn(certificates::run_signer(context, signer, entropy.clone(), stop)),
+                None => continue,
+            },
+            Name::NodeIpam => match node_ranges.clone() {
+                Some(ranges) => running.spawn(node_ranges::run(context, ranges, stop)),
                 None => continue,
             },
             Name::NodeLifecycle => running.spawn(nodes::run(context, stop)),

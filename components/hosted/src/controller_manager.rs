@@ -123,7 +123,13 @@ fn args(settings: &ControllerManagerSettings) -> Vec<String> {
     if !pod_networks.is_empty() {
         args.push("--allocate-node-cidrs=true".to_owned());
         args.push(format!("--cluster-cidr={}", pod_networks.join(",")));
-        args.extend(node_mask_size.map(|size| format!("--node-cidr-mask-size={size}")));
+        // The size is that of IPv4; with two families upstream takes it by a name of its own.
+        let flag = if pod_networks.len() > 1 {
+            "node-cidr-mask-size-ipv4"
+        } else {
+            "node-cidr-mask-size"
+        };
+        args.extend(node_mask_size.map(|size| format!("--{flag}={size}")));
     }
     args
 }

@@ -29,9 +29,14 @@ impl Drop for Cluster {
 
 /// A server with all controllers, a namespace `n` and no nodes.
 pub(crate) async fn start() -> Cluster {
+    start_with(|_| {}).await
+}
+
+/// The same with options of the test's own.
+pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Cluster {
     let server = tests_kit::embedded().await;
     let (client, stop) = (server.admin(), CancellationToken::new());
-    let options = Options {
+    let mut options = Options {
         signer: Some(Arc::new(
             base_secrets::Authority::from_pem(
                 &server.authority().certificate_pem(),
@@ -42,6 +47,7 @@ pub(crate) async fn start() -> Cluster {
         root_ca: Some("the root".to_owned()),
         ..Options::all(server.clock.clone(), server.entropy.clone())
     };
+    change(&mut options);
     tokio::spawn(run(
         server.client("controllers", &[tests_kit::ADMINS]),
         options,

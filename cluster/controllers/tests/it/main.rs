@@ -3,5 +3,6 @@
 
 mod cluster;
 mod life;
+mod node_ranges;
 mod owners;
 mod workloads;

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base_secrets::Authority;
-use cluster_controllers::{Name, Options};
+use cluster_controllers::{Name, NodeRanges, Options};
 use cluster_node::{ContainerContext, Exit};
+use ipnet::IpNet;
 use kube::Api;
 
 use super::controllers::{LEASE_NAMESPACE, client, run_as_leader};
 use super::flags::Flags;
 
-/// The flags it understands. Those that shape what is not here (metrics port, authentication of scrapes, node ranges,
-/// which nodes take themselves) are accepted because they change no answer.
-const FLAGS: [&str; 23] = [
+/// The flags it understands. Those that shape what is not here (metrics port, authentication of scrapes) are accepted
+/// because they change no answer.
+const FLAGS: [&str; 25] = [
     "allocate-node-cidrs",
     "authentication-kubeconfig",
     "authorization-kubeconfig",
@@ -31,6 +32,8 @@ const FLAGS: [&str; 23] = [
     "kubeconfig",
     "leader-elect",
     "node-cidr-mask-size",
+    "node-cidr-mask-size-ipv4",
+    "node-cidr-mask-size-ipv6",
     "profiling",
     "root-ca-file",
     "secure-port",
@@ -42,7 +45,7 @@ const FLAGS: [&str; 23] = [
 
 /// Upstream's names of the controllers that are here
 /// (kubernetes/kubernetes v1.35 cmd/kube-controller-manager/names/controller_names.go).
-const CONTROLLERS: [(&str, Name); 16] = [
+const CONTROLLERS: [(&str, Name); 17] = [
     ("bootstrap-token-cleaner-controller", Name::TokenCleaner),
     ("certificatesigningrequest-approving-controller", Name::CsrApproving),
     ("certificatesigningrequest-signing-controller", Name::CsrSigning),
@@ -52,6 +55,7 @@ const CONTROLLERS: [(&str, Name); 16] = [
     ("garbage-collector-controller", Name::GarbageCollector),
     ("job-controller", Name::Job),
     ("namespace-controller", Name::Namespace),
+    ("node-ipam-controller", Name::NodeIpam),
     ("node-lifecycle-controller", Name::NodeLifecycle),
     ("persistentvolume-binder-controller", Name::PersistentVolume),
     ("pod-garbage-collector-controller", Name::PodGc),
@@ -90,12 +94,59 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         controllers: selected(flags.get("controllers").unwrap_or("*")),
         signer,
         root_ca: read("root-ca-file")?,
+        node_ranges: node_ranges(&flags)?,
         clock: context.clock.clone(),
         entropy: context.entropy.clone(),
     };
     let run = |stop| cluster_controllers::run(client.clone(), options, stop);
     let leases = Api::namespaced(client.clone(), LEASE_NAMESPACE);
     run_as_leader(context, &flags, leases, "kube-controller-manager", run).await
+}
+
+/// How `--cluster-cidr` is divided among nodes; none without `--allocate-node-cidrs`. Of two families each has a mask
+/// size of its own, as upstream has it.
+fn node_ranges(flags: &Flags) -> Result<Option<NodeRanges>, Exit> {
+    if !flags.is_on("allocate-node-cidrs")? {
+        return Ok(None);
+    }
+    let networks = networks(flags, "cluster-cidr")?;
+    let size = flags.parsed::<u8>("node-cidr-mask-size")?;
+    let wrong = |what: &str| Exit::failed(format!("kube-controller-manager: {what}"));
+    if networks.is_empty() {
+        return Err(wrong("--cluster-cidr is required by --allocate-node-cidrs"));
+    }
+    if networks.len() > 1 && size.is_some() {
+        return Err(wrong(
+            "--node-cidr-mask-size is for one --cluster-cidr: give --node-cidr-mask-size-ipv4 and -ipv6",
+        ));
+    }
+    let mut parts = Vec::new();
+    for network in networks {
+        let of_family = match network {
+            IpNet::V4(_) => "node-cidr-mask-size-ipv4",
+            IpNet::V6(_) => "node-cidr-mask-size-ipv6",
+        };
+        parts.push((network, flags.parsed(of_family)?.or(size)));
+    }
+    NodeRanges::new(&parts, self::networks(flags, "service-cluster-ip-range")?)
+        .map(Some)
+        .map_err(|error| wrong(&format!("--cluster-cidr: {error}")))
+}
+
+/// A flag with a list of networks.
+fn networks(flags: &Flags, name: &str) -> Result<Vec<IpNet>, Exit> {
+    let words = flags.get(name).unwrap_or_default().split(',').map(str::trim);
+    words
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let wrong = || {
+                Exit::failed(format!(
+                    "kube-controller-manager: --{name}: {word:?} is no network in CIDR form"
+                ))
+            };
+            word.parse().map_err(|_| wrong())
+        })
+        .collect()
 }
 
 /// The controllers of a `--controllers` list: `*` for all, a name for one, `-name` for all but it. Names of upstream's
@@ -116,6 +167,49 @@ fn selected(list: &str) -> BTreeSet<Name> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ranges(args: &[&str]) -> Result<Option<NodeRanges>, String> {
+        let args: Vec<String> = args.iter().map(|arg| format!("--{arg}")).collect();
+        let flags = Flags::parse("kube-controller-manager", &args, &FLAGS).unwrap();
+        node_ranges(&flags).map_err(|exit| exit.message)
+    }
+
+    #[test]
+    fn node_ranges_are_as_the_flags_say_and_none_without_being_asked_for() {
+        let net = |text: &str| text.parse::<IpNet>().unwrap();
+        let (on, pods, services) = (
+            "allocate-node-cidrs=true",
+            "cluster-cidr=10.1.0.0/16",
+            "service-cluster-ip-range=10.2.0.0/16",
+        );
+        assert_eq!(ranges(&[pods, "allocate-node-cidrs=false"]), Ok(None));
+        let made = ranges(&[on, pods, services, "node-cidr-mask-size=26"]).unwrap();
+        let wanted = NodeRanges::new(&[(net("10.1.0.0/16"), Some(26))], vec![net("10.2.0.0/16")]).unwrap();
+        assert_eq!(made, Some(wanted));
+        let both = "cluster-cidr=10.1.0.0/16,fd00::/56";
+        let made = ranges(&[on, both, "node-cidr-mask-size-ipv4=25"]).unwrap();
+        let wanted = NodeRanges::new(&[(net("10.1.0.0/16"), Some(25)), (net("fd00::/56"), None)], vec![]).unwrap();
+        assert_eq!(made, Some(wanted));
+    }
+
+    #[test]
+    fn flags_that_divide_nothing_are_refused_by_name() {
+        let said = |args: &[&str]| ranges(args).unwrap_err();
+        assert!(said(&["allocate-node-cidrs"]).contains("--cluster-cidr is required"));
+        assert!(said(&["allocate-node-cidrs", "cluster-cidr=10.1.0.0"]).contains("\"10.1.0.0\" is no network"));
+        let narrow = [
+            "allocate-node-cidrs",
+            "cluster-cidr=10.1.0.0/16",
+            "node-cidr-mask-size=8",
+        ];
+        assert!(said(&narrow).contains("choose one from 16 to 32"));
+        let both = [
+            "allocate-node-cidrs",
+            "cluster-cidr=10.1.0.0/16,fd00::/56",
+            "node-cidr-mask-size=24",
+        ];
+        assert!(said(&both).contains("--node-cidr-mask-size-ipv4"));
+    }
 
     #[test]
     fn controllers_are_chosen_as_upstream_chooses_them() {
