@@ -22,5 +22,5 @@ pub use files::{FileError, Files};
 pub use image::{EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
 pub use in_cluster::SERVICE_ACCOUNT_FOLDER;
 pub use network::{AddressInUse, Binding, Endpoint, Network, Networks, PodNetwork, Refused};
-pub use node::{NodeOptions, run};
+pub use node::{NodeOptions, PodAddresses, run};
 pub use volume::{Volume, Volumes};

@@ -80,7 +80,8 @@ pub struct Network {
 #[derive(Default)]
 struct State {
     listening: BTreeMap<(IpAddr, u16), Listener>,
-    ranges: BTreeSet<IpNet>,
+    /// How many nodes hold a range: one that is going may still hold what its successor was given.
+    ranges: BTreeMap<IpNet, usize>,
     addresses: BTreeSet<IpAddr>,
     last_id: u64,
 }
@@ -98,19 +99,27 @@ impl Network {
         Self::default()
     }
 
-    /// Takes the first free range of `length` bits out of `all` for one node, or `wanted` if that is given and free.
-    /// None when there is no room.
-    pub(crate) fn reserve_range(&self, all: IpNet, length: u8, wanted: Option<IpNet>) -> Option<PodRange> {
+    /// Takes the first range of `length` bits out of `all` that no node holds. None when there is no room.
+    pub(crate) fn free_range(&self, all: IpNet, length: u8) -> Option<PodRange> {
         let mut state = self.lock();
-        let range = match wanted {
-            Some(range) => Some(range).filter(|range| !state.ranges.contains(range)),
-            None => all.subnets(length).ok()?.find(|range| !state.ranges.contains(range)),
-        }?;
-        state.ranges.insert(range);
+        let range = all
+            .subnets(length)
+            .ok()?
+            .find(|range| !state.ranges.contains_key(range))?;
+        state.hold(range);
         Some(PodRange {
             network: self.clone(),
             range,
         })
+    }
+
+    /// A range that was given to one node by whoever divides the cluster's pod network.
+    pub(crate) fn given_range(&self, range: IpNet) -> PodRange {
+        self.lock().hold(range);
+        PodRange {
+            network: self.clone(),
+            range,
+        }
     }
 
     /// What listens there now.
@@ -174,6 +183,21 @@ pub struct Networks {
     by_cluster: Arc<Mutex<BTreeMap<String, std::sync::Weak<Mutex<State>>>>>,
 }
 
+impl State {
+    fn hold(&mut self, range: IpNet) {
+        *self.ranges.entry(range).or_default() += 1;
+    }
+
+    fn release(&mut self, range: IpNet) {
+        if let Some(holders) = self.ranges.get_mut(&range) {
+            *holders -= 1;
+            if *holders == 0 {
+                self.ranges.remove(&range);
+            }
+        }
+    }
+}
+
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.listening.keys()).finish()
@@ -221,7 +245,7 @@ impl PodRange {
 
 impl Drop for PodRange {
     fn drop(&mut self) {
-        self.network.lock().ranges.remove(&self.range);
+        self.network.lock().release(self.range);
     }
 }
 
@@ -462,18 +486,22 @@ mod tests {
     fn ranges_and_addresses_are_given_once_and_given_back() {
         let network = Network::new();
         let all = "10.0.0.0/23".parse().unwrap();
-        let first = network.reserve_range(all, 24, None).unwrap();
-        let second = network.reserve_range(all, 24, None).unwrap();
+        let first = network.free_range(all, 24).unwrap();
+        let second = network.free_range(all, 24).unwrap();
         assert_ne!(first.range, second.range);
-        assert!(network.reserve_range(all, 24, None).is_none());
-        assert!(network.reserve_range(all, 24, Some(second.range)).is_none());
+        assert!(network.free_range(all, 24).is_none());
         let (one, two) = (first.allocate().unwrap(), first.allocate().unwrap());
         assert_ne!(one.ip, two.ip);
         let freed = one.ip;
         drop(one);
         assert_eq!(first.allocate().unwrap().ip, freed);
+        let twin = network.given_range(first.range);
+        assert_ne!(twin.allocate().unwrap().ip, two.ip, "an address is one pod's alone");
+        let successor = network.given_range(second.range);
         drop(second);
-        assert!(network.reserve_range(all, 24, None).is_some());
+        assert!(network.free_range(all, 24).is_none(), "its successor holds it");
+        drop(successor);
+        assert!(network.free_range(all, 24).is_some());
     }
 
     #[tokio::test]

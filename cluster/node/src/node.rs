@@ -15,13 +15,14 @@ use k8s_openapi::api::core::v1::{Pod, Taint};
 use kube::Api;
 use kube::config::Kubeconfig;
 use kube::runtime::watcher::{self, Event};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::follow::follow;
 use crate::in_cluster::InCluster;
 use crate::network::PodRange;
+use crate::register::Registered;
 use crate::{ImageCatalogue, Network, Volumes, lease, pod, register};
 
 /// How long pods may take to stop when the node stops; their owner replaces them elsewhere meanwhile.
@@ -30,6 +31,31 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const POD_RANGE_LENGTH: u8 = 24;
 /// Where pod addresses are taken from when nothing else is said.
 const POD_RANGES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 11));
+
+/// Where the addresses of a node's pods come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodAddresses {
+    /// A free part of a range: the node takes it, and says so in `spec.podCIDR` when it registers.
+    PartOf {
+        /// The cluster's range of pod addresses.
+        all: IpNet,
+        /// The prefix length of the node's part.
+        length: u8,
+    },
+    /// `spec.podCIDR` of the Node, which a controller of its cluster writes. Until then the node is not ready and runs
+    /// no pods.
+    OfNode,
+}
+
+impl PodAddresses {
+    /// A part of a range that is as large as Kubernetes' own default.
+    pub fn part_of(all: IpNet) -> Self {
+        PodAddresses::PartOf {
+            all,
+            length: POD_RANGE_LENGTH,
+        }
+    }
+}
 
 /// What a node is and what it runs.
 pub struct NodeOptions {
@@ -63,10 +89,8 @@ pub struct NodeOptions {
     pub kubelet_version: String,
     /// How its provider names it.
     pub provider_id: Option<String>,
-    /// The cluster's range of pod addresses; the node takes a part of it.
-    pub pod_ranges: IpNet,
-    /// The prefix length of the node's part.
-    pub pod_range_length: u8,
+    /// Where its pods' addresses come from.
+    pub pod_addresses: PodAddresses,
 }
 
 impl NodeOptions {
@@ -95,8 +119,7 @@ impl NodeOptions {
             capacity: BTreeMap::new(),
             kubelet_version: "v1.35.0".to_owned(),
             provider_id: None,
-            pod_ranges: POD_RANGES,
-            pod_range_length: POD_RANGE_LENGTH,
+            pod_addresses: PodAddresses::part_of(POD_RANGES),
         }
     }
 }
@@ -125,47 +148,64 @@ pub(crate) struct Host {
 pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fault> {
     let client = options.connector.client(&options.kubeconfig)?;
     let api = InCluster::new(Arc::clone(&options.connector), &options.kubeconfig)?;
-    let registered = tokio::select! {
+    let Registered { uid, range } = tokio::select! {
         biased;
         () = stop.cancelled() => return Ok(()),
         registered = register::register(&options, &client) => registered?,
     };
-    let ended = CancellationToken::new();
-    let _ended = ended.clone().drop_guard();
-    let host = Arc::new(Host {
-        name: options.name.clone(),
-        client: client.clone(),
-        api,
-        catalogue: options.catalogue,
-        network: options.network,
-        volumes: options.volumes,
-        clock: options.clock.clone(),
-        entropy: options.entropy,
-        addresses: options.addresses,
-        range: registered.range,
-        ended,
-    });
     tracing::info!(node = %options.name, "node registered");
-    let pods_stop = CancellationToken::new();
-    let mut pods = std::pin::pin!(run_pods(Arc::clone(&host), pods_stop.clone()));
     let node = register::NodeApi::new(client.clone(), &options.name, options.clock.clone());
+    let (name, clock) = (options.name.clone(), options.clock.clone());
+    let (give, given) = oneshot::channel();
+    let asked = range.is_none().then_some(give);
+    let pods_stop = CancellationToken::new();
+    let mut pods = std::pin::pin!(async {
+        let range = match range {
+            Some(range) => range,
+            None => match pods_stop.run_until_cancelled(given).await {
+                Some(Ok(range)) => options.network.given_range(range),
+                // The node stops.
+                Some(Err(_)) | None => return,
+            },
+        };
+        let ended = CancellationToken::new();
+        let _ended = ended.clone().drop_guard();
+        let host = Arc::new(host(options, client.clone(), api, range, ended));
+        run_pods(host, pods_stop.clone()).await;
+    });
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
         () = &mut pods => {}
-        () = lease::renew(client, &options.name, registered.uid, options.clock) => {}
-        () = node.keep_ready() => {}
+        () = lease::renew(client.clone(), &name, uid, clock) => {}
+        () = node.keep_ready(asked) => {}
     }
     // Said before the pods stop: nothing should be scheduled here any more.
     let not_ready = node.report_stopping();
     if tokio::time::timeout(SHUTDOWN_GRACE, not_ready).await.is_err() {
-        tracing::warn!(node = %options.name, "no answer to the node's last status");
+        tracing::warn!(node = %name, "no answer to the node's last status");
     }
     pods_stop.cancel();
     if tokio::time::timeout(SHUTDOWN_GRACE, pods).await.is_err() {
-        tracing::warn!(node = %options.name, "containers did not stop in time and were dropped");
+        tracing::warn!(node = %name, "containers did not stop in time and were dropped");
     }
     Ok(())
+}
+
+fn host(options: NodeOptions, client: kube::Client, api: InCluster, range: PodRange, ended: CancellationToken) -> Host {
+    Host {
+        name: options.name,
+        client,
+        api,
+        catalogue: options.catalogue,
+        network: options.network,
+        volumes: options.volumes,
+        clock: options.clock,
+        entropy: options.entropy,
+        addresses: options.addresses,
+        range,
+        ended,
+    }
 }
 
 /// One task per pod that is bound to this node, fed with the pod's newest state.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
-use base_client::{fault_of, is_exists};
+use base_client::{fault_of, is_exists, is_missing};
 use base_clock::Clock;
 use futures::StreamExt;
 use ipnet::IpNet;
@@ -15,10 +15,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
+use tokio::sync::oneshot;
 
-use crate::NodeOptions;
 use crate::follow::{Pause, follow_one};
 use crate::network::PodRange;
+use crate::{NodeOptions, PodAddresses};
 
 /// What the machine is called where programs ask for its architecture; containers here are futures of this process.
 const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
@@ -39,10 +40,12 @@ const CAPACITY: [(&str, &str); 4] = [
 /// A Node that exists.
 pub(crate) struct Registered {
     pub(crate) uid: String,
-    pub(crate) range: PodRange,
+    /// None while nobody has given it one.
+    pub(crate) range: Option<PodRange>,
 }
 
-/// Creates the Node, or takes over the one of this name, and reports it as ready. Waits out an API that does not answer.
+/// Creates the Node, or takes over the one of this name, and reports it as ready if it has pod addresses. Waits out an
+/// API that does not answer.
 pub(crate) async fn register(options: &NodeOptions, client: &kube::Client) -> Result<Registered, Fault> {
     let nodes: Api<Node> = Api::all(client.clone());
     let mut pauses = Pause::default();
@@ -60,19 +63,16 @@ pub(crate) async fn register(options: &NodeOptions, client: &kube::Client) -> Re
 }
 
 async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Registered, Fault> {
-    let full = || {
-        Fault::user(format!(
-            "no free range of pod addresses in {} is left",
-            options.pod_ranges
-        ))
+    let mut range = match options.pod_addresses {
+        PodAddresses::OfNode => None,
+        PodAddresses::PartOf { all, length } => Some(
+            options
+                .network
+                .free_range(all, length)
+                .ok_or_else(|| Fault::user(format!("no free range of pod addresses in {all} is left")))?,
+        ),
     };
-    let reserve = |wanted| {
-        options
-            .network
-            .reserve_range(options.pod_ranges, options.pod_range_length, wanted)
-    };
-    let mut range = reserve(None).ok_or_else(full)?;
-    let desired = desired(options, range.range);
+    let desired = desired(options, range.as_ref().map(|range| range.range));
     let doing = |what: &str| format!("{what} node {}", options.name);
     let node = match nodes.create(&PostParams::default(), &desired).await {
         Ok(node) => node,
@@ -87,14 +87,12 @@ async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Regist
         }
         Err(error) => return Err(fault_of(error, &doing("create"))),
     };
-    let given: Option<IpNet> = node
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.pod_cidr.as_deref()?.parse().ok());
-    if let Some(given) = given.filter(|given| *given != range.range) {
-        range = reserve(Some(given)).ok_or_else(full)?;
+    if let Some(given) = pod_range(&node)
+        && range.as_ref().is_none_or(|range| range.range != given)
+    {
+        range = Some(options.network.given_range(given));
     }
-    let status = json!({"status": status(options)});
+    let status = json!({"status": status(options, Readiness::of(range.is_some()))});
     nodes
         .patch_status(&options.name, &PatchParams::default(), &Patch::Strategic(status))
         .await
@@ -105,7 +103,12 @@ async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Regist
     })
 }
 
-fn desired(options: &NodeOptions, range: IpNet) -> Node {
+/// The range of pod addresses that a Node has.
+fn pod_range(node: &Node) -> Option<IpNet> {
+    node.spec.as_ref()?.pod_cidr.as_deref()?.parse().ok()
+}
+
+fn desired(options: &NodeOptions, range: Option<IpNet>) -> Node {
     let mut labels: BTreeMap<String, String> = [
         ("kubernetes.io/hostname", options.name.as_str()),
         ("kubernetes.io/arch", ARCHITECTURE),
@@ -125,8 +128,8 @@ fn desired(options: &NodeOptions, range: IpNet) -> Node {
             ..ObjectMeta::default()
         },
         spec: Some(NodeSpec {
-            pod_cidr: Some(range.to_string()),
-            pod_cidrs: Some(vec![range.to_string()]),
+            pod_cidr: range.map(|range| range.to_string()),
+            pod_cidrs: range.map(|range| vec![range.to_string()]),
             provider_id: options.provider_id.clone(),
             taints: Some(options.taints.clone()).filter(|taints| !taints.is_empty()),
             ..NodeSpec::default()
@@ -135,7 +138,7 @@ fn desired(options: &NodeOptions, range: IpNet) -> Node {
     }
 }
 
-fn status(options: &NodeOptions) -> NodeStatus {
+fn status(options: &NodeOptions, readiness: &Readiness) -> NodeStatus {
     let mut capacity: BTreeMap<String, Quantity> = CAPACITY
         .iter()
         .map(|(name, size)| ((*name).to_owned(), Quantity((*size).to_owned())))
@@ -162,7 +165,7 @@ fn status(options: &NodeOptions) -> NodeStatus {
         allocatable: Some(capacity.clone()),
         capacity: Some(capacity),
         addresses: Some(addresses),
-        conditions: Some(conditions(&options.clock, &Readiness::READY)),
+        conditions: Some(conditions(&options.clock, readiness)),
         node_info: Some(NodeSystemInfo {
             architecture: ARCHITECTURE.to_owned(),
             boot_id: id.clone(),
@@ -193,11 +196,24 @@ impl Readiness {
         reason: "KubeletReady",
         message: "node runs its image catalogue",
     };
+    const WITHOUT_ADDRESSES: Self = Readiness {
+        status: "False",
+        reason: "KubeletNotReady",
+        message: "node has no range of pod addresses yet: spec.podCIDR is not set",
+    };
     const STOPPING: Self = Readiness {
         status: "False",
         reason: "NodeShutdown",
         message: "node was asked to stop",
     };
+
+    fn of(has_addresses: bool) -> &'static Self {
+        if has_addresses {
+            &Self::READY
+        } else {
+            &Self::WITHOUT_ADDRESSES
+        }
+    }
 }
 
 fn conditions(clock: &Clock, ready: &Readiness) -> Vec<NodeCondition> {
@@ -249,24 +265,49 @@ impl NodeApi {
         }
     }
 
-    /// Says again that the node is ready whenever somebody thought otherwise (its Lease ran out while the API could
-    /// not be reached), and every few minutes anyway. Never ends.
-    pub(crate) async fn keep_ready(&self) {
+    /// Says again how the node is whenever somebody thought otherwise (its Lease ran out while the API could not be
+    /// reached), and every few minutes anyway. A node without pod addresses is not ready until its Node has a range,
+    /// which goes to `asked`. Never ends.
+    pub(crate) async fn keep_ready(&self, mut asked: Option<oneshot::Sender<IpNet>>) {
         let mut states = Box::pin(follow_one(self.nodes.clone(), &self.name));
-        let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + REPORT_EVERY, REPORT_EVERY);
+        let mut beats = tokio::time::interval_at(Instant::now() + REPORT_EVERY, REPORT_EVERY);
         loop {
-            let reported = tokio::select! {
+            tokio::select! {
                 biased;
                 state = states.next() => match state {
-                    Some(Some(node)) if !is_ready(&node) => self.turn(&Readiness::READY).await,
-                    Some(_) => continue,
+                    Some(Some(node)) => {
+                        if let Some(range) = pod_range(&node)
+                            && let Some(asked) = asked.take()
+                        {
+                            // Whoever asked may have stopped meanwhile.
+                            let _ = asked.send(range);
+                        }
+                        let readiness = Readiness::of(asked.is_none());
+                        if ready_status(&node) != Some(readiness.status) {
+                            self.insist(readiness).await;
+                        }
+                    }
+                    Some(None) => {}
                     None => return,
                 },
-                _ = beats.tick() => self.beat().await,
-            };
-            if let Err(error) = reported {
-                tracing::debug!(node = %self.name, %error, "status was not reported");
+                _ = beats.tick() => {
+                    if let Err(error) = self.beat(Readiness::of(asked.is_none())).await {
+                        tracing::debug!(node = %self.name, %error, "status was not reported");
+                    }
+                }
             }
+        }
+    }
+
+    /// Says how the node is until the API takes it, or the Node is gone.
+    async fn insist(&self, readiness: &Readiness) {
+        let mut pauses = Pause::default();
+        while let Err(error) = self.turn(readiness).await {
+            if is_missing(&error) {
+                return;
+            }
+            tracing::debug!(node = %self.name, %error, "status was not reported, trying again");
+            tokio::time::sleep(pauses.next().unwrap_or_default()).await;
         }
     }
 
@@ -279,8 +320,8 @@ impl NodeApi {
     }
 
     /// The heartbeat of conditions that are as they were: their transition times stay.
-    async fn beat(&self) -> Result<(), kube::Error> {
-        let mut conditions = conditions(&self.clock, &Readiness::READY);
+    async fn beat(&self, readiness: &Readiness) -> Result<(), kube::Error> {
+        let mut conditions = conditions(&self.clock, readiness);
         for condition in &mut conditions {
             condition.last_transition_time = None;
         }
@@ -302,11 +343,9 @@ impl NodeApi {
     }
 }
 
-fn is_ready(node: &Node) -> bool {
-    node.status
-        .as_ref()
-        .and_then(|status| status.conditions.as_ref())
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+/// What the Node says of its condition `Ready`.
+fn ready_status(node: &Node) -> Option<&str> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    Some(&ready.status)
 }

@@ -1,6 +1,7 @@
 //! Machines are pods of the seed, in the shoot's namespace. A pod that has gone, or has ended, is a machine that
 //! does not exist. Nobody writes Node objects for them: what runs in the pod joins the shoot by itself.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use api_meta::Fault;
@@ -16,6 +17,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
+use crate::machine_address::{MACHINE_ADDRESS_ENV, Turns, address_of, free, subnet_of};
 use crate::objects::{MADE_FOR_LABEL, meta};
 
 /// Where a machine finds its user data, as in Gardener's provider-local.
@@ -39,6 +41,7 @@ pub(crate) struct PodDriver {
     provider: String,
     image: String,
     pods: Cache<Pod>,
+    turns: Turns,
 }
 
 impl PodDriver {
@@ -50,11 +53,17 @@ impl PodDriver {
             provider: provider.to_owned(),
             image: image.to_owned(),
             pods,
+            turns: Turns::default(),
         }
     }
 
     fn api(&self, namespace: &str) -> Api<Pod> {
         Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// The pods of all machines of a namespace as the API has them now.
+    async fn all(&self, namespace: &str) -> Result<Vec<Pod>, Fault> {
+        base_client::list(&self.api(namespace), &format!("{MADE_FOR_LABEL}={MADE_FOR}")).await
     }
 }
 
@@ -63,7 +72,7 @@ fn pod_name(machine: &str) -> String {
 }
 
 /// The pod that is the machine.
-fn pod_of(request: MachineRequest<'_>, image: &str) -> Pod {
+fn pod_of(request: MachineRequest<'_>, image: &str, address: Ipv4Addr) -> Pod {
     let secret = request
         .class
         .secret_ref
@@ -91,11 +100,10 @@ fn pod_of(request: MachineRequest<'_>, image: &str) -> Pod {
             containers: vec![Container {
                 name: "node".to_owned(),
                 image: Some(image.to_owned()),
-                env: Some(vec![EnvVar {
-                    name: MACHINE_NAME_ENV.to_owned(),
-                    value: Some(request.name().to_owned()),
-                    value_from: None,
-                }]),
+                env: Some(vec![
+                    variable(MACHINE_NAME_ENV, request.name().to_owned()),
+                    variable(MACHINE_ADDRESS_ENV, address.to_string()),
+                ]),
                 volume_mounts: Some(vec![VolumeMount {
                     name: "userdata".to_owned(),
                     mount_path: "/etc/machine".to_owned(),
@@ -112,6 +120,14 @@ fn pod_of(request: MachineRequest<'_>, image: &str) -> Pod {
             ..Default::default()
         }),
         status: None,
+    }
+}
+
+fn variable(name: &str, value: String) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: Some(value),
+        value_from: None,
     }
 }
 
@@ -162,15 +178,19 @@ impl Driver for PodDriver {
     }
 
     async fn create(&self, request: MachineRequest<'_>) -> Result<Created, Fault> {
-        let pod = pod_of(request, &self.image);
-        create_or_get(&self.api(request.namespace()), &pod).await?;
+        let subnet = subnet_of(request.class)?;
+        let name = pod_name(request.name());
+        {
+            let _turn = self.turns.take(request.namespace()).await;
+            let machines = self.all(request.namespace()).await?;
+            if !machines.iter().any(|pod| pod.name_any() == name) {
+                let taken = machines.iter().filter_map(address_of).collect();
+                let pod = pod_of(request, &self.image, free(subnet, &taken)?);
+                create_or_get(&self.api(request.namespace()), &pod).await?;
+            }
+        }
         Ok(Created {
-            provider_id: format!(
-                "{}://{}/{}",
-                self.provider,
-                request.namespace(),
-                pod_name(request.name())
-            ),
+            provider_id: format!("{}://{}/{}", self.provider, request.namespace(), name),
             node_name: request.name().to_owned(),
         })
     }
@@ -193,7 +213,7 @@ impl Driver for PodDriver {
     }
 
     async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
-        let pods = base_client::list(&self.api(namespace), &format!("{MADE_FOR_LABEL}={MADE_FOR}")).await?;
+        let pods = self.all(namespace).await?;
         let name = |pod: &Pod| pod.name_any().strip_prefix(POD_PREFIX).map(str::to_owned);
         Ok(pods.iter().filter_map(name).collect())
     }

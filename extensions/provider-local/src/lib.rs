@@ -10,6 +10,7 @@ mod driver;
 mod infrastructure;
 mod ledger;
 mod local_extension;
+mod machine_address;
 mod network;
 mod objects;
 mod operating_system;
@@ -19,5 +20,6 @@ mod worker;
 
 pub use driver::{MACHINE_NAME_ENV, USER_DATA_PATH};
 pub use ledger::ledger;
+pub use machine_address::MACHINE_ADDRESS_ENV;
 pub use provider_status::InfrastructureStatus;
 pub use run::{EXTENSION_NAME, Options, run};

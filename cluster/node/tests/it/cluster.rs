@@ -33,7 +33,7 @@ pub(crate) struct Cluster {
 }
 
 /// Gives every caller the same client; who they are is not what these tests are about.
-struct OneClient(Client);
+pub(crate) struct OneClient(pub(crate) Client);
 
 impl Connector for OneClient {
     fn client(&self, _: &Kubeconfig) -> Result<Client, Fault> {
@@ -125,6 +125,17 @@ impl Cluster {
         catalogue: ImageCatalogue,
         connector: Arc<dyn Connector>,
     ) -> RunningNode {
+        self.node_of(name, catalogue, connector, |_| {})
+    }
+
+    /// A node with options of the test's own.
+    pub(crate) fn node_of(
+        &self,
+        name: &str,
+        catalogue: ImageCatalogue,
+        connector: Arc<dyn Connector>,
+        change: impl FnOnce(&mut NodeOptions),
+    ) -> RunningNode {
         let mut options = NodeOptions::new(
             name,
             kubeconfig(),
@@ -136,6 +147,7 @@ impl Cluster {
         options.network = self.network.clone();
         options.volumes = self.volumes.clone();
         options.addresses = vec!["192.0.2.1".parse().unwrap()];
+        change(&mut options);
         let stop = CancellationToken::new();
         let task = tokio::spawn(cluster_node::run(options, stop.clone()));
         RunningNode { stop, task }

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base_client::Verb;
-use cluster_node::ImageCatalogue;
+use cluster_node::{ImageCatalogue, PodAddresses};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::cluster::{Cluster, is_ready, until};
+use crate::cluster::{Cluster, OneClient, is_ready, until};
 use crate::pods::serves;
 
 fn ready(node: &Node) -> Option<NodeCondition> {
@@ -79,6 +79,39 @@ async fn a_node_that_comes_back_keeps_its_pod_addresses() {
     cluster.pod("p", json!({}), json!({})).await;
     let pod = cluster.pod_until("p", is_ready).await;
     assert!(pod.status.unwrap().pod_ip.unwrap().starts_with("100.64.9."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_range_others_choose_waits_for_it_and_gives_its_pods_addresses_from_it() {
+    let cluster = Cluster::new().await;
+    let connector = Arc::new(OneClient(cluster.client.clone()));
+    let catalogue = ImageCatalogue::new().with("app", serves);
+    let _node = cluster.node_of("node-a", catalogue, connector, |options| {
+        options.pod_addresses = PodAddresses::OfNode;
+    });
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let waiting = node_until(&nodes, "False").await;
+    let said = ready(&waiting).unwrap();
+    assert_eq!(said.reason.as_deref(), Some("KubeletNotReady"));
+    assert!(said.message.unwrap().contains("spec.podCIDR"));
+    cluster.pod("p", json!({}), json!({})).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let pod = cluster.api::<Pod>().get("p").await.unwrap();
+    assert_eq!(
+        pod.status.and_then(|status| status.pod_ip),
+        None,
+        "there is no address to give"
+    );
+    assert_eq!(ready(&nodes.get("node-a").await.unwrap()).unwrap().status, "False");
+
+    let given = json!({"spec": {"podCIDR": "10.9.8.0/24", "podCIDRs": ["10.9.8.0/24"]}});
+    nodes
+        .patch("node-a", &PatchParams::default(), &Patch::Merge(given))
+        .await
+        .unwrap();
+    node_until(&nodes, "True").await;
+    let pod = cluster.pod_until("p", is_ready).await;
+    assert_eq!(pod.status.unwrap().pod_ip.as_deref(), Some("10.9.8.2"));
 }
 
 #[tokio::test(start_paused = true)]

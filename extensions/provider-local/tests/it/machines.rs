@@ -1,11 +1,13 @@
 //! Workers and their machines.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use api_extensions::Worker;
-use api_machine::{Machine, MachinePhase};
+use api_machine::{Machine, MachineClass, MachinePhase};
 use api_meta::LastOperationState;
-use extensions_provider_local::ledger;
+use extensions_provider_local::{MACHINE_ADDRESS_ENV, ledger};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -64,6 +66,53 @@ async fn machines_join_are_scaled_rolled_and_leave_nothing_behind() {
     assert_eq!(
         ledger(&landscape.client, NAMESPACE).await.unwrap(),
         ["ConfigMap/local-network"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_made_at_once_have_addresses_of_their_own_in_their_subnet() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent", 8))
+        .await;
+    let addresses = || async {
+        let pods = landscape.api::<Pod>().list(&Default::default()).await.unwrap();
+        let address = |pod: &Pod| -> Option<Ipv4Addr> {
+            let variables = pod.spec.as_ref()?.containers[0].env.as_ref()?;
+            let variable = variables.iter().find(|variable| variable.name == MACHINE_ADDRESS_ENV)?;
+            variable.value.as_ref()?.parse().ok()
+        };
+        pods.iter().filter_map(address).collect::<Vec<_>>()
+    };
+    let given = addresses().await;
+    let distinct: BTreeSet<_> = given.iter().copied().collect();
+    assert_eq!((given.len(), distinct.len()), (8, 8), "{given:?}");
+    let class = landscape
+        .api::<MachineClass>()
+        .list(&Default::default())
+        .await
+        .unwrap()
+        .items
+        .remove(0);
+    let spec: serde_json::Value = class.provider_spec.decode().unwrap();
+    let subnet: ipnet::Ipv4Net = spec["subnet"].as_str().unwrap().parse().unwrap();
+    assert!(
+        given.iter().all(|address| subnet.contains(address)),
+        "{given:?} in {subnet}"
+    );
+
+    landscape
+        .worker(landscape.worker_spec(&infrastructure, "agent", 9))
+        .await;
+    let grown = addresses().await;
+    let distinct: BTreeSet<_> = grown.iter().copied().collect();
+    assert_eq!((grown.len(), distinct.len()), (9, 9), "{grown:?}");
+    assert!(
+        given.iter().all(|address| grown.contains(address)),
+        "no machine was moved"
     );
 }
 

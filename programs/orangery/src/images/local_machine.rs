@@ -3,11 +3,13 @@
 //! are simulated. Stopping the container is switching the machine off.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use api_meta::Fault;
-use cluster_node::{ContainerContext, Exit, ImageCatalogue, NodeOptions, image_tag};
+use cluster_node::{ContainerContext, Exit, ImageCatalogue, NodeOptions, PodAddresses, image_tag};
 use control_plane_node_agent::{AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext};
+use extensions_provider_local::{MACHINE_ADDRESS_ENV, MACHINE_NAME_ENV, USER_DATA_PATH};
 use k8s_openapi::api::core::v1::Taint;
 use kube::config::Kubeconfig;
 use serde::Deserialize;
@@ -15,10 +17,6 @@ use serde::Deserialize;
 use super::Host;
 use super::flags::Flags;
 
-/// Where the local provider mounts the user data, unless `--user-data` says otherwise.
-const USER_DATA_PATH: &str = "/etc/machine/userdata";
-/// The variable with the machine's name; without it the pod's name says it.
-const MACHINE_NAME: &str = "MACHINE_NAME";
 /// What the provider puts before a machine's name to name its pod.
 const POD_PREFIX: &str = "machine-";
 /// The kubelet's program among the files of an operating system config: its image's tag is its version.
@@ -42,11 +40,12 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     let user_data = context.files.read_text(path).map_err(|error| Exit::failed_by(&error))?;
     let pod = context.pod.metadata.name.as_deref().unwrap_or_default();
     let of_pod = || pod.strip_prefix(POD_PREFIX).unwrap_or(pod).to_owned();
-    let name = context.env.get(MACHINE_NAME).cloned().unwrap_or_else(of_pod);
+    let name = context.env.get(MACHINE_NAME_ENV).cloned().unwrap_or_else(of_pod);
+    let address = address(context.env.get(MACHINE_ADDRESS_ENV), context.network.pod_ip())?;
 
     let machine = MemoryMachine::new(BTreeMap::from([(
         KUBELET_UNIT.to_owned(),
-        kubelet(host, context, &name),
+        kubelet(host, context, &name, address),
     )]));
     let options = AgentOptions {
         machine_name: name,
@@ -62,10 +61,20 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     lived.map_err(|fault| Exit::failed(fault.chain()))
 }
 
+/// The machine's address in the network of its nodes; a machine that was given none has its pod's.
+fn address(given: Option<&String>, pod: IpAddr) -> Result<IpAddr, Exit> {
+    let Some(given) = given else { return Ok(pod) };
+    given.parse().map_err(|_| {
+        Exit::failed(format!(
+            "local-machine: {MACHINE_ADDRESS_ENV} {given:?} is no IP address"
+        ))
+    })
+}
+
 /// The kubelet's unit: a node that pretends to run every image.
-fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody {
+fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: IpAddr) -> UnitBody {
     let (host, name) = (Arc::clone(host), name.to_owned());
-    let (address, clock, entropy) = (context.network.pod_ip(), context.clock.clone(), context.entropy.clone());
+    let (clock, entropy) = (context.clock.clone(), context.entropy.clone());
     Arc::new(move |unit: UnitContext| {
         let (host, name, clock, entropy) = (Arc::clone(&host), name.clone(), clock.clone(), entropy.clone());
         Box::pin(async move {
@@ -83,6 +92,7 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str) -> UnitBody
             options.network = host.networks.of(&cluster);
             options.volumes = host.volumes.clone();
             options.addresses = vec![address];
+            options.pod_addresses = PodAddresses::OfNode;
             options.labels = node_labels(&unit.content);
             options.taints = taints(&unit)?;
             if let Some(version) = version(&unit) {
@@ -161,6 +171,22 @@ fn node_labels(unit: &str) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_has_the_address_it_was_given() {
+        let pod: IpAddr = "10.1.0.2".parse().unwrap();
+        assert_eq!(address(None, pod).unwrap(), pod);
+        assert_eq!(
+            address(Some(&"10.68.0.2".to_owned()), pod).unwrap().to_string(),
+            "10.68.0.2"
+        );
+        let wrong = address(Some(&"10.68.0".to_owned()), pod).unwrap_err();
+        assert!(
+            wrong.message.contains("MACHINE_ADDRESS \"10.68.0\""),
+            "{}",
+            wrong.message
+        );
+    }
 
     #[test]
     fn labels_are_read_from_the_unit_file() {

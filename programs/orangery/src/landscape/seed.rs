@@ -10,7 +10,7 @@ use api_meta::Fault;
 use base_client::Connector;
 use cluster_controllers::Options;
 use cluster_front::Front;
-use cluster_node::NodeOptions;
+use cluster_node::{NodeOptions, PodAddresses};
 use control_plane_gardenlet::{Addressing, Clients, Config, Images};
 use ipnet::IpNet;
 use kube::Client;
@@ -97,7 +97,7 @@ fn start_cluster(settings: &Settings, front: &Front, seed: &Api, audits: &Audits
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: host.volumes.clone(),
-        pod_ranges: range(PODS)?,
+        pod_addresses: PodAddresses::part_of(range(PODS)?),
         addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         ..NodeOptions::new(
             name.clone(),

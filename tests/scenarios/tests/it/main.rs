@@ -1,6 +1,7 @@
 //! Scenarios: the whole landscape in one process and in virtual time.
 #![expect(clippy::unwrap_used, reason = "a scenario that cannot go on has failed")]
 
+mod addresses;
 mod domains;
 mod first_light;
 mod installations;
