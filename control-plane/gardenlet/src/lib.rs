@@ -24,6 +24,12 @@ use tokio_util::sync::CancellationToken;
 pub use config::{Addressing, Config, ETCD_STORAGE, Images, SHOOTS_MAX, SYNC_PERIOD};
 pub use context::Clients;
 
+/// How gardenlet judges what others report, for those who explain a shoot: they say the same sentences.
+pub mod judged {
+    pub use crate::extension::{Deletion, Readiness, Reported, deletion, readiness, reported};
+    pub use crate::shoot::{etcd_not_rolled_out, not_applied, not_rolled_out, not_served, unhealthy};
+}
+
 use context::{Context, GardenCaches, SeedCaches};
 use shoot::NodeMirrors;
 

@@ -5,6 +5,8 @@ mod objects;
 mod readiness;
 mod waiting;
 
+pub use objects::reported;
+pub use readiness::{Deletion, Readiness, Reported, deletion, readiness};
 pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{

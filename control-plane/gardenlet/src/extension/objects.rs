@@ -42,7 +42,8 @@ impl<K> Kind for K where
 }
 
 /// What an object says about its last operation.
-fn reported<K: Kind>(object: &K) -> Reported {
+#[must_use]
+pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
     let annotation = |key: &str| object.annotations().get(key).cloned();
     let status = object.status();
     Reported {

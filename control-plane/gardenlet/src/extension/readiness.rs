@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 /// What is looked at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reported {
+pub struct Reported {
     /// The extension's type.
     pub type_: String,
     /// `metadata.generation`.
@@ -26,7 +26,7 @@ pub(crate) struct Reported {
 
 /// What follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+pub enum Readiness {
     /// Done.
     Ready,
     /// Not yet, because of this.
@@ -42,7 +42,7 @@ pub(crate) enum Readiness {
 
 /// Judges. `asked` is the timestamp annotation of the present request: an older one means that what we look at is old.
 #[must_use]
-pub(crate) fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
+pub fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
     let Reported {
         type_,
         generation,
@@ -110,7 +110,7 @@ pub(crate) fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
 
 /// What an extension reports of a deletion that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Deletion {
+pub enum Deletion {
     /// Not yet, because of this.
     NotYet(String),
     /// The extension reports an error of the deletion.
@@ -125,7 +125,7 @@ pub(crate) enum Deletion {
 /// Judges an object that is still there although its deletion was asked for. An error of another operation says nothing
 /// about it, and neither does one of the deletion while the extension tries again.
 #[must_use]
-pub(crate) fn deletion(reported: &Reported) -> Deletion {
+pub fn deletion(reported: &Reported) -> Deletion {
     let Reported {
         type_,
         last_operation,

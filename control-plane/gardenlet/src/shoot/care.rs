@@ -168,7 +168,9 @@ async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
     }
 }
 
-fn unhealthy(resource: &ManagedResource) -> Option<String> {
+/// Why what a ManagedResource has applied does not run well.
+#[must_use]
+pub fn unhealthy(resource: &ManagedResource) -> Option<String> {
     let status = resource.status.as_ref()?;
     let healthy = Condition::find(&status.conditions, conditions::managed_resource::RESOURCES_HEALTHY)?;
     (healthy.status == ConditionStatus::False).then(|| format!("{}: {}", healthy.reason, healthy.message))

@@ -119,7 +119,7 @@ pub(crate) async fn wait_applied(operation: &Operation, name: &str, deadline: Op
 
 /// Why a ManagedResource has not been applied in its present form.
 #[must_use]
-pub(crate) fn not_applied(resource: &ManagedResource) -> Option<String> {
+pub fn not_applied(resource: &ManagedResource) -> Option<String> {
     let Some(status) = &resource.status else {
         return Some("gardener-resource-manager has not seen it yet".to_owned());
     };

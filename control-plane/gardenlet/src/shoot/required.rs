@@ -101,7 +101,7 @@ pub(crate) fn check_installed(
     let missing: Vec<String> = needed
         .iter()
         .filter_map(|wanted| {
-            let state = state_of(wanted, registrations, installations, seed)?;
+            let state = not_served(wanted, registrations, installations, seed)?;
             Some(format!("{wanted} ({state})"))
         })
         .collect();
@@ -115,8 +115,9 @@ pub(crate) fn check_installed(
     .hint("register the named kind and type in a ControllerRegistration, or look at its ControllerInstallation"))
 }
 
-/// What keeps a kind and type from being served; none if nothing does.
-fn state_of(
+/// What keeps a kind and type from being served on a seed; none if nothing does.
+#[must_use]
+pub fn not_served(
     wanted: &KindType,
     registrations: &[core::ControllerRegistration],
     installations: &[&core::ControllerInstallation],

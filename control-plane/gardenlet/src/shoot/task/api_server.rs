@@ -136,7 +136,8 @@ pub(crate) async fn wait_deployment(op: &Operation, name: &str, until: Option<In
 }
 
 /// Why a Deployment does not run in its present form, which is at least `generation`.
-pub(crate) fn not_rolled_out(deployment: &Deployment, generation: i64) -> Option<String> {
+#[must_use]
+pub fn not_rolled_out(deployment: &Deployment, generation: i64) -> Option<String> {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let present = deployment.metadata.generation.unwrap_or_default();
     let status = deployment.status.clone().unwrap_or_default();

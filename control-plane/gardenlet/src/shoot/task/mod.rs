@@ -24,13 +24,14 @@ use control_plane_shoot_flow::ShootTask as Task;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub(crate) use api_server::not_rolled_out;
+pub use api_server::not_rolled_out;
 
 use super::managed;
 use super::operation::Operation;
 
 /// Why etcd does not run in its present form.
-pub(crate) fn etcd_not_rolled_out(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<String> {
+#[must_use]
+pub fn etcd_not_rolled_out(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<String> {
     etcd::not_rolled_out(set, 0)
 }
 
