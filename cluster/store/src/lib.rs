@@ -1,16 +1,18 @@
 //! Versioned Kubernetes objects with watch: one trait, several bodies.
 //!
 //! A store keeps objects under keys, gives every write the next number of one global revision and replays changes in
-//! that order. It never looks into an object beyond `metadata`, knows no kinds, no users and no clock, and starts no
-//! threads and no tasks: every byte of work happens in the caller's poll.
+//! that order. It never looks into an object beyond `metadata`, and knows no kinds, no users and no clock.
 //!
-//! [`MemoryStore`] is the first body; a file and an etcd body implement the same [`Store`] and pass the same suite.
+//! [`MemoryStore`] starts no threads and no tasks: every byte of its work happens in the caller's poll. [`FileStore`]
+//! keeps the same in a folder and has one thread that writes. Both pass one suite; a body on etcd will pass it too.
 
 mod error;
+mod file;
 mod key;
 mod link;
 mod memory;
 mod object;
+mod write;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 pub use error::StoreError;
+pub use file::{FileError, FileOptions, FileStore};
 pub use key::{Key, Range, Revision};
 pub use link::Link;
 pub use memory::{HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore};

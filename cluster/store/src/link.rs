@@ -14,6 +14,8 @@ use crate::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, 
 pub struct Link {
     store: Arc<dyn Store>,
     cut: watch::Sender<bool>,
+    /// What the one who meets the cut is told.
+    reason: &'static str,
 }
 
 impl Link {
@@ -22,7 +24,13 @@ impl Link {
         Link {
             store,
             cut: watch::Sender::new(false),
+            reason: "the connection was cut",
         }
+    }
+
+    /// The same with another reason for those who meet the cut.
+    pub(crate) fn saying(self, reason: &'static str) -> Self {
+        Link { reason, ..self }
     }
 
     /// Cuts the connection for good; the store behind it stays as it is.
@@ -30,17 +38,22 @@ impl Link {
         self.cut.send_replace(true);
     }
 
+    /// Refuses when it was cut.
+    pub(crate) fn whole(&self) -> Result<(), StoreError> {
+        self.open().map(|_| ())
+    }
+
     fn open(&self) -> Result<&Arc<dyn Store>, StoreError> {
         if *self.cut.borrow() {
-            Err(refused())
+            Err(refused(self.reason))
         } else {
             Ok(&self.store)
         }
     }
 }
 
-fn refused() -> StoreError {
-    StoreError::Unavailable("the connection was cut".to_owned())
+fn refused(reason: &str) -> StoreError {
+    StoreError::Unavailable(reason.to_owned())
 }
 
 #[async_trait]
@@ -74,7 +87,8 @@ impl Store for Link {
                 std::future::pending::<()>().await;
             }
         };
-        let end = stream::once(async { Err(refused()) });
+        let reason = self.reason;
+        let end = stream::once(async move { Err(refused(reason)) });
         let mut failed = false;
         let until_first_error = move |item: &Result<_, StoreError>| {
             let go_on = !failed;

@@ -60,6 +60,12 @@ pub struct Meta {
     pub deletion_timestamp: Option<String>,
 }
 
+/// Of an object's bytes the part that is read when they come back from elsewhere.
+#[derive(Deserialize)]
+struct Stored {
+    metadata: Meta,
+}
+
 fn null_as_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -135,6 +141,42 @@ impl Object {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         let value = serde_json::from_slice(bytes).map_err(|error| StoreError::Malformed(error.to_string()))?;
         Object::from_value(value)
+    }
+
+    /// The stored form of bytes that [`Object::bytes`] gave, with the place that [`Object::gap`] gave: only metadata is
+    /// read, nothing is printed again. Errors: [`StoreError::Malformed`] when the bytes are not such an object or the
+    /// place does not lie in them.
+    pub(crate) fn from_stored(bytes: Bytes, (at, comma): (u32, u8)) -> Result<Self, StoreError> {
+        let stored: Stored =
+            serde_json::from_slice(&bytes).map_err(|error| StoreError::Malformed(error.to_string()))?;
+        let comma = match comma {
+            0 => Comma::None,
+            1 => Comma::Before,
+            2 => Comma::After,
+            other => return Err(StoreError::Malformed(format!("{other} names no comma"))),
+        };
+        let at = at as usize;
+        if at > bytes.len() {
+            return Err(StoreError::Malformed(format!("the gap is at {at} of {}", bytes.len())));
+        }
+        Ok(Object {
+            meta: stored.metadata,
+            bytes,
+            gap: Gap { at, comma },
+        })
+    }
+
+    /// Where the resource version belongs, as two numbers to be kept beside the bytes. Errors:
+    /// [`StoreError::Malformed`] when the object is larger than 4 GiB.
+    pub(crate) fn gap(&self) -> Result<(u32, u8), StoreError> {
+        let at = u32::try_from(self.gap.at)
+            .map_err(|_| StoreError::Malformed(format!("it has {} bytes, at most 4 GiB", self.bytes.len())))?;
+        let comma = match self.gap.comma {
+            Comma::None => 0,
+            Comma::Before => 1,
+            Comma::After => 2,
+        };
+        Ok((at, comma))
     }
 
     /// The parsed metadata.

@@ -3,6 +3,7 @@
 //! A watcher is a cursor into the history of its resource, so a change is kept once however many watch it. All work
 //! happens under one short lock in the caller's poll; nothing blocks, nothing is spawned.
 
+mod load;
 mod table;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,8 +13,10 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use tokio::sync::watch;
 
+use crate::write::{Decided, DecidedKind, Write};
 use crate::{Change, Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
-use table::Table;
+pub(crate) use load::Loader;
+use table::{Dropped, Table};
 
 /// Changes kept per resource for watches that resume and lists that go on. About what kube-apiserver's watch cache
 /// starts with for a busy resource; a reader who lags further is cheaper served by a new list.
@@ -85,34 +88,87 @@ impl State {
         self.tables.get_mut(resource).expect("it was inserted above")
     }
 
-    fn next_revision(&mut self) -> Revision {
-        self.revision = Revision(self.revision.0 + 1);
-        self.revision
+    fn get(&self, key: &Key) -> Option<&Entry> {
+        self.tables.get(&key.resource)?.get(key)
     }
 
-    fn current(&self, key: &Key, expected: Revision) -> Result<(), StoreError> {
-        let Some(current) = self.tables.get(&key.resource).and_then(|table| table.get(key)) else {
-            return Err(StoreError::Missing { key: key.clone() });
-        };
-        if current.revision != expected {
-            return Err(StoreError::Conflict {
-                expected,
-                current: current.clone(),
-            });
+    /// Does what was decided and gives back what the history stopped to need by it.
+    fn apply(&mut self, decided: Decided, start: Revision) -> Option<Dropped> {
+        let Decided {
+            kind,
+            entry,
+            previous: _,
+        } = decided;
+        self.revision = entry.revision;
+        let table = self.table(&entry.key.resource, start);
+        match kind {
+            DecidedKind::Put => table.put(entry),
+            DecidedKind::Delete => table.delete(&entry.key, entry.revision),
         }
-        Ok(())
+    }
+}
+
+/// What a body that keeps objects elsewhere asks of the memory it reads from.
+impl MemoryStore {
+    /// The newest revision.
+    pub(crate) fn newest(&self) -> Revision {
+        self.shared.lock().revision
+    }
+
+    /// Whether the write may happen now.
+    pub(crate) fn judge(&self, write: &Write) -> Result<(), StoreError> {
+        write.judge(self.shared.lock().get(write.key()))
+    }
+
+    /// What stands at the key now.
+    pub(crate) fn current(&self, key: &Key) -> Option<Entry> {
+        self.shared.lock().get(key).cloned()
+    }
+
+    /// Does what was decided, in this order and at once for every reader.
+    pub(crate) fn apply(&self, decided: Vec<Decided>, forgotten: &mut Forgotten) {
+        let mut state = self.shared.lock();
+        for decided in decided {
+            let resource = decided.entry.key.resource.clone();
+            forgotten.add(&resource, state.apply(decided, self.shared.start));
+        }
+    }
+
+    async fn write(&self, write: Write) -> Result<Entry, StoreError> {
+        // A caller that writes in a loop must let watchers run, or they fall off the history.
+        tokio::task::consume_budget().await;
+        let mut state = self.shared.lock();
+        let next = Revision(state.revision.0 + 1);
+        let current = state.get(write.key());
+        let decided = write.decide(current, next)?;
+        let entry = decided.entry.clone();
+        state.apply(decided, self.shared.start);
+        Ok(entry)
+    }
+}
+
+/// What the history has stopped to need since somebody looked.
+#[derive(Default)]
+pub(crate) struct Forgotten {
+    /// Revisions whose object or deletion nobody can ask for any more.
+    pub(crate) rows: Vec<Revision>,
+    /// Per resource: changes up to and including this revision can no longer be told.
+    pub(crate) horizons: BTreeMap<Arc<str>, Revision>,
+}
+
+impl Forgotten {
+    fn add(&mut self, resource: &Arc<str>, dropped: Option<Dropped>) {
+        if let Some(Dropped { rows, horizon }) = dropped {
+            self.rows.extend(rows);
+            self.horizons.insert(resource.clone(), horizon);
+        }
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
-        let state = self.shared.lock();
-        Ok(state
-            .tables
-            .get(&key.resource)
-            .and_then(|table| table.get(key))
-            .cloned())
+        Ok(self.current(key))
     }
 
     async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
@@ -137,46 +193,17 @@ impl Store for MemoryStore {
     }
 
     async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
-        // A caller that writes in a loop must let watchers run, or they fall off the history.
-        tokio::task::consume_budget().await;
-        let mut state = self.shared.lock();
-        if let Some(current) = state.tables.get(&key.resource).and_then(|table| table.get(&key)) {
-            return Err(StoreError::Exists {
-                current: current.clone(),
-            });
-        }
-        let revision = state.next_revision();
-        let resource = key.resource.clone();
-        let entry = Entry {
-            key,
-            revision,
-            object: Arc::new(object),
-        };
-        state.table(&resource, self.shared.start).put(entry.clone());
-        Ok(entry)
+        self.write(Write::Create { key, object }).await
     }
 
     async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
-        tokio::task::consume_budget().await;
-        let mut state = self.shared.lock();
-        state.current(key, expected)?;
-        let revision = state.next_revision();
-        let entry = Entry {
-            key: key.clone(),
-            revision,
-            object: Arc::new(object),
-        };
-        state.table(&key.resource, self.shared.start).put(entry.clone());
-        Ok(entry)
+        let key = key.clone();
+        self.write(Write::Update { key, expected, object }).await
     }
 
     async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
-        tokio::task::consume_budget().await;
-        let mut state = self.shared.lock();
-        state.current(key, expected)?;
-        let revision = state.next_revision();
-        let removed = state.table(&key.resource, self.shared.start).delete(key, revision);
-        Ok(removed.expect("the key was found under this lock"))
+        let key = key.clone();
+        self.write(Write::Delete { key, expected }).await
     }
 
     async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
@@ -198,7 +225,7 @@ impl Store for MemoryStore {
     }
 
     async fn revision(&self) -> Result<Revision, StoreError> {
-        Ok(self.shared.lock().revision)
+        Ok(self.newest())
     }
 }
 

@@ -26,6 +26,14 @@ impl Record {
         self.change.previous().map_or(0, |previous| previous.bytes().len())
     }
 
+    /// The revisions that only this record still asked for: what it superseded and, of a deletion, its own.
+    fn needed_by_history_alone(&self) -> impl Iterator<Item = Revision> {
+        let superseded = self.change.previous().map(|_| self.previous_revision);
+        superseded
+            .into_iter()
+            .chain(self.change.is_delete().then(|| self.revision()))
+    }
+
     /// The entry as it was before this change.
     fn before(&self) -> Option<Entry> {
         self.change.previous().map(|object| Entry {
@@ -34,6 +42,14 @@ impl Record {
             object: object.clone(),
         })
     }
+}
+
+/// What the history has stopped to need.
+pub(super) struct Dropped {
+    /// Revisions whose object or deletion nobody can ask for any more.
+    pub(super) rows: Vec<Revision>,
+    /// Changes up to and including this revision have been forgotten.
+    pub(super) horizon: Revision,
 }
 
 /// All objects of one resource.
@@ -68,7 +84,12 @@ impl Table {
         self.news.subscribe()
     }
 
-    pub(super) fn put(&mut self, entry: Entry) {
+    /// Puts an entry where it has been since before the history.
+    pub(super) fn put_unrecorded(&mut self, entry: Entry) {
+        self.entries.insert(entry.key.clone(), entry);
+    }
+
+    pub(super) fn put(&mut self, entry: Entry) -> Option<Dropped> {
         let previous = self.entries.insert(entry.key.clone(), entry.clone());
         let previous_revision = previous.as_ref().map_or(Revision(0), |previous| previous.revision);
         let kind = ChangeKind::Put {
@@ -77,11 +98,11 @@ impl Table {
         self.record(Record {
             change: Arc::new(Change { kind, entry }),
             previous_revision,
-        });
+        })
     }
 
-    /// Removes an entry and gives it back at the deletion's revision; none when it was not there.
-    pub(super) fn delete(&mut self, key: &Key, revision: Revision) -> Option<Entry> {
+    /// Removes an entry; nothing happens when it is not there.
+    pub(super) fn delete(&mut self, key: &Key, revision: Revision) -> Option<Dropped> {
         let previous = self.entries.remove(key)?;
         let entry = Entry {
             revision,
@@ -91,27 +112,28 @@ impl Table {
             previous: previous.object,
         };
         self.record(Record {
-            change: Arc::new(Change {
-                kind,
-                entry: entry.clone(),
-            }),
+            change: Arc::new(Change { kind, entry }),
             previous_revision: previous.revision,
-        });
-        Some(entry)
+        })
     }
 
-    fn record(&mut self, record: Record) {
+    fn record(&mut self, record: Record) -> Option<Dropped> {
         let revision = record.revision();
         self.history_bytes += record.superseded_bytes();
         self.history.push_back(record);
+        let mut rows = Vec::new();
+        let mut forgotten = None;
         while self.history.len() > HISTORY_CHANGES_MAX
             || (self.history_bytes > HISTORY_BYTES_MAX && self.history.len() > HISTORY_CHANGES_MIN)
         {
             let Some(oldest) = self.history.pop_front() else { break };
             self.history_bytes -= oldest.superseded_bytes();
             self.forgotten = oldest.revision();
+            forgotten = Some(self.forgotten);
+            rows.extend(oldest.needed_by_history_alone());
         }
         self.news.send_replace(revision);
+        forgotten.map(|horizon| Dropped { rows, horizon })
     }
 
     /// Refuses a revision that the history does not reach back to.

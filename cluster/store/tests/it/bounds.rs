@@ -1,4 +1,4 @@
-//! The memory body's limits: what it forgets, whom it tells, and that a cut link is noticed.
+//! The limits of the bodies that read from memory: what it forgets, whom it tells, and that a cut link is noticed.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use cluster_store::{
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
 
-use crate::suite::{object, pod};
+use crate::file::Files;
+use crate::suite::{Body, Memory, object, pod};
 
-async fn rewrite(store: &MemoryStore, times: usize, size: usize) {
+async fn rewrite(store: &dyn Store, times: usize, size: usize) {
     let key = pod("a", "x");
     let padded = || Object::from_value(json!({"metadata": {"name": "x"}, "pad": "p".repeat(size)})).unwrap();
     let mut entry = match store.get(&key).await.unwrap() {
@@ -23,12 +24,10 @@ async fn rewrite(store: &MemoryStore, times: usize, size: usize) {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn watcher_that_falls_off_the_history_is_told_and_ended() {
-    let store = MemoryStore::new();
+async fn watcher_that_falls_off_the_history_is_told_and_ended(store: Arc<dyn Store>) {
     let mut slow = store.watch(&Range::all("pods"), Revision(1)).await.unwrap();
     let mut elsewhere = store.watch(&Range::all("nodes"), Revision(1)).await.unwrap();
-    rewrite(&store, HISTORY_CHANGES_MAX, 1).await;
+    rewrite(&*store, HISTORY_CHANGES_MAX, 1).await;
     let expired = slow.next().await.unwrap().unwrap_err();
     assert_eq!(
         expired,
@@ -54,10 +53,8 @@ async fn watcher_that_falls_off_the_history_is_told_and_ended() {
     assert!(store.watch(&Range::all("nodes"), Revision(1)).await.is_ok());
 }
 
-#[tokio::test(start_paused = true)]
-async fn exactly_the_window_can_be_resumed() {
-    let store = MemoryStore::new();
-    rewrite(&store, HISTORY_CHANGES_MAX, 1).await;
+async fn exactly_the_window_can_be_resumed(store: Arc<dyn Store>) {
+    rewrite(&*store, HISTORY_CHANGES_MAX, 1).await;
     let resumed = store.watch(&Range::all("pods"), Revision(2)).await.unwrap();
     assert_eq!(
         resumed
@@ -69,10 +66,8 @@ async fn exactly_the_window_can_be_resumed() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn large_objects_shorten_the_history_but_not_below_a_burst() {
-    let store = MemoryStore::new();
-    rewrite(&store, 2 * HISTORY_CHANGES_MIN, HISTORY_BYTES_MAX / 8).await;
+async fn large_objects_shorten_the_history_but_not_below_a_burst(store: Arc<dyn Store>) {
+    rewrite(&*store, 2 * HISTORY_CHANGES_MIN, HISTORY_BYTES_MAX / 8).await;
     let newest = store.revision().await.unwrap();
     let floor = Revision(newest.0 - HISTORY_CHANGES_MIN as u64);
     assert!(store.watch(&Range::all("pods"), floor).await.is_ok());
@@ -80,9 +75,7 @@ async fn large_objects_shorten_the_history_but_not_below_a_burst() {
     assert!(matches!(beyond, Some(StoreError::Expired { .. })), "{beyond:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads() {
-    let store = MemoryStore::new();
+async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(store: Arc<dyn Store>) {
     let mut watch = store.watch(&Range::all("pods"), Revision(1)).await.unwrap();
     let writes = 4 * HISTORY_CHANGES_MAX;
     let reader = tokio::spawn(async move {
@@ -90,8 +83,52 @@ async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads() {
             watch.next().await.unwrap().unwrap();
         }
     });
-    rewrite(&store, writes, 1).await;
+    rewrite(&*store, writes, 1).await;
     reader.await.unwrap();
+}
+
+async fn all(body: &impl Body) {
+    watcher_that_falls_off_the_history_is_told_and_ended(body.fresh()).await;
+    exactly_the_window_can_be_resumed(body.fresh()).await;
+    large_objects_shorten_the_history_but_not_below_a_burst(body.fresh()).await;
+    writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(body.fresh()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_store_keeps_its_bounds() {
+    all(&Memory).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn file_store_keeps_the_same_bounds() {
+    all(&Files::in_memory()).await;
+}
+
+/// A window that was exactly full is exactly full after a restart: the file forgets with the memory.
+#[tokio::test(start_paused = true)]
+async fn file_store_resumes_its_whole_window_after_a_restart() {
+    let files = Files::in_memory();
+    let store = files.fresh();
+    rewrite(&*store, 2 * HISTORY_CHANGES_MAX, 1).await;
+    let newest = store.revision().await.unwrap();
+    let store = files.reopened(store);
+    assert_eq!(store.revision().await.unwrap(), newest);
+    let oldest = Revision(newest.0 - HISTORY_CHANGES_MAX as u64);
+    let resumed = store.watch(&Range::all("pods"), oldest).await.unwrap();
+    let told: Vec<_> = resumed
+        .take(HISTORY_CHANGES_MAX)
+        .map(|change| change.unwrap().entry.revision.0)
+        .collect()
+        .await;
+    assert!(told.into_iter().eq(oldest.0 + 1..=newest.0));
+    let beyond = store.watch(&Range::all("pods"), Revision(oldest.0 - 1)).await.err();
+    assert_eq!(
+        beyond,
+        Some(StoreError::Expired {
+            asked: Revision(oldest.0 - 1),
+            oldest
+        })
+    );
 }
 
 #[tokio::test(start_paused = true)]

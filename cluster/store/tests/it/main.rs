@@ -1,20 +1,25 @@
 //! Every body of the store passes the same suite.
 
-#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in these files everything is a test")]
 
 mod bounds;
+mod crash;
+mod damage;
+mod file;
 mod model;
 mod suite;
 
-use cluster_store::{Link, MemoryStore};
-use std::sync::Arc;
-
 #[tokio::test(start_paused = true)]
 async fn memory_store_passes_the_suite() {
-    suite::run(|| Arc::new(MemoryStore::new())).await;
+    suite::run(&suite::Memory).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn store_behind_an_uncut_link_passes_the_suite() {
-    suite::run(|| Arc::new(Link::new(Arc::new(MemoryStore::new())))).await;
+    suite::run(&suite::Linked).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn file_store_passes_the_suite() {
+    suite::run(&file::Files::in_memory()).await;
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use cluster_store::{Key, Page, Range, Revision, Store, StoreError};
+use cluster_store::{Changes, Key, Page, Range, Revision, Store, StoreError};
 use futures::{FutureExt, StreamExt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::suite::object;
+use crate::suite::{Body, object};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -36,6 +36,8 @@ enum Step {
         back: u8,
         limit: usize,
     },
+    /// Closes the store and opens it again, as far as its body outlives that.
+    Reopen,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -45,6 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..KEYS.len()).prop_map(|key| Step::Delete { key }),
         1 => (0..RANGES, any::<u8>()).prop_map(|(range, back)| Step::Watch { range, back }),
         1 => (0..RANGES, any::<u8>(), 1..4_usize).prop_map(|(range, back, limit)| Step::List { range, back, limit }),
+        1 => Just(Step::Reopen),
     ];
     prop::collection::vec(step, 1..120)
 }
@@ -107,7 +110,7 @@ impl Model {
 }
 
 /// Asks the store in random ways and compares it with the model.
-pub(crate) fn check(fresh: &dyn Fn() -> Arc<dyn Store>) {
+pub(crate) fn check(body: &(impl Body + Sync)) {
     // Regression files would be written into the checkout; failures print their smallest case anyway.
     let mut runner = TestRunner::new(Config {
         cases: 64,
@@ -115,14 +118,12 @@ pub(crate) fn check(fresh: &dyn Fn() -> Arc<dyn Store>) {
         ..Config::default()
     });
     let result = runner.run(&steps(), |steps| {
-        let store = fresh();
-        // The store's futures never wait for anything but other writes, so polling once is running them.
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .build()
                     .expect("a runtime without drivers");
-                runtime.block_on(follow(store, steps));
+                runtime.block_on(follow(body, steps));
             });
             run.join().map_err(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
@@ -133,7 +134,8 @@ pub(crate) fn check(fresh: &dyn Fn() -> Arc<dyn Store>) {
     result.unwrap();
 }
 
-async fn follow(store: Arc<dyn Store>, steps: Vec<Step>) {
+async fn follow(body: &impl Body, steps: Vec<Step>) {
+    let mut store = body.fresh();
     let start = store.revision().await.unwrap();
     let mut model = Model {
         states: vec![(start, State::new())],
@@ -164,8 +166,18 @@ async fn follow(store: Arc<dyn Store>, steps: Vec<Step>) {
                 back,
                 limit,
             } => list(&store, &model, range(index), back, limit).await,
+            Step::Reopen => {
+                told(&model, std::mem::take(&mut watches)).await;
+                store = body.reopened(store);
+                assert_eq!(store.revision().await.unwrap(), model.now().0);
+            }
         }
     }
+    told(&model, watches).await;
+}
+
+/// Whether each watch tells what it should and no more.
+async fn told(model: &Model, watches: Vec<(Range, Revision, Changes)>) {
     for (range, from, mut watch) in watches {
         for (revision, key, content) in &model.changes {
             if *revision > from && range.contains(key) {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use cluster_store::{ChangeKind, Key, Object, Page, Range, Revision, Store, StoreError};
+use cluster_store::{ChangeKind, Key, Link, MemoryStore, Object, Page, Range, Revision, Store, StoreError};
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
 
@@ -16,18 +16,46 @@ pub(crate) fn pod(namespace: &str, name: &str) -> Key {
     Key::new("pods", Some(namespace), name)
 }
 
+/// A body of the store under test.
+pub(crate) trait Body {
+    /// A new, empty store.
+    fn fresh(&self) -> Arc<dyn Store>;
+
+    /// Closes a store that [`Body::fresh`] or this gave, and opens what it left; of a body that keeps nothing, the same
+    /// store again.
+    fn reopened(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        store
+    }
+}
+
+/// The memory body.
+pub(crate) struct Memory;
+
+impl Body for Memory {
+    fn fresh(&self) -> Arc<dyn Store> {
+        Arc::new(MemoryStore::new())
+    }
+}
+
+/// The memory body behind a connection that nobody cuts.
+pub(crate) struct Linked;
+
+impl Body for Linked {
+    fn fresh(&self) -> Arc<dyn Store> {
+        Arc::new(Link::new(Memory.fresh()))
+    }
+}
+
 /// Runs every case against a fresh store.
-pub(crate) async fn run<F>(fresh: F)
-where
-    F: Fn() -> Arc<dyn Store>,
-{
+pub(crate) async fn run(body: &(impl Body + Sync)) {
+    let fresh = || body.fresh();
     case(fresh(), writes_ask_for_the_revision_they_replace).await;
     case(fresh(), pages_show_one_revision_while_writers_go_on).await;
     case(fresh(), namespaces_that_share_a_prefix_stay_apart).await;
     case(fresh(), watch_tells_every_change_of_its_range_once_and_in_order).await;
     case(fresh(), watch_waits_and_wakes).await;
     case(fresh(), revisions_ahead_of_the_store_are_refused).await;
-    crate::model::check(&fresh);
+    crate::model::check(body);
 }
 
 async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn Store>) -> T) {

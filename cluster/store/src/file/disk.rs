@@ -1,0 +1,315 @@
+//! The store's file: tables, what a commit writes, how everything comes back. It decides nothing about writes and
+//! knows no threads; every call blocks.
+//!
+//! The file is a log: the table `rows` holds under each revision the write that got it, the table `horizons` how far
+//! each resource's history was forgotten, the table `meta` what the file is and how far it has come. A row goes when
+//! the history stops to need it and it is no object's newest state, so the log stays as large as the store. Objects
+//! stand in it as they are: squeezing them costs more time than the disk saves, for a commit waits for the disk's
+//! acknowledgement and hardly for its throughput.
+//!
+//! Commits are two-phase: the pages first, then the byte that makes them count, each waited for. With one phase a crash
+//! and a damaged page of the last commit look alike to the database, which would then go back one commit and say
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::backends::FileBackend;
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+
+use super::FileOptions;
+use super::error::FileError;
+use super::row::{Reader, encode};
+use crate::Revision;
+use crate::memory::{Forgotten, Loader, MemoryStore};
+use crate::write::Decided;
+
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
+const HORIZONS: TableDefinition<'_, &str, u64> = TableDefinition::new("horizons");
+
+/// Under `magic` in `meta`: what tells a store from any other redb file.
+const MAGIC: &[u8] = b"orangery object store";
+/// Under `format` in `meta`: the number of everything that this file and `row.rs` lay down. A change of either needs
+/// the next number and a reader of the old one.
+const FORMAT: u64 = 1;
+/// The database's own cache. Reads are served from memory and never come here; it only has to hold the few pages that
+/// commit after commit touches.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// Through what a file is read and written; tests put faults in between.
+pub(super) trait Medium: Send + 'static {
+    type Backend: StorageBackend;
+    fn backend(&self, file: File) -> Self::Backend;
+}
+
+/// The file itself.
+pub(super) struct Plain;
+
+impl Medium for Plain {
+    type Backend = FileBackend;
+
+    fn backend(&self, file: File) -> FileBackend {
+        FileBackend::new(file).expect("redb 4 makes it without touching the file")
+    }
+}
+
+/// An open file.
+pub(super) struct Disk {
+    path: PathBuf,
+    database: Database,
+}
+
+/// What `meta` says.
+pub(super) struct Meta {
+    start: Revision,
+    pub(super) newest: Revision,
+}
+
+impl Disk {
+    /// Makes an empty store at the path and closes it.
+    pub(super) fn create(path: &Path, medium: &impl Medium, options: &FileOptions) -> Result<(), FileError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|source| FileError::io(path, "making the file", source))?;
+        let disk = Disk::over(path, medium.backend(file))?;
+        let start = options.start.0.to_le_bytes();
+        let numbers = [
+            ("magic", MAGIC),
+            ("format", &FORMAT.to_le_bytes()),
+            ("content", &u64::from(options.content_format).to_le_bytes()),
+            ("start", &start),
+            ("newest", &start),
+        ];
+        let write = || -> Result<(), redb::Error> {
+            let transaction = disk.database.begin_write()?;
+            for (name, value) in numbers {
+                transaction.open_table(META)?.insert(name, value)?;
+            }
+            transaction.open_table(ROWS)?;
+            transaction.open_table(HORIZONS)?;
+            transaction.commit()?;
+            Ok(())
+        };
+        write().map_err(|error| FileError::database(path, "filling the new file", error))?;
+        disk.close()
+    }
+
+    /// Opens a store and checks every page of it.
+    pub(super) fn open(path: &Path, medium: &impl Medium) -> Result<Self, FileError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|source| FileError::io(path, "opening the file", source))?;
+        Disk::over(path, medium.backend(file))
+    }
+
+    fn over(path: &Path, backend: impl StorageBackend) -> Result<Self, FileError> {
+        guarded(path, || {
+            let database = Builder::new()
+                .set_cache_size(CACHE_BYTES)
+                .set_check_integrity_on_open(true)
+                .create_with_backend(backend)
+                .map_err(|error| FileError::database(path, "opening the file", error))?;
+            Ok(Disk {
+                path: path.to_owned(),
+                database,
+            })
+        })
+    }
+
+    /// What the file says of itself. Errors: it is another program's, or of another format.
+    pub(super) fn meta(&self, options: &FileOptions) -> Result<Meta, FileError> {
+        guarded(&self.path, || {
+            let values = self.meta_values().map_err(|error| match error {
+                redb::Error::TableDoesNotExist(_) | redb::Error::TableTypeMismatch { .. } => self.not_a_store(),
+                error => FileError::database(&self.path, "reading what the file is", error),
+            })?;
+            if values.get("magic").map(Vec::as_slice) != Some(MAGIC) {
+                return Err(self.not_a_store());
+            }
+            let number = |name: &str| {
+                let bytes = values.get(name).and_then(|bytes| bytes.as_slice().try_into().ok());
+                let bytes = bytes.ok_or_else(|| FileError::damaged(&self.path, format!("it does not tell its {name}")));
+                bytes.map(u64::from_le_bytes)
+            };
+            let expect = |what, found, expected| {
+                if found == expected {
+                    return Ok(());
+                }
+                let path = self.path.clone();
+                Err(FileError::OtherFormat {
+                    path,
+                    what,
+                    found,
+                    expected,
+                })
+            };
+            expect("store format", number("format")?, FORMAT)?;
+            expect("content format", number("content")?, options.content_format.into())?;
+            Ok(Meta {
+                start: Revision(number("start")?),
+                newest: Revision(number("newest")?),
+            })
+        })
+    }
+
+    fn meta_values(&self) -> Result<BTreeMap<String, Vec<u8>>, redb::Error> {
+        let table = self.database.begin_read()?.open_table(META)?;
+        let mut values = BTreeMap::new();
+        for entry in table.iter()? {
+            let (name, value) = entry?;
+            values.insert(name.value().to_owned(), value.value().to_vec());
+        }
+        Ok(values)
+    }
+
+    fn not_a_store(&self) -> FileError {
+        FileError::NotAStore {
+            path: self.path.clone(),
+            found: "a redb file of another program".to_owned(),
+            expected: "a redb file of this store",
+        }
+    }
+
+    /// Everything in the file as a memory store, with what its history no longer needs.
+    pub(super) fn load(&self, meta: &Meta) -> Result<(MemoryStore, Forgotten), FileError> {
+        let horizons = guarded(&self.path, || {
+            self.horizons()
+                .map_err(|error| FileError::database(&self.path, "reading how far the history goes", error))
+        })?;
+        let mut loader = Loader::new(meta.start, horizons);
+        self.rows_after(Revision(0), |row| loader.row(row))?;
+        loader
+            .finish(meta.newest)
+            .map_err(|found| FileError::damaged(&self.path, found))
+    }
+
+    fn horizons(&self) -> Result<BTreeMap<Arc<str>, Revision>, redb::Error> {
+        let table = self.database.begin_read()?.open_table(HORIZONS)?;
+        let mut horizons = BTreeMap::new();
+        for entry in table.iter()? {
+            let (resource, horizon) = entry?;
+            horizons.insert(Arc::from(resource.value()), Revision(horizon.value()));
+        }
+        Ok(horizons)
+    }
+
+    /// Hands over every row after this revision in order; of what `each` says is wrong, the first ends it.
+    pub(super) fn rows_after(
+        &self,
+        revision: Revision,
+        each: impl FnMut(Decided) -> Result<(), String>,
+    ) -> Result<(), FileError> {
+        guarded(&self.path, || self.read_rows_after(revision, each))
+    }
+
+    fn read_rows_after(
+        &self,
+        revision: Revision,
+        mut each: impl FnMut(Decided) -> Result<(), String>,
+    ) -> Result<(), FileError> {
+        let failed = |error: redb::Error| FileError::database(&self.path, "reading the rows", error);
+        let mut reader = Reader::default();
+        let transaction = self.database.begin_read().map_err(|error| failed(error.into()))?;
+        let table = transaction.open_table(ROWS).map_err(|error| failed(error.into()))?;
+        let rows = table.range(revision.0 + 1..).map_err(|error| failed(error.into()))?;
+        for entry in rows {
+            let (revision, row) = entry.map_err(|error| failed(error.into()))?;
+            let revision = Revision(revision.value());
+            reader
+                .decode(revision, row.value())
+                .map_err(|found| format!("the row of revision {revision}: {found}"))
+                .and_then(&mut each)
+                .map_err(|found| FileError::damaged(&self.path, found))?;
+        }
+        Ok(())
+    }
+
+    /// Writes these rows and removes what was forgotten, all or nothing. It has happened, durably, when it returns; an
+    /// error leaves open whether it has.
+    pub(super) fn commit(
+        &self,
+        rows: &[(Revision, Vec<u8>)],
+        forgotten: &Forgotten,
+        newest: Revision,
+    ) -> Result<(), FileError> {
+        let write = || -> Result<(), redb::Error> {
+            let mut transaction = self.database.begin_write()?;
+            transaction.set_two_phase_commit(true);
+            let mut table = transaction.open_table(ROWS)?;
+            for (revision, row) in rows {
+                table.insert(revision.0, row.as_slice())?;
+            }
+            for revision in &forgotten.rows {
+                table.remove(revision.0)?;
+            }
+            drop(table);
+            if !forgotten.horizons.is_empty() {
+                let mut table = transaction.open_table(HORIZONS)?;
+                for (resource, horizon) in &forgotten.horizons {
+                    table.insert(&**resource, horizon.0)?;
+                }
+            }
+            transaction
+                .open_table(META)?
+                .insert("newest", newest.0.to_le_bytes().as_slice())?;
+            transaction.commit()?;
+            Ok(())
+        };
+        guarded(&self.path, || {
+            write().map_err(|error| FileError::database(&self.path, "writing", error))
+        })
+    }
+
+    /// Closes the file cleanly: the next open finds everything in place.
+    pub(super) fn close(self) -> Result<(), FileError> {
+        let Disk { path, database } = self;
+        guarded(&path, || {
+            database
+                .close()
+                .map_err(|error| FileError::database(&path, "closing the file", error))
+        })
+    }
+
+    /// Lets go of a file that failed, whatever state it is in.
+    pub(super) fn abandon(self) {
+        let Disk { path, database } = self;
+        // What it says is known already: the failure that led here.
+        let _ = guarded(&path, || {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+/// The rows of these writes.
+pub(super) fn rows(batch: &[Decided]) -> Result<Vec<(Revision, Vec<u8>)>, crate::StoreError> {
+    batch
+        .iter()
+        .map(|decided| {
+            let mut row = Vec::new();
+            encode(decided, &mut row)?;
+            Ok((decided.entry.revision, row))
+        })
+        .collect()
+}
+
+/// The database gives up with a panic where a damaged page leads it astray; here that is an error like others.
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no reason given");
+        Err(FileError::damaged(path, format!("the database gave up on it ({text})")))
+    })
+}

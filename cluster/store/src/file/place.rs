@@ -1,0 +1,170 @@
+//! The data folder: who holds it, which file in it is the store, how the last holder left it. It never reads objects.
+//!
+//! `store.redb` is the store. `store.redb.new` is one in the making that nobody has written to. `lock` is held locked
+//! by the process that has the store open, and says how things stand: `new PID` while the store is being made,
+//! `open PID` while it is in use, `closed REVISION` after a clean close.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::error::FileError;
+use crate::Revision;
+
+const STORE: &str = "store.redb";
+const IN_THE_MAKING: &str = "store.redb.new";
+const LOCK: &str = "lock";
+/// More than any note is long.
+const NOTE_BYTES_MAX: u64 = 64;
+/// How a redb file begins.
+const REDB_MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+
+/// A data folder that this process holds; dropping it lets go.
+pub(super) struct Place {
+    folder: PathBuf,
+    lock: File,
+    note: Note,
+}
+
+/// How the last holder left the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// Nobody ever had it, the store was never finished, or the note is gone.
+    None,
+    /// It was in use and not closed.
+    Open,
+    /// It was closed when its newest revision was this one.
+    Closed(Revision),
+}
+
+impl Place {
+    /// Takes a folder, which is made when it is not there.
+    pub(super) fn take(folder: &Path) -> Result<Self, FileError> {
+        if folder.exists() && !folder.is_dir() {
+            return Err(FileError::NotAStore {
+                path: folder.to_owned(),
+                found: "not a folder".to_owned(),
+                expected: "the data folder of a store, or none",
+            });
+        }
+        std::fs::create_dir_all(folder).map_err(|source| FileError::io(folder, "making the folder", source))?;
+        let path = folder.join(LOCK);
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|source| FileError::io(&path, "opening the lock", source))?;
+        let locked = lock.try_lock();
+        let mut text = String::new();
+        let read = (&mut lock).take(NOTE_BYTES_MAX).read_to_string(&mut text);
+        match locked {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = match text.trim().split_once(' ') {
+                    Some(("new" | "open", process)) => format!("process {process}"),
+                    _ => "another process".to_owned(),
+                };
+                let path = folder.to_owned();
+                return Err(FileError::Locked { path, holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(FileError::io(&path, "locking", source)),
+        }
+        read.map_err(|source| FileError::io(&path, "reading the lock", source))?;
+        let note = match text.trim().split_once(' ') {
+            Some(("open", _)) => Note::Open,
+            Some(("closed", revision)) => revision
+                .parse()
+                .map_or(Note::None, |number| Note::Closed(Revision(number))),
+            _ => Note::None,
+        };
+        Ok(Place {
+            folder: folder.to_owned(),
+            lock,
+            note,
+        })
+    }
+
+    /// The store's file.
+    pub(super) fn file(&self) -> PathBuf {
+        self.folder.join(STORE)
+    }
+
+    /// How the last holder left it.
+    pub(super) fn note(&self) -> Note {
+        self.note
+    }
+
+    /// Whether there is a store, looking no further than at how its file begins.
+    pub(super) fn has_store(&self) -> Result<bool, FileError> {
+        let path = self.file();
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return match self.note {
+                    Note::None => Ok(false),
+                    Note::Open | Note::Closed(_) => Err(FileError::Damaged {
+                        path,
+                        found: "it is missing".to_owned(),
+                        expected: format!("the store that {} speaks of", self.folder.join(LOCK).display()),
+                    }),
+                };
+            }
+            Err(source) => return Err(FileError::io(&path, "opening the file", source)),
+        };
+        let mut begin = Vec::new();
+        let length = REDB_MAGIC.len() as u64;
+        if let Err(source) = (&mut file).take(length).read_to_end(&mut begin) {
+            return Err(FileError::io(&path, "reading the file", source));
+        }
+        if begin.is_empty() {
+            return Err(FileError::damaged(&path, "it is empty"));
+        }
+        if begin != REDB_MAGIC {
+            return Err(FileError::NotAStore {
+                path,
+                found: format!("a file that begins with {:?}", String::from_utf8_lossy(&begin)),
+                expected: "a redb file of this store",
+            });
+        }
+        Ok(true)
+    }
+
+    /// Makes a store: `make` fills a file at the path it is given and syncs it; then the file takes its place at once.
+    pub(super) fn make_store(&mut self, make: impl FnOnce(&Path) -> Result<(), FileError>) -> Result<(), FileError> {
+        let path = self.folder.join(IN_THE_MAKING);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(FileError::io(&path, "removing what was never finished", error));
+            }
+            _ => {}
+        }
+        self.write_note(&format!("new {}", std::process::id()))?;
+        make(&path)?;
+        let placed = std::fs::rename(&path, self.file()).and_then(|()| File::open(&self.folder)?.sync_all());
+        placed.map_err(|source| FileError::io(&path, "putting the new store in place", source))
+    }
+
+    /// Notes, before anything else is written, that the store is in use.
+    pub(super) fn note_open(&mut self) -> Result<(), FileError> {
+        self.write_note(&format!("open {}", std::process::id()))
+    }
+
+    /// Notes that the store was closed at this revision.
+    pub(super) fn note_closed(&mut self, newest: Revision) -> Result<(), FileError> {
+        self.write_note(&format!("closed {newest}"))
+    }
+
+    /// Durable when it returns: a stale note would make a good store look damaged.
+    fn write_note(&mut self, note: &str) -> Result<(), FileError> {
+        let mut write = || {
+            self.lock.set_len(0)?;
+            self.lock.seek(SeekFrom::Start(0))?;
+            self.lock.write_all(note.as_bytes())?;
+            self.lock.write_all(b"\n")?;
+            self.lock.sync_all()
+        };
+        write().map_err(|source| FileError::io(&self.folder.join(LOCK), "noting how the store stands", source))
+    }
+}

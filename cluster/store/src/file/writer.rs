@@ -1,0 +1,283 @@
+//! The one thread that writes the file: it collects what waits, judges it in order, commits it at once, then shows and
+//! answers it. It never shows or answers anything before the commit is durable, a refusal neither, for a refusal too
+//! may tell of a write of the same batch.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::FileOptions;
+use super::disk::{Disk, Medium, rows};
+use super::error::FileError;
+use super::place::{Note, Place};
+use crate::memory::{Forgotten, MemoryStore};
+use crate::write::{Decided, Write};
+use crate::{Entry, Key, Revision, StoreError};
+
+/// Writes in one commit. Far below the history's length, so that a batch does not push out of it those who watch.
+const BATCH_CHANGES_MAX: usize = 256;
+/// Bytes of objects in one commit, one object more or less: half of what the history keeps, for the same reason.
+const BATCH_BYTES_MAX: usize = crate::HISTORY_BYTES_MAX / 2;
+/// Between two attempts to open a file that failed: each reads all of it.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) type Answer<T> = oneshot::Sender<T>;
+type Written = Result<Entry, StoreError>;
+
+/// What the thread is told.
+pub(super) enum Message {
+    Write(Box<Write>, Answer<Written>),
+    Close(Answer<Result<(), FileError>>),
+}
+
+/// The thread's state.
+pub(super) struct Writer<M> {
+    place: Place,
+    medium: M,
+    options: FileOptions,
+    /// None after a failure, until it is opened again.
+    disk: Option<Disk>,
+    /// What readers see: everything durable and nothing else.
+    model: MemoryStore,
+    /// What the history no longer needs and the file still has.
+    forgotten: Forgotten,
+    failure: Option<Failure>,
+    reopen_pause: Duration,
+}
+
+/// Why the file cannot be written at present.
+struct Failure {
+    why: StoreError,
+    /// When the file was last tried.
+    at: Instant,
+}
+
+/// Writes that have been judged.
+#[derive(Default)]
+struct Batch {
+    decided: Vec<Decided>,
+    answers: Vec<(Answer<Written>, Written)>,
+}
+
+impl<M: Medium> Writer<M> {
+    /// Takes the folder, makes the store when there is none, and reads all of it.
+    pub(super) fn open(folder: &std::path::Path, medium: M, options: FileOptions) -> Result<Self, FileError> {
+        let mut place = Place::take(folder)?;
+        if !place.has_store()? {
+            place.make_store(|path| Disk::create(path, &medium, &options))?;
+        }
+        let disk = Disk::open(&place.file(), &medium)?;
+        let meta = disk.meta(&options)?;
+        if let Note::Closed(revision) = place.note()
+            && revision != meta.newest
+        {
+            return Err(FileError::Damaged {
+                path: place.file(),
+                found: format!("it is at revision {}", meta.newest),
+                expected: format!(
+                    "revision {revision}, at which it was closed (remove the file `lock` beside it if you put it there)"
+                ),
+            });
+        }
+        let (model, forgotten) = disk.load(&meta)?;
+        place.note_open()?;
+        Ok(Writer {
+            place,
+            medium,
+            options,
+            disk: Some(disk),
+            model,
+            forgotten,
+            failure: None,
+            reopen_pause: REOPEN_PAUSE,
+        })
+    }
+
+    /// What readers see.
+    pub(super) fn model(&self) -> MemoryStore {
+        self.model.clone()
+    }
+
+    /// Shortens the wait before a failed file is opened again.
+    #[cfg(test)]
+    pub(super) fn reopen_at_once(&mut self) {
+        self.reopen_pause = Duration::ZERO;
+    }
+
+    /// Writes until it is told to close or nobody can tell it anything any more.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Message>) {
+        while let Some(first) = queue.blocking_recv() {
+            let mut waiting = Vec::new();
+            let mut bytes = 0;
+            let mut close = None;
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Write(write, answer) => {
+                        bytes += write.bytes();
+                        waiting.push((write, answer));
+                    }
+                    Message::Close(answer) => close = Some(answer),
+                }
+                let full = waiting.len() >= BATCH_CHANGES_MAX || bytes >= BATCH_BYTES_MAX;
+                next = if full || close.is_some() {
+                    None
+                } else {
+                    queue.try_recv().ok()
+                };
+            }
+            self.write(waiting);
+            if let Some(answer) = close {
+                let closed = self.close();
+                // The answer says that the folder is free, so let go of it first.
+                drop(self);
+                // Whoever asked may have gone away; the store is closed all the same.
+                let _ = answer.send(closed);
+                return;
+            }
+        }
+        // Nobody is left to be told of an error; whatever was acknowledged is in the file already.
+        let _ = self.close();
+    }
+
+    /// Judges, commits, shows, answers.
+    fn write(&mut self, waiting: Vec<(Box<Write>, Answer<Written>)>) {
+        if waiting.is_empty() {
+            return;
+        }
+        if let Err(why) = self.ready() {
+            for (_, answer) in waiting {
+                let _ = answer.send(Err(why.clone()));
+            }
+            return;
+        }
+        let mut batch = self.judge(waiting);
+        if let Err(why) = self.commit(&mut batch) {
+            for (answer, _) in batch.answers {
+                let _ = answer.send(Err(why.clone()));
+            }
+            return;
+        }
+        for (answer, result) in batch.answers {
+            // Who no longer waits for the answer finds the write when it reads.
+            let _ = answer.send(result);
+        }
+    }
+
+    /// Decides each write on what those before it leave.
+    fn judge(&self, waiting: Vec<(Box<Write>, Answer<Written>)>) -> Batch {
+        let mut batch = Batch::default();
+        let mut touched: HashMap<Key, Option<Entry>> = HashMap::new();
+        let mut newest = self.model.newest();
+        for (write, answer) in waiting {
+            let key = write.key().clone();
+            let current = match touched.get(&key) {
+                Some(current) => current.clone(),
+                None => self.model.current(&key),
+            };
+            let next = Revision(newest.0 + 1);
+            match write.decide(current.as_ref(), next) {
+                Ok(decided) => {
+                    newest = next;
+                    touched.insert(key, decided.after().cloned());
+                    batch.answers.push((answer, Ok(decided.entry.clone())));
+                    batch.decided.push(decided);
+                }
+                Err(refusal) => batch.answers.push((answer, Err(refusal))),
+            }
+        }
+        batch
+    }
+
+    /// Makes a batch durable, then shows it to readers and watchers.
+    fn commit(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+        let Some(newest) = batch.decided.last().map(|decided| decided.entry.revision) else {
+            return Ok(());
+        };
+        let rows = rows(&batch.decided)?;
+        let disk = self
+            .disk
+            .as_ref()
+            .expect("the file was made ready before the batch was judged");
+        match disk.commit(&rows, &self.forgotten, newest) {
+            Ok(()) => {
+                self.forgotten = Forgotten::default();
+                self.model
+                    .apply(std::mem::take(&mut batch.decided), &mut self.forgotten);
+                Ok(())
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    fn fail(&mut self, error: &FileError) -> StoreError {
+        if let Some(disk) = self.disk.take() {
+            disk.abandon();
+        }
+        let why = StoreError::from(error);
+        self.failure = Some(Failure {
+            why: why.clone(),
+            at: Instant::now(),
+        });
+        why
+    }
+
+    /// Opens the file again after a failure. The database refuses everything after one, and only the file can tell
+    /// whether the commit that failed has happened.
+    fn ready(&mut self) -> Result<(), StoreError> {
+        if self.disk.is_some() {
+            return Ok(());
+        }
+        if let Some(failure) = &self.failure
+            && failure.at.elapsed() < self.reopen_pause
+        {
+            return Err(failure.why.clone());
+        }
+        match self.reopen() {
+            Ok(disk) => {
+                self.disk = Some(disk);
+                Ok(())
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    /// Opens the file and shows what it has beyond what readers know: a commit whose failure came too late to undo it.
+    fn reopen(&mut self) -> Result<Disk, FileError> {
+        let path = self.place.file();
+        let disk = Disk::open(&path, &self.medium)?;
+        let meta = disk.meta(&self.options)?;
+        let shown = self.model.newest();
+        if meta.newest < shown {
+            return Err(FileError::Damaged {
+                path,
+                found: format!("it is at revision {}", meta.newest),
+                expected: format!("revision {shown} or later, which was acknowledged"),
+            });
+        }
+        let mut unseen = Vec::new();
+        disk.rows_after(shown, |row| {
+            unseen.push(row);
+            Ok(())
+        })?;
+        let revisions = unseen.iter().map(|row| row.entry.revision.0);
+        if !revisions.eq(shown.0 + 1..=meta.newest.0) {
+            return Err(FileError::damaged(
+                &path,
+                format!("rows after revision {shown} are missing"),
+            ));
+        }
+        self.model.apply(unseen, &mut self.forgotten);
+        Ok(disk)
+    }
+
+    fn close(&mut self) -> Result<(), FileError> {
+        match self.disk.take() {
+            Some(disk) => disk.close()?,
+            // Closed by a failure that was told to those it met.
+            None => return Ok(()),
+        }
+        self.place.note_closed(self.model.newest())
+    }
+}
