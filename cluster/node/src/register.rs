@@ -16,6 +16,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::follow::{Pause, follow_one};
 use crate::network::PodRange;
