@@ -5,7 +5,13 @@ use crate::Outcome;
 use crate::process::{call, cargo};
 
 /// Crates whose tests named `generated_...` guard committed files.
-const GUARDS: [&str; 4] = ["api-extensions", "api-resources", "api-machine", "programs-orangery"];
+const GUARDS: [&str; 5] = [
+    "api-extensions",
+    "api-resources",
+    "api-machine",
+    "control-plane-shoot-flow",
+    "programs-orangery",
+];
 
 pub(crate) fn run() -> Outcome {
     for package in GUARDS {

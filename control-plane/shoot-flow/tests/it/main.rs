@@ -1,5 +1,7 @@
 //! Printed flows of each flavour of shoot, and the order of extension kinds in them.
 
+mod picture;
+
 use base_flow::Flow;
 use control_plane_shoot_flow::{DeletionFacts, Goal, ShootFacts, ShootTask as Task, shoot_flow};
 
