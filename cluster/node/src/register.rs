@@ -28,6 +28,8 @@ const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
 } else {
     "amd64"
 };
+/// How long a refusal may pass: the rights of a new cluster's nodes are written while the first of them start.
+const GRANTED_WITHIN: Duration = Duration::from_secs(60);
 /// How often an unchanged status is sent again; the kubelet's default nodeStatusReportFrequency.
 const REPORT_EVERY: Duration = Duration::from_secs(300);
 /// What a node can hold when nothing else is said; pods as the kubelet's default maxPods.
@@ -50,11 +52,15 @@ pub(crate) struct Registered {
 pub(crate) async fn register(options: &NodeOptions, client: &kube::Client) -> Result<Registered, Fault> {
     let nodes: Api<Node> = Api::all(client.clone());
     let mut pauses = Pause::default();
+    let refused_until = Instant::now() + GRANTED_WITHIN;
     loop {
         match try_register(options, &nodes).await {
             Ok(registered) => return Ok(registered),
             // Missing parts of the API appear while it starts.
-            Err(fault) if matches!(fault.class, FaultClass::Transient | FaultClass::Dependency) => {
+            Err(fault)
+                if matches!(fault.class, FaultClass::Transient | FaultClass::Dependency)
+                    || (fault.class == FaultClass::Access && Instant::now() < refused_until) =>
+            {
                 tracing::debug!(node = %options.name, %fault, "registration failed, trying again");
                 tokio::time::sleep(pauses.next().unwrap_or_default()).await;
             }
