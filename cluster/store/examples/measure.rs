@@ -21,7 +21,7 @@ const SIZE: usize = 2_000;
 
 /// An object that looks like one: labels, an owner, managed fields, and text that is not all the same.
 fn object(name: &str, number: usize) -> Object {
-    let words: String = (0..SIZE / 20)
+    let words: String = (0..SIZE / 7)
         .map(|word| format!("{:x} ", word * (number + 7) % 65_521))
         .collect();
     Object::from_value(json!({
@@ -33,7 +33,7 @@ fn object(name: &str, number: usize) -> Object {
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "owner", "uid": "7c2b8a52"}],
             "managedFields": [{"manager": "measure", "operation": "Apply", "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}}],
         },
-        "data": {"a": words.as_str(), "b": words.get(..SIZE / 4).unwrap_or("")},
+        "data": {"a": words.as_str(), "b": words.get(..SIZE / 10).unwrap_or("")},
     }))
     .unwrap()
 }

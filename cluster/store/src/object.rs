@@ -60,6 +60,15 @@ pub struct Meta {
     pub deletion_timestamp: Option<String>,
 }
 
+impl Meta {
+    /// Without room to grow: objects stay for long and there are many.
+    fn shrunk(mut self) -> Self {
+        self.owner_references.shrink_to_fit();
+        self.finalizers.shrink_to_fit();
+        self
+    }
+}
+
 /// Of an object's bytes the part that is read when they come back from elsewhere.
 #[derive(Deserialize)]
 struct Stored {
@@ -132,7 +141,8 @@ impl Object {
         };
         metadata.remove(RESOURCE_VERSION);
         let meta = Meta::deserialize(&fields["metadata"])
-            .map_err(|error| StoreError::Malformed(format!("metadata: {error}")))?;
+            .map_err(|error| StoreError::Malformed(format!("metadata: {error}")))?
+            .shrunk();
         let (bytes, gap) = print(fields);
         Ok(Object { meta, bytes, gap })
     }
@@ -160,7 +170,7 @@ impl Object {
             return Err(StoreError::Malformed(format!("the gap is at {at} of {}", bytes.len())));
         }
         Ok(Object {
-            meta: stored.metadata,
+            meta: stored.metadata.shrunk(),
             bytes,
             gap: Gap { at, comma },
         })
@@ -249,7 +259,8 @@ fn print(fields: &serde_json::Map<String, Value>) -> (Bytes, Gap) {
         }
     }
     out.push(b'}');
-    (Bytes::from(out), gap)
+    // A vector that grew has up to half its room to spare.
+    (Bytes::from(out.into_boxed_slice()), gap)
 }
 
 fn print_metadata(out: &mut Vec<u8>, metadata: &serde_json::Map<String, Value>) -> Gap {
