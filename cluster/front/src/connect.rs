@@ -33,7 +33,7 @@ impl Connector for Front {
             let caller = caller.clone();
             async move { caller.call(request).await }
         });
-        Ok(Client::new(service, namespace))
+        Ok(self.layers.around(Client::new(service, namespace), kubeconfig))
     }
 }
 

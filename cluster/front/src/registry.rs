@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base_client::HttpService;
+use base_client::{HttpService, Layers};
 use base_clock::Clock;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
@@ -23,6 +23,8 @@ pub struct Front {
     table: Arc<Mutex<Table>>,
     /// What the bodies of requests may still take, in bytes.
     pub(crate) bodies: Arc<Semaphore>,
+    /// Around every client in process.
+    pub(crate) layers: Layers,
 }
 
 #[derive(Default)]
@@ -80,7 +82,15 @@ impl Front {
             clock,
             table: Arc::default(),
             bodies: Arc::new(Semaphore::new(REQUEST_BODIES_BYTES_MAX)),
+            layers: Layers::default(),
         }
+    }
+
+    /// Puts layers around every client that is made in process from now on by this value and its clones.
+    #[must_use]
+    pub fn with_layers(mut self, layers: Layers) -> Self {
+        self.layers = layers;
+        self
     }
 
     /// Lets `server` answer to `names` (compared without case). A name that is taken goes to the newcomer until that
