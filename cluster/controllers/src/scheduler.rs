@@ -1,6 +1,6 @@
 //! A small kube-scheduler: gives every pending pod a node that takes it, the one with the fewest pods. It looks at node
-//! names, selectors, affinity to nodes, taints and readiness; resources, ports and pods' affinities to each other are
-//! not looked at. It never preempts. After kubernetes v1.35 `pkg/scheduler`.
+//! names, selectors, affinity to nodes, taints, readiness and room for one more pod; other resources, ports and pods'
+//! affinities to each other are not looked at. It never preempts. After kubernetes v1.35 `pkg/scheduler`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,10 +27,17 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     let caches = Caches::new(client.clone(), stop.clone());
     let events = Recorder::new(client.clone(), NAME, clock.clone());
     let (pods, nodes) = (caches.pods(), caches.nodes());
+    let mirror = pods.clone();
     if stop.run_until_cancelled(nodes.ready()).await.is_none() {
         return;
     }
-    let waiting = pods.clone();
+    let listed = pods.clone();
+    let waiting = move || {
+        let pods = listed.list();
+        let keys = pods.iter().filter(|pod| is_ours(pod)).map(|pod| ObjectKey::of(&**pod));
+        keys.collect::<Vec<_>>()
+    };
+    let at_nodes = waiting.clone();
     let controller = Controller::new("scheduler", pods)
         .only(is_ours)
         .when(|old, new| is_ours(new) && old.is_none_or(|old| !is_ours(old) || old.spec != new.spec))
@@ -41,12 +48,17 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
             if change.deleted || is_same {
                 return Vec::new();
             }
-            waiting
-                .list()
-                .iter()
-                .filter(|pod| is_ours(pod))
-                .map(|pod| ObjectKey::of(&**pod))
-                .collect()
+            at_nodes()
+        })
+        .watches(&mirror, move |change| {
+            // What a pod leaves may be the room that others wait for.
+            let held_room = change.old.as_deref().unwrap_or(&change.object);
+            let ended = change.deleted || is_finished(&change.object);
+            if ended && is_assigned(held_room) && !is_finished(held_room) {
+                waiting()
+            } else {
+                Vec::new()
+            }
         });
     let context = Arc::new(Scheduler {
         client,
@@ -75,19 +87,33 @@ fn concern(node: &Node) -> impl PartialEq + use<> {
         taints(node).cloned().collect::<Vec<_>>(),
         unschedulable,
         is_node_ready(node),
+        room(node),
     )
+}
+
+/// How many pods a node takes at once; one that does not say takes any number.
+fn room(node: &Node) -> usize {
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let pods = allocatable.and_then(|resources| resources.get("pods"));
+    pods.and_then(|pods| pods.0.parse().ok()).unwrap_or(usize::MAX)
 }
 
 fn is_ours(pod: &Pod) -> bool {
     let spec = pod.spec.as_ref();
-    let is_assigned = spec
-        .and_then(|spec| spec.node_name.as_deref())
-        .is_some_and(|node| !node.is_empty());
     let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or(NAME);
     let is_gated = spec
         .and_then(|spec| spec.scheduling_gates.as_ref())
         .is_some_and(|gates| !gates.is_empty());
-    !is_assigned && !is_gated && scheduler == NAME && !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
+    !is_assigned(pod)
+        && !is_gated
+        && scheduler == NAME
+        && !is_finished(pod)
+        && pod.metadata.deletion_timestamp.is_none()
+}
+
+fn is_assigned(pod: &Pod) -> bool {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.is_some_and(|node| !node.is_empty())
 }
 
 fn is_node_ready(node: &Node) -> bool {
@@ -97,8 +123,8 @@ fn is_node_ready(node: &Node) -> bool {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Why a node does not take the pod, in upstream's words.
-fn refusal(pod: &Pod, node: &Node) -> Option<String> {
+/// Why a node that has `taken` pods does not take the pod, in upstream's words.
+fn refusal(pod: &Pod, node: &Node, taken: usize) -> Option<String> {
     let spec = pod.spec.clone().unwrap_or_default();
     if node.metadata.deletion_timestamp.is_some() {
         return Some("node(s) were being deleted".to_owned());
@@ -126,6 +152,9 @@ fn refusal(pod: &Pod, node: &Node) -> Option<String> {
     if !is_node_ready(node) && !tolerated("node.kubernetes.io/not-ready") {
         return Some("node(s) were not ready".to_owned());
     }
+    if taken >= room(node) {
+        return Some("Too many pods".to_owned());
+    }
     None
 }
 
@@ -134,10 +163,11 @@ fn choose(pod: &Pod, nodes: &[Arc<Node>], load: &BTreeMap<String, usize>) -> Res
     let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(usize, String)> = None;
     for node in nodes {
-        match refusal(pod, node) {
+        let taken = load.get(&node.name_any()).copied().unwrap_or(0);
+        match refusal(pod, node, taken) {
             Some(why) => *refusals.entry(why).or_default() += 1,
             None => {
-                let candidate = (load.get(&node.name_any()).copied().unwrap_or(0), node.name_any());
+                let candidate = (taken, node.name_any());
                 best = Some(best.map_or(candidate.clone(), |best| best.min(candidate)));
             }
         }
@@ -295,6 +325,20 @@ mod tests {
         assert_eq!(
             choose(&pod(json!({"nodeSelector": {"zone": "a"}})), &nodes, &load),
             Ok("a".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_full_node_takes_no_more() {
+        let mut full = (*node("a", json!({}), "True")).clone();
+        full.status.get_or_insert_default().allocatable =
+            serde_json::from_value(json!({"pods": "2", "cpu": "1"})).unwrap();
+        let nodes = [Arc::new(full)];
+        let load = |taken| BTreeMap::from([("a".to_owned(), taken)]);
+        assert_eq!(choose(&pod(json!({})), &nodes, &load(1)), Ok("a".to_owned()));
+        assert_eq!(
+            choose(&pod(json!({})), &nodes, &load(2)).unwrap_err(),
+            "0/1 nodes are available: 1 Too many pods."
         );
     }
 

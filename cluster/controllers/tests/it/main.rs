@@ -5,4 +5,5 @@ mod cluster;
 mod life;
 mod node_ranges;
 mod owners;
+mod scheduling;
 mod workloads;
