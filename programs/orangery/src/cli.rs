@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand};
+use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Where `up` keeps kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";
@@ -50,6 +50,12 @@ pub enum Command {
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
     ProviderLocal(ProviderLocal),
+    /// Say what blocks a Shoot, who is to act, and one thing to do
+    Why(Why),
+    /// Print the completion script of a shell
+    Completion(Completion),
+    /// Print the manual page of the program or of one of its commands, as roff
+    Man(Man),
 }
 
 /// Arguments of `orangery up`.
@@ -119,6 +125,59 @@ pub struct ProviderLocal {
     /// Port on 127.0.0.1 for DNS queries; 0 takes a free one
     #[arg(long, default_value_t = 0, value_parser = port)]
     pub dns_port: u16,
+}
+
+/// Arguments of `orangery why`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Exit codes: 0 the Shoot is healthy or being worked on; 1 it does not exist, or the garden cannot be asked; \
+2 the command line is wrong; 3 something blocks the Shoot, or nobody can tell.")]
+pub struct Why {
+    /// The Shoot, as NAMESPACE/NAME
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = shoot_name)]
+    pub shoot: ShootRef,
+    /// The folder that `orangery up` was started with
+    #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
+    pub data_dir: PathBuf,
+    /// The form of the answer: text for people, json for programs
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+/// Forms of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputForm {
+    /// For people: lines as wide as the terminal, 80 columns in a pipe
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Arguments of `orangery completion`.
+#[derive(Args, Debug)]
+pub struct Completion {
+    /// The shell: bash, zsh or fish
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+/// Shells that can complete our command lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// For bash, to be sourced
+    Bash,
+    /// For zsh, as `_orangery` in a folder of `$fpath`
+    Zsh,
+    /// For fish, as `orangery.fish` in its folder of completions
+    Fish,
+}
+
+/// Arguments of `orangery man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// The command, as it is typed; without it, the program
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 fn port(text: &str) -> Result<u16, String> {

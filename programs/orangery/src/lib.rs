@@ -7,4 +7,6 @@ pub mod images;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod provider_local;
+pub mod shell;
 pub mod up;
+pub mod why;

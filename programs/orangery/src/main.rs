@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
-use programs_orangery::{kubeconfig, provider_local, up};
+use programs_orangery::{kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
@@ -30,9 +30,18 @@ async fn main() -> ExitCode {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &mut std::io::stdout()).await,
         Command::Kubeconfig(arguments) => kubeconfig::print(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
+        Command::Why(arguments) => {
+            return ended(why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from));
+        }
+        Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
+        Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
     };
+    ended(outcome.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(outcome: Result<ExitCode, Fault>) -> ExitCode {
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(fault) => {
             eprintln!("{}", describe(&fault));
             ExitCode::FAILURE

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
 use programs_orangery::cli::Cli;
+use programs_orangery::why::EXIT_BLOCKED;
 use tests_kit::assert_golden;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
@@ -46,6 +47,7 @@ fn exit_codes() -> String {
          | 0 | The command did what was asked, or was ended by Ctrl-C or SIGTERM |\n\
          | 1 | The command failed; the last lines say why (`error:`) and one thing to do (`hint:`) |\n\
          | {wrong} | The command line is wrong; nothing was done |\n\
+         | {EXIT_BLOCKED} | `orangery why`: something blocks the Shoot, or nobody can tell |\n\
          | 130 | Asked to end a second time by Ctrl-C or SIGTERM, the command ended at once |\n\n"
     )
 }

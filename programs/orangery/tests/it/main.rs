@@ -6,3 +6,4 @@ mod cli_reference;
 mod errors;
 mod separate_process;
 mod stopping;
+mod why;

@@ -11,3 +11,4 @@ mod kubectl_apply;
 mod kubectl_versions;
 mod real;
 mod selection;
+mod why;

@@ -1,0 +1,166 @@
+//! What is known about a Shoot and what stands around it, as values. It never reads anything and concludes nothing.
+
+use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Seed, Shoot};
+use api_meta::{Condition, Seen};
+use control_plane_gardenlet::judged::Reported;
+use jiff::Timestamp;
+
+/// Everything that `why` looks at.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// When it was looked at.
+    pub now: Timestamp,
+    /// The Shoot.
+    pub shoot: Shoot,
+    /// The Seed it is on; `Absent` also if it is on none.
+    pub seed: Seen<Seed>,
+    /// When the seed's gardenlet has renewed its lease last.
+    pub gardenlet: Seen<Timestamp>,
+    /// The names of all Seeds.
+    pub seeds: Seen<Vec<String>>,
+    /// All registrations.
+    pub registrations: Seen<Vec<ControllerRegistration>>,
+    /// All installations.
+    pub installations: Seen<Vec<ControllerInstallation>>,
+    /// What the seed has of it; `Absent` if it has not got a namespace there yet.
+    pub in_seed: Seen<InSeed>,
+}
+
+impl Facts {
+    /// `namespace/name`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let metadata = &self.shoot.metadata;
+        let part = |text: &Option<String>| text.clone().unwrap_or_default();
+        format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
+    }
+
+    /// The name of the seed it is on.
+    #[must_use]
+    pub fn seed_name(&self) -> Option<&str> {
+        let status = self.shoot.status.as_ref();
+        let home = status.and_then(|status| status.seed_name.as_deref());
+        home.or(self.shoot.spec.seed_name.as_deref())
+    }
+}
+
+/// What the seed has of a Shoot.
+#[derive(Clone, Debug)]
+pub struct InSeed {
+    /// Its extension objects.
+    pub extensions: Seen<Vec<ExtensionFact>>,
+    /// What runs its control plane.
+    pub workloads: Seen<Vec<Workload>>,
+    /// What is to be applied inside it.
+    pub resources: Seen<Vec<Resource>>,
+    /// Its machines.
+    pub machines: Seen<Vec<Machine>>,
+    /// Where the extensions of the seed run.
+    pub controllers: Vec<Controller>,
+}
+
+/// An extension object.
+#[derive(Clone, Debug, Default)]
+pub struct ExtensionFact {
+    /// Its kind.
+    pub kind: String,
+    /// `namespace/name`, or its name alone.
+    pub name: String,
+    /// What it says of itself.
+    pub reported: Reported,
+    /// When its deletion was asked for.
+    pub deleting: Option<Timestamp>,
+    /// Who holds it.
+    pub finalizers: Vec<String>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+}
+
+impl ExtensionFact {
+    /// As gardenlet names it in errors.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}", self.kind, self.name)
+    }
+}
+
+/// A Deployment or StatefulSet with its pods.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How many pods it wants.
+    pub wanted: i32,
+    /// Why it does not run as it should.
+    pub trouble: Option<String>,
+    /// Its pods.
+    pub pods: Vec<PodFact>,
+}
+
+impl Workload {
+    /// As gardenlet names it in errors.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default)]
+pub struct PodFact {
+    /// Its name.
+    pub name: String,
+    /// Why it does not run, as a reason and a message.
+    pub trouble: Option<(String, String)>,
+    /// Since when it is as it is.
+    pub since: Option<Timestamp>,
+}
+
+/// A ManagedResource that is not as it should be.
+#[derive(Clone, Debug, Default)]
+pub struct Resource {
+    /// `namespace/name`.
+    pub name: String,
+    /// What is wrong.
+    pub trouble: String,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// When its deletion was asked for.
+    pub deleting: Option<Timestamp>,
+}
+
+/// A machine that has not joined.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// Its phase, if it has one.
+    pub phase: String,
+    /// What is said of it.
+    pub told: String,
+    /// When that was said.
+    pub since: Option<Timestamp>,
+}
+
+/// Where the pods of one installation run.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    /// The installation's name.
+    pub installation: String,
+    /// Its namespace in the seed.
+    pub namespace: String,
+    /// What runs there.
+    pub workloads: Seen<Vec<Workload>>,
+    /// When it has renewed its heartbeat last.
+    pub heartbeat: Seen<Timestamp>,
+}
+
+/// The conditions of a Shoot.
+#[must_use]
+pub fn conditions(shoot: &Shoot) -> &[Condition] {
+    shoot.status.as_ref().map_or(&[], |status| &status.conditions)
+}

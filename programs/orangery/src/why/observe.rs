@@ -1,0 +1,148 @@
+//! Reads the garden and the seed. What cannot be read is `Unknown` with its reason; only a Shoot that is not there, or
+//! a garden that does not answer, ends it.
+
+mod seed;
+
+use std::path::Path;
+use std::time::Duration;
+
+use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Seed, Shoot};
+use api_meta::{Fault, Seen, names};
+use base_client::{Connector, Https, get, list};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::config::Kubeconfig;
+use kube::{Api, Client, ResourceExt};
+
+use super::facts::Facts;
+use super::near::near;
+use crate::cli::ShootRef;
+use crate::kubeconfig;
+
+/// How long the seed may take to answer everything: a reader waits at the terminal, and the garden alone tells much.
+const SEED_PATIENCE: Duration = Duration::from_secs(15);
+
+/// The ways to the API servers.
+pub struct Access {
+    /// To the garden.
+    pub garden: Client,
+    /// To the seed, or why there is none.
+    pub seed: Result<Client, String>,
+}
+
+impl Access {
+    /// From the kubeconfigs in a data folder.
+    ///
+    /// # Errors
+    /// The garden's kubeconfig is missing or none. That of the seed may be missing.
+    pub fn of(data_dir: &Path) -> Result<Self, Fault> {
+        let path = kubeconfig::path(data_dir, "seed");
+        let seed = Kubeconfig::read_from(&path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))
+            .and_then(|config| Https::new("orangery").client(&config).map_err(|fault| fault.chain()));
+        Ok(Self {
+            garden: kubeconfig::garden_client(data_dir)?,
+            seed,
+        })
+    }
+}
+
+/// Reads what is known about a Shoot.
+///
+/// # Errors
+/// The Shoot is not there (the error names those that may be meant), or the garden does not answer.
+pub async fn observe(access: &Access, wanted: &ShootRef, now: Timestamp) -> Result<Facts, Fault> {
+    let garden = &access.garden;
+    let shoots: Api<Shoot> = Api::namespaced(garden.clone(), &wanted.namespace);
+    let Some(shoot) = get(&shoots, &wanted.name).await? else {
+        return Err(absent(garden, wanted).await);
+    };
+    let status = shoot.status.clone().unwrap_or_default();
+    let seed_name = status.seed_name.or(shoot.spec.seed_name.clone());
+    let all_seeds: Api<Seed> = Api::all(garden.clone());
+    let (registrations, installations): (Api<ControllerRegistration>, Api<ControllerInstallation>) =
+        (Api::all(garden.clone()), Api::all(garden.clone()));
+    let (seeds, registrations, installations, gardenlet) = futures::join!(
+        list(&all_seeds, ""),
+        list(&registrations, ""),
+        list(&installations, ""),
+        renewed(garden, names::SEED_LEASE_NAMESPACE, seed_name.as_deref()),
+    );
+    let seeds = seen(seeds);
+    let seed = match (&seeds, &seed_name) {
+        (_, None) => Seen::Absent,
+        (Seen::Present(seeds), Some(name)) => match seeds.iter().find(|seed| seed.name_any() == *name) {
+            Some(seed) => Seen::Present(seed.clone()),
+            None => Seen::Absent,
+        },
+        (Seen::Unknown(why), Some(_)) => Seen::Unknown(why.clone()),
+        (Seen::Absent, Some(_)) => Seen::Absent,
+    };
+    let installations = seen(installations);
+    let in_seed = match (&access.seed, status.technical_id.as_str()) {
+        (_, "") => Seen::Absent,
+        (Err(why), _) => Seen::Unknown(why.clone()),
+        (Ok(client), namespace) => {
+            let reading = Box::pin(seed::observe(
+                client,
+                namespace,
+                seed.present(),
+                installations.present(),
+            ));
+            let late = |_| {
+                Seen::Unknown(format!(
+                    "the seed has not answered within {} s",
+                    SEED_PATIENCE.as_secs()
+                ))
+            };
+            tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(late)
+        }
+    };
+    Ok(Facts {
+        now,
+        shoot,
+        seed,
+        gardenlet,
+        seeds: seeds.map(|seeds| seeds.iter().map(ResourceExt::name_any).collect()),
+        registrations: seen(registrations),
+        installations,
+        in_seed,
+    })
+}
+
+/// A list that could be read is present, however short.
+fn seen<T>(read: Result<Vec<T>, Fault>) -> Seen<Vec<T>> {
+    Seen::from_read(read.map(Some))
+}
+
+/// When a lease has been renewed last.
+async fn renewed(client: &Client, namespace: &str, name: Option<&str>) -> Seen<Timestamp> {
+    let Some(name) = name else { return Seen::Absent };
+    let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    match base_client::observe(&api, name).await {
+        Seen::Present(lease) => match lease.spec.and_then(|spec| spec.renew_time) {
+            Some(at) => Seen::Present(at.0),
+            None => Seen::Absent,
+        },
+        Seen::Absent => Seen::Absent,
+        Seen::Unknown(why) => Seen::Unknown(why),
+    }
+}
+
+async fn absent(garden: &Client, wanted: &ShootRef) -> Fault {
+    let title = format!("{}/{}", wanted.namespace, wanted.name);
+    let fault = Fault::user(format!("Shoot {title} does not exist"));
+    let all = match list::<Shoot>(&Api::all(garden.clone()), "").await {
+        Ok(all) => all,
+        Err(unread) => return fault.hint(format!("list the Shoots that you may see ({unread})")),
+    };
+    let names: Vec<String> = all
+        .iter()
+        .map(|shoot| format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any()))
+        .collect();
+    fault.hint(match (near(&title, &names).as_slice(), names.len()) {
+        (_, 0) => "create it: there is no Shoot at all".to_owned(),
+        ([], count) => format!("choose one of the {count} that `kubectl get shoots --all-namespaces` lists"),
+        (near, _) => format!("name one that exists: {}", near.join(", ")),
+    })
+}

@@ -1,0 +1,252 @@
+//! What the seed has of a Shoot, and where its extensions run. Reads only.
+
+use std::collections::BTreeMap;
+
+use api_core::v1beta1::{ControllerInstallation, Seed};
+use api_extensions::{
+    BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension, ExtensionObject, Infrastructure,
+    Network, OperatingSystemConfig, Worker,
+};
+use api_machine::MachinePhase;
+use api_meta::conditions::managed_resource::RESOURCES_PROGRESSING;
+use api_meta::{Condition, ConditionStatus, Fault, Seen, names};
+use api_resources::ManagedResource;
+use base_client::list;
+use control_plane_gardenlet::judged::{etcd_not_rolled_out, not_applied, not_rolled_out, reported, unhealthy};
+use extensions_sdk::HEARTBEAT_LEASE;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
+use kube::{Api, Client, ResourceExt};
+
+use super::super::facts::{Controller, ExtensionFact, InSeed, Machine, PodFact, Resource, Workload};
+use super::{renewed, seen};
+
+pub(super) async fn observe(
+    client: &Client,
+    namespace: &str,
+    seed: Option<&Seed>,
+    installations: Option<&Vec<ControllerInstallation>>,
+) -> Seen<InSeed> {
+    if let Err(why) = same_seed(client, seed).await {
+        return Seen::Unknown(why);
+    }
+    let (extensions, workloads, resources, machines) = futures::join!(
+        extensions(client, namespace),
+        workloads(client, namespace),
+        resources(client, namespace),
+        machines(client, namespace),
+    );
+    let mut controllers = Vec::new();
+    for installation in installations.into_iter().flatten() {
+        let place = installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref());
+        if place == seed.and_then(|seed| seed.metadata.name.as_ref()) {
+            controllers.push(controller(client, &installation.name_any()).await);
+        }
+    }
+    Seen::Present(InSeed {
+        extensions: seen(extensions),
+        workloads: seen(workloads),
+        resources: seen(resources),
+        machines: seen(machines),
+        controllers,
+    })
+}
+
+/// A kubeconfig of another seed would show nothing of the Shoot and seem to say that nothing is there.
+async fn same_seed(client: &Client, seed: Option<&Seed>) -> Result<(), String> {
+    let known = seed.and_then(|seed| seed.status.as_ref()?.cluster_identity.clone());
+    let Some(known) = known else { return Ok(()) };
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
+    match base_client::observe(&api, names::CLUSTER_IDENTITY).await {
+        Seen::Present(map) => match map.data.unwrap_or_default().get(names::CLUSTER_IDENTITY) {
+            Some(identity) if *identity != known => Err(format!(
+                "the seed's kubeconfig reaches cluster {identity:?}, and the Shoot's seed is {known:?}"
+            )),
+            _ => Ok(()),
+        },
+        Seen::Absent => Ok(()),
+        Seen::Unknown(why) => Err(why),
+    }
+}
+
+async fn extensions(client: &Client, namespace: &str) -> Result<Vec<ExtensionFact>, Fault> {
+    let mut all = Vec::new();
+    macro_rules! add {
+        ($($kind:ty),+) => {
+            $(all.extend(list::<$kind>(&Api::namespaced(client.clone(), namespace), "").await?.iter().map(fact));)+
+        };
+    }
+    add!(
+        Infrastructure,
+        ControlPlane,
+        Worker,
+        Network,
+        DNSRecord,
+        OperatingSystemConfig,
+        Extension,
+        ContainerRuntime,
+        Bastion
+    );
+    let entries: Vec<BackupEntry> = list(&Api::all(client.clone()), "").await?;
+    let prefix = format!("{namespace}--");
+    all.extend(
+        entries
+            .iter()
+            .filter(|entry| entry.name_any().starts_with(&prefix))
+            .map(fact),
+    );
+    Ok(all)
+}
+
+fn fact<K: ExtensionObject>(object: &K) -> ExtensionFact {
+    let metadata = kube::Resource::meta(object);
+    ExtensionFact {
+        kind: <K as kube::Resource>::kind(&()).into_owned(),
+        name: full_name(metadata),
+        reported: reported(object),
+        deleting: at(metadata.deletion_timestamp.as_ref()),
+        finalizers: metadata.finalizers.clone().unwrap_or_default(),
+        created: at(metadata.creation_timestamp.as_ref()),
+    }
+}
+
+fn full_name(metadata: &ObjectMeta) -> String {
+    let name = metadata.name.clone().unwrap_or_default();
+    match &metadata.namespace {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name,
+    }
+}
+
+fn at(time: Option<&Time>) -> Option<Timestamp> {
+    time.map(|time| time.0)
+}
+
+async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fault> {
+    let pods: Vec<Pod> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    let deployments: Vec<Deployment> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    let sets: Vec<StatefulSet> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    let workload = |kind: &str, metadata: &ObjectMeta, selector: Option<&LabelSelector>, wanted, trouble| Workload {
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: metadata.name.clone().unwrap_or_default(),
+        wanted,
+        trouble,
+        pods: pods
+            .iter()
+            .filter(|pod| selector.is_some_and(|selector| selects(selector, pod.labels())))
+            .map(pod_fact)
+            .collect(),
+    };
+    let of_deployment = |one: &Deployment| {
+        let spec = one.spec.as_ref();
+        let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+        let selector = spec.map(|spec| &spec.selector);
+        workload("Deployment", &one.metadata, selector, wanted, not_rolled_out(one, 0))
+    };
+    let of_set = |one: &StatefulSet| {
+        let spec = one.spec.as_ref();
+        let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+        let selector = spec.map(|spec| &spec.selector);
+        workload("StatefulSet", &one.metadata, selector, wanted, etcd_not_rolled_out(one))
+    };
+    Ok(deployments
+        .iter()
+        .map(of_deployment)
+        .chain(sets.iter().map(of_set))
+        .collect())
+}
+
+/// By labels alone: what control planes and extensions are selected by.
+fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    let wanted = selector.match_labels.iter().flatten();
+    selector.match_labels.is_some() && wanted.clone().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+fn pod_fact(pod: &Pod) -> PodFact {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let changed = conditions.filter_map(|condition| at(condition.last_transition_time.as_ref()));
+    PodFact {
+        name: pod.name_any(),
+        trouble: trouble(pod),
+        since: changed.max().or(at(pod.metadata.creation_timestamp.as_ref())),
+    }
+}
+
+/// Why a pod does not run: its containers' own words before its conditions.
+fn trouble(pod: &Pod) -> Option<(String, String)> {
+    let said = |reason: &Option<String>, message: &Option<String>| {
+        (reason.clone().unwrap_or_default(), message.clone().unwrap_or_default())
+    };
+    let status = pod.status.as_ref()?;
+    for container in status.container_statuses.iter().flatten().filter(|one| !one.ready) {
+        let states = [container.state.as_ref(), container.last_state.as_ref()];
+        let ended = states.into_iter().flatten().find_map(|state| state.terminated.as_ref());
+        if let Some(ended) = ended {
+            return Some(said(&ended.reason, &ended.message));
+        }
+        if let Some(waiting) = container.state.as_ref().and_then(|state| state.waiting.as_ref()) {
+            return Some(said(&waiting.reason, &waiting.message));
+        }
+    }
+    if status.reason.is_some() {
+        return Some(said(&status.reason, &status.message));
+    }
+    let mut conditions = status.conditions.iter().flatten();
+    let bad =
+        conditions.find(|one| one.status == "False" && ["PodScheduled", "Ready"].contains(&one.type_.as_str()))?;
+    let reason = bad.reason.clone().unwrap_or_else(|| format!("{}=False", bad.type_));
+    Some((reason, bad.message.clone().unwrap_or_default()))
+}
+
+async fn resources(client: &Client, namespace: &str) -> Result<Vec<Resource>, Fault> {
+    let all: Vec<ManagedResource> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    Ok(all
+        .iter()
+        .filter_map(|resource| {
+            let conditions = resource.status.as_ref().map_or(&[][..], |status| &status.conditions);
+            let bad = |condition: &&Condition| {
+                condition.status != ConditionStatus::True && condition.type_ != RESOURCES_PROGRESSING
+            };
+            let deleting = at(resource.metadata.deletion_timestamp.as_ref());
+            let trouble = not_applied(resource).or_else(|| unhealthy(resource));
+            let going = || deleting.map(|_| "gardener-resource-manager has not deleted its objects yet".to_owned());
+            Some(Resource {
+                name: full_name(&resource.metadata),
+                trouble: trouble.or_else(going)?,
+                since: conditions.iter().find(bad).map(|bad| bad.last_transition_time.0),
+                deleting,
+            })
+        })
+        .collect())
+}
+
+async fn machines(client: &Client, namespace: &str) -> Result<Vec<Machine>, Fault> {
+    let all: Vec<api_machine::Machine> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    Ok(all
+        .iter()
+        .filter_map(|machine| {
+            let status = machine.status.clone().unwrap_or_default();
+            let phase = status.current_status.and_then(|current| current.phase);
+            let last = status.last_operation.unwrap_or_default();
+            (phase != Some(MachinePhase::Running)).then(|| Machine {
+                name: machine.name_any(),
+                phase: phase.map(|phase| phase.to_string()).unwrap_or_default(),
+                told: last.description.unwrap_or_default(),
+                since: at(last.last_update_time.as_ref()),
+            })
+        })
+        .collect())
+}
+
+async fn controller(client: &Client, installation: &str) -> Controller {
+    let namespace = names::extension_namespace(installation);
+    Controller {
+        workloads: seen(workloads(client, &namespace).await),
+        heartbeat: renewed(client, &namespace, Some(HEARTBEAT_LEASE)).await,
+        installation: installation.to_owned(),
+        namespace,
+    }
+}

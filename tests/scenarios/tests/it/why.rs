@@ -1,0 +1,358 @@
+//! What `orangery why` says of Shoots that are stuck for real, and of one that is not.
+
+use std::time::Duration;
+
+use api_core::v1beta1::{ControllerRegistration, Seed, Shoot};
+use api_extensions::Infrastructure;
+use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState};
+use base_clock::Clock;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use programs_orangery::cli::ShootRef;
+use programs_orangery::why::observe::{Access, observe};
+use programs_orangery::why::plan::{Answer, Blocker, Cause, State, plan};
+use programs_orangery::why::report::{Page, text};
+use programs_orangery::why::{EXIT_BLOCKED, exit_code};
+use serde_json::{Value, json};
+use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
+
+struct Asking {
+    world: World,
+    clock: Clock,
+}
+
+impl Asking {
+    async fn start() -> Self {
+        let mut clock = None;
+        let world = World::start_with(|settings| clock = Some(settings.clock.clone())).await;
+        world.apply(&SURROUNDINGS).await;
+        Self {
+            world,
+            clock: clock.unwrap(),
+        }
+    }
+
+    async fn why(&self) -> Answer {
+        self.why_with(Ok(self.world.seed.clone())).await
+    }
+
+    async fn why_with(&self, seed: Result<kube::Client, String>) -> Answer {
+        let access = Access {
+            garden: self.world.garden.clone(),
+            seed,
+        };
+        let shoot = ShootRef {
+            namespace: NAMESPACE.to_owned(),
+            name: NAME.to_owned(),
+        };
+        plan(&observe(&access, &shoot, self.clock.now()).await.unwrap())
+    }
+
+    async fn first(&self, cause: Cause) -> Blocker {
+        let mut answer = self.why().await;
+        assert_eq!(answer.blockers.first().map(|one| one.cause), Some(cause), "{answer:#?}");
+        assert_eq!((answer.state, exit_code(&answer)), (State::Blocked, EXIT_BLOCKED));
+        answer.blockers.remove(0)
+    }
+
+    async fn create(&self, change: impl FnOnce(&mut Value)) {
+        let mut shoot = programs_orangery::landscape::documents(SHOOT).unwrap().remove(0);
+        change(&mut shoot);
+        let shoot: Shoot = serde_json::from_value(shoot).unwrap();
+        let shoots = self.world.shoots(NAMESPACE);
+        shoots.create(&PostParams::default(), &shoot).await.unwrap();
+    }
+
+    async fn until(&self, state: LastOperationState) {
+        wait(&self.world.shoots(NAMESPACE), NAME, |shoot| {
+            let last = shoot?.status.as_ref()?.last_operation.as_ref()?;
+            (last.state == state).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_healthy_shoot_is_told_in_one_line_even_when_the_seed_cannot_be_asked() {
+    let asking = Asking::start().await;
+    asking.create(|_| {}).await;
+    asking.world.succeeded(NAMESPACE, NAME).await;
+    let shoots = asking.world.shoots(NAMESPACE);
+    let conditions = wait(&shoots, NAME, |shoot| {
+        let conditions = &shoot?.status.as_ref()?.conditions;
+        let hold = conditions.iter().all(|one| one.status.as_str() == "True");
+        (conditions.len() == 4 && hold).then(|| conditions.clone())
+    })
+    .await;
+    let answer = asking.why().await;
+    assert_eq!((answer.state, exit_code(&answer)), (State::Healthy, 0), "{answer:#?}");
+    let held = conditions.iter().map(|one| one.last_transition_time.0).max();
+    assert!(answer.since >= held, "{:?} and {held:?}", answer.since);
+    let printed = text(&answer, &Page::default());
+    assert!(
+        printed.starts_with("Shoot garden-local/local is healthy since 2026-01-01T"),
+        "{printed}"
+    );
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+
+    let blind = asking.why_with(Err("no seed.kubeconfig".to_owned())).await;
+    assert_eq!(blind.state, State::Healthy, "{blind:#?}");
+    assert_eq!(blind.unknown, ["what is in the seed: no seed.kubeconfig"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_without_a_seed_is_told_each_seeds_reason() {
+    let asking = Asking::start().await;
+    let seeds: Api<Seed> = Api::all(asking.world.garden.clone());
+    let hidden = json!({"spec": {"settings": {"scheduling": {"visible": false}}}});
+    merge(&seeds, "local", &hidden).await;
+    asking.create(|_| {}).await;
+    asking.until(LastOperationState::Pending).await;
+    let blocker = asking.first(Cause::NotScheduled).await;
+    assert_eq!(blocker.details, ["local is not visible to the scheduler"]);
+    assert!(blocker.since.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_that_is_switched_off_is_told_with_its_object_its_installation_and_its_deployment() {
+    let asking = Asking::start().await;
+    asking.world.scale_provider(0).await;
+    asking.create(|_| {}).await;
+    let infrastructures: Api<Infrastructure> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    wait(&infrastructures, NAME, |infrastructure| infrastructure.map(|_| ())).await;
+    let asked = asking.clock.now();
+    // Its last heartbeat must grow old.
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let blocker = asking.first(Cause::ExtensionSilent).await;
+    assert!(
+        blocker
+            .objects
+            .contains(&format!("Infrastructure {TECHNICAL_ID}/{NAME}")),
+        "{blocker:#?}"
+    );
+    assert!(
+        blocker
+            .who
+            .contains("registration provider-local, installation provider-local-")
+    );
+    assert!(
+        blocker.details[0].contains("/provider-local wants 0 pods"),
+        "{blocker:#?}"
+    );
+    assert_eq!(
+        blocker.tasks,
+        [
+            "Waiting until Shoot infrastructure has been reconciled",
+            "Waiting until the BackupEntry for ETCD data has been reconciled"
+        ]
+    );
+    let since = blocker.since.unwrap();
+    assert!(since.duration_since(asked).abs().as_secs() < 1, "{blocker:#?}");
+
+    let unseen = asking.why_with(Err("no way".to_owned())).await;
+    assert_eq!(unseen.blockers[0].cause, Cause::Waiting, "{unseen:#?}");
+    assert!(
+        unseen.blockers[0]
+            .says
+            .contains(&format!("Infrastructure {TECHNICAL_ID}/{NAME}"))
+    );
+
+    asking.world.scale_provider(1).await;
+    asking.world.succeeded(NAMESPACE, NAME).await;
+    assert_eq!(asking.why().await.blockers, Vec::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_an_extension_is_told_with_code_class_task_and_what_starts_the_shoot_again() {
+    let asking = Asking::start().await;
+    let wrong = json!({"networks": 5});
+    asking
+        .create(|shoot| shoot["spec"]["provider"]["infrastructureConfig"] = wrong)
+        .await;
+    asking.until(LastOperationState::Failed).await;
+    let blocker = asking.first(Cause::ExtensionError).await;
+    assert!(
+        blocker.says.contains("infrastructureConfig cannot be read"),
+        "{blocker:#?}"
+    );
+    assert_eq!(blocker.codes, [ErrorCode::ConfigurationProblem]);
+    assert_eq!(blocker.class, Some(FaultClass::User.as_str()));
+    assert_eq!(blocker.objects, [format!("Infrastructure {TECHNICAL_ID}/{NAME}")]);
+    assert_eq!(
+        blocker.tasks,
+        ["Waiting until Shoot infrastructure has been reconciled"]
+    );
+    assert_eq!(blocker.next_try, "none before you act");
+    assert!(
+        blocker
+            .command
+            .is_some_and(|command| command.contains("operation=retry"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_whose_registration_is_gone_is_told_by_kind_and_type() {
+    let asking = Asking::start().await;
+    let registrations: Api<ControllerRegistration> = Api::all(asking.world.garden.clone());
+    let extra =
+        json!({"metadata": {"name": "net-extra"}, "spec": {"resources": [{"kind": "Network", "type": "extra"}]}});
+    let extra: ControllerRegistration = serde_json::from_value(extra).unwrap();
+    registrations.create(&PostParams::default(), &extra).await.unwrap();
+    asking
+        .create(|shoot| shoot["spec"]["networking"]["type"] = json!("extra"))
+        .await;
+    wait(&asking.world.shoots(NAMESPACE), NAME, |shoot| {
+        let errors = &shoot?.status.as_ref()?.last_errors;
+        errors
+            .iter()
+            .any(|error| error.description.contains("Network/extra"))
+            .then_some(())
+    })
+    .await;
+    let blocker = asking.first(Cause::NotInstalled).await;
+    assert!(blocker.says.contains("Network/extra"), "{blocker:#?}");
+
+    registrations
+        .delete("net-extra", &DeleteParams::default())
+        .await
+        .unwrap();
+    let blocker = asking.first(Cause::NotRegistered).await;
+    assert!(
+        blocker.says.contains("net-extra") && blocker.says.contains("is being deleted"),
+        "{blocker:#?}"
+    );
+    let nobody = json!({"metadata": {"finalizers": null}});
+    merge(&registrations, "net-extra", &nobody).await;
+    let blocker = asking.first(Cause::NotRegistered).await;
+    assert!(
+        blocker
+            .says
+            .ends_with("no ControllerRegistration is responsible for Network/extra"),
+        "{blocker:#?}"
+    );
+    assert_eq!(blocker.tasks, ["Check required extensions"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_that_does_not_exist_is_answered_with_the_names_nearest_to_it() {
+    let asking = Asking::start().await;
+    asking.create(|_| {}).await;
+    let access = Access {
+        garden: asking.world.garden.clone(),
+        seed: Ok(asking.world.seed.clone()),
+    };
+    let shoot = ShootRef {
+        namespace: NAMESPACE.to_owned(),
+        name: "lokal".to_owned(),
+    };
+    let fault = observe(&access, &shoot, asking.clock.now()).await.unwrap_err();
+    assert_eq!(fault.to_string(), "Shoot garden-local/lokal does not exist");
+    assert_eq!(fault.hint, "name one that exists: garden-local/local");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_waits_for_objects_inside_the_shoot_says_so() {
+    let asking = Asking::start().await;
+    asking.create(|_| {}).await;
+    asking.world.succeeded(NAMESPACE, NAME).await;
+    let inside = asking.world.shoot_client(NAMESPACE, NAME).await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(inside, "default");
+    let held = json!({
+        "metadata": {"name": "mine", "finalizers": ["example.com/mine"]},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let held: PersistentVolumeClaim = serde_json::from_value(held).unwrap();
+    claims.create(&PostParams::default(), &held).await.unwrap();
+    let shoots = asking.world.shoots(NAMESPACE);
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    merge(&shoots, NAME, &confirmed).await;
+    shoots.delete(NAME, &DeleteParams::default()).await.unwrap();
+    wait(&shoots, NAME, |shoot| {
+        let last = shoot?.status.as_ref()?.last_operation.as_ref()?;
+        last.description.contains("Cleaning Kubernetes resources").then_some(())
+    })
+    .await;
+    let answer = asking.why().await;
+    assert_eq!(answer.state, State::Working, "{answer:#?}");
+    assert!(
+        answer.blockers[0]
+            .says
+            .contains("objects inside the Shoot are being deleted"),
+        "{answer:#?}"
+    );
+    assert_eq!(answer.blockers[0].tasks, ["Cleaning Kubernetes resources"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_pod_that_the_node_cannot_run_is_told_with_its_reason() {
+    let asking = Asking::start().await;
+    asking.create(|_| {}).await;
+    asking.world.succeeded(NAMESPACE, NAME).await;
+    let deployments: Api<Deployment> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let container = json!([{"name": "kube-scheduler", "image": "nowhere.example/none:v9"}]);
+    let patch = json!({"spec": {"template": {"spec": {"containers": container}}}});
+    deployments
+        .patch("kube-scheduler", &PatchParams::default(), &Patch::Strategic(patch))
+        .await
+        .unwrap();
+    wait(&asking.world.shoots(NAMESPACE), NAME, |shoot| {
+        let conditions = &shoot?.status.as_ref()?.conditions;
+        let healthy = Condition::find(conditions, "ControlPlaneHealthy")?;
+        (healthy.status == ConditionStatus::False).then_some(())
+    })
+    .await;
+    let pods: Api<Pod> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let all = pods.list(&ListParams::default()).await.unwrap().items;
+    let image = |pod: &Pod| pod.spec.as_ref().unwrap().containers[0].image.clone();
+    let newest = all
+        .iter()
+        .find(|pod| image(pod).as_deref() == Some("nowhere.example/none:v9"));
+    let name = newest.unwrap().name_any();
+    wait(&pods, &name, |pod| {
+        let status = pod?.status.as_ref()?.container_statuses.as_ref()?.first()?;
+        status.state.as_ref()?.waiting.as_ref()?.reason.clone()
+    })
+    .await;
+    let blocker = asking.first(Cause::PodNotRunning).await;
+    assert!(
+        blocker
+            .says
+            .contains("ImageNotInCatalogue: image \"nowhere.example/none:v9\""),
+        "{blocker:#?}"
+    );
+    assert_eq!(blocker.objects[0], format!("Deployment {TECHNICAL_ID}/kube-scheduler"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_whose_token_is_refused_are_told_by_name() {
+    let asking = Asking::start().await;
+    asking.create(|_| {}).await;
+    asking.world.succeeded(NAMESPACE, NAME).await;
+    let inside = asking.world.shoot_client(NAMESPACE, NAME).await;
+    let secrets: Api<Secret> = Api::namespaced(inside, "kube-system");
+    let tokens = secrets.list(&ListParams::default()).await.unwrap().items;
+    let tokens = tokens
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| name.starts_with("bootstrap-token-"));
+    for token in tokens {
+        secrets.delete(&token, &DeleteParams::default()).await.unwrap();
+    }
+    let machines: Api<api_machine::Machine> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let first = machines.list(&ListParams::default()).await.unwrap().items[0].name_any();
+    machines.delete(&first, &DeleteParams::default()).await.unwrap();
+    wait(&asking.world.shoots(NAMESPACE), NAME, |shoot| {
+        let conditions = &shoot?.status.as_ref()?.conditions;
+        let ready = Condition::find(conditions, "EveryNodeReady")?;
+        (ready.status == ConditionStatus::False).then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let blocker = asking.first(Cause::BootstrapTokenMissing).await;
+    assert!(
+        blocker.details[0].starts_with("Machine shoot--local--local-pool-a"),
+        "{blocker:#?}"
+    );
+}
