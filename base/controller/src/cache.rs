@@ -20,7 +20,7 @@ use crate::changes::{Change, Changes, Subscribers};
 use crate::key::ObjectKey;
 use crate::trouble::Trouble;
 
-/// A shared mirror. Clones are handles to the same one.
+/// A shared mirror, without `metadata.managedFields`. Clones are handles to the same one.
 pub struct Cache<K>(Arc<Inner<K>>);
 
 struct Inner<K> {
@@ -196,7 +196,9 @@ impl<K: Resource> Inner<K> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, object: K) {
+    fn put(&self, mut object: K) {
+        // Often half of an object; an update without it leaves it as it is.
+        object.meta_mut().managed_fields = None;
         let new = Arc::new(object);
         let old = self.write().insert(ObjectKey::of(&*new), new.clone());
         // A relist shows again what is known; that is no change.
