@@ -5,5 +5,5 @@
 mod logs;
 mod metrics;
 
-pub use logs::{LogError, LogFormat, init_logs};
+pub use logs::{LogError, LogFormat, init_logs, init_logs_to};
 pub use metrics::{Metrics, OPENMETRICS_CONTENT_TYPE};

@@ -34,6 +34,18 @@ pub enum LogError {
 /// Sends logs of this process to stderr. `filter` is what `RUST_LOG` would hold (`info,base_controller=debug`);
 /// the environment variable `RUST_LOG`, when set, comes before it.
 pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
+    init_logs_to(format, filter, io::stderr)
+}
+
+/// The same by way of what `writer` makes for each line: for programs that draw on the screen where stderr ends.
+///
+/// # Errors
+/// As [`init_logs`].
+pub fn init_logs_to<W: io::Write>(
+    format: LogFormat,
+    filter: &str,
+    writer: impl Fn() -> W + Send + Sync + 'static,
+) -> Result<(), LogError> {
     let filter = match EnvFilter::try_from_default_env() {
         Ok(from_environment) => from_environment,
         Err(_) => EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
@@ -45,7 +57,7 @@ pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
         .with_env_filter(filter)
         // Colours are for terminals: in a file or a pipe they are noise.
         .with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_writer(io::stderr);
+        .with_writer(writer);
     match format {
         LogFormat::Text => lines.finish().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),

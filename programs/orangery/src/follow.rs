@@ -63,7 +63,8 @@ fn describe(shoot: &Shoot) -> String {
     line
 }
 
-fn ended(shoot: &Shoot) -> Option<Ended> {
+/// How the Shoot's operation has ended, if it has.
+pub(crate) fn ended(shoot: &Shoot) -> Option<Ended> {
     let status = shoot.status.as_ref()?;
     let operation = status.last_operation.as_ref()?;
     if status.observed_generation != shoot.metadata.generation {

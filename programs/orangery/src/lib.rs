@@ -6,6 +6,7 @@ pub mod follow;
 pub mod images;
 pub mod kubeconfig;
 pub mod landscape;
+pub mod live;
 pub mod provider_local;
 pub mod shell;
 pub mod up;

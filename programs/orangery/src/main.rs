@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
+use programs_orangery::live::Console;
 use programs_orangery::{kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -18,7 +19,10 @@ const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    if let Err(error) = base_telemetry::init_logs(base_telemetry::LogFormat::Text, LOGS) {
+    let console = Console::of_process();
+    console.give_way_to_panics();
+    let logs = console.logs();
+    if let Err(error) = base_telemetry::init_logs_to(base_telemetry::LogFormat::Text, LOGS, move || logs.clone()) {
         eprintln!("error: {error}");
         return ExitCode::FAILURE;
     }
@@ -27,7 +31,7 @@ async fn main() -> ExitCode {
         .collect();
     let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
     let outcome = match command {
-        Command::Up(arguments) => up::run(&arguments, interrupted(), &mut std::io::stdout()).await,
+        Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
         Command::Kubeconfig(arguments) => kubeconfig::print(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {

@@ -13,9 +13,10 @@ use kube::config::Kubeconfig;
 use kube::{Api, Client};
 
 use crate::cli;
-use crate::follow::{Ended, follow};
+use crate::follow::Ended;
 use crate::kubeconfig;
 use crate::landscape::{Landscape, Settings, apply_all, documents};
+use crate::live::{self, Console};
 
 /// The project that `--example` applies, as it stands in `examples/`.
 const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
@@ -38,11 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs the command until `stop` is done.
+/// Runs the command until `stop` is done. An example that fails leaves the landscape running too, so that one can look.
 ///
 /// # Errors
-/// A data folder that cannot be written, a port that is taken, an example that fails.
-pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), Fault> {
+/// A data folder that cannot be written, a port that is taken; at the end, an example that has failed.
+pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
     prepare(&arguments.data_dir)?;
     let _owned = take(&arguments.data_dir)?;
     let settings = Settings::real(arguments.data_dir.clone(), arguments.port);
@@ -56,10 +57,10 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut 
     let client = landscape.connector().client(&garden)?;
     tokio::pin!(stop);
     let shown = tokio::select! {
-        shown = show(arguments, &settings, &landscape, client, out) => match shown {
-            Ok(()) => {
+        shown = show(arguments, &settings, &landscape, client, console) => match shown {
+            Ok(example) => {
                 stop.await;
-                Ok(())
+                example
             }
             Err(fault) => Err(fault),
         },
@@ -69,39 +70,38 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, out: &mut 
     shown
 }
 
+/// Shows the landscape as it comes up; gives what became of the example.
 async fn show(
     arguments: &cli::Up,
     settings: &Settings,
     landscape: &Landscape,
     client: Client,
-    out: &mut impl Write,
-) -> Result<(), Fault> {
-    say(
-        out,
-        &format!(
-            "garden and seed listen at {} (state is in memory: it ends with this process)",
-            landscape.address()
-        ),
-    );
+    console: &Console,
+) -> Result<Result<(), Fault>, Fault> {
+    console.say(&format!(
+        "garden and seed listen at {} (state is in memory: it ends with this process)",
+        landscape.address()
+    ));
     landscape.ready(PATIENCE).await?;
-    say(out, "ready: a Shoot can be taken");
+    console.say("ready: a Shoot can be taken");
+    let mut example = Ok(());
     if arguments.example {
-        follow_example(&client, settings, out).await?;
+        // From here on, so that nothing of the flow is missed.
+        let listener = settings.feed.listen();
+        apply_example(&client).await?;
+        console.say(&format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
+        let shoots: Api<Shoot> = Api::namespaced(client, EXAMPLE_NAMESPACE);
+        let name = (EXAMPLE_NAMESPACE, EXAMPLE_NAME);
+        example = match live::follow(&shoots, name, listener, PATIENCE, &settings.clock, console).await {
+            Ok(Ended::Succeeded) => Ok(()),
+            Ok(Ended::Failed(errors)) => Err(Fault::user(format!("the example Shoot failed: {}", errors.join("; ")))
+                .hint("its lastErrors say which task failed and why")),
+            Err(fault) => Err(fault),
+        };
     }
-    say(out, &next_commands(&arguments.data_dir, arguments.example));
-    Ok(())
-}
-
-async fn follow_example(client: &Client, settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    apply_example(client).await?;
-    say(out, &format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
-    let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
-    let ended = follow(&shoots, EXAMPLE_NAME, PATIENCE, &settings.clock, |line| say(out, line)).await?;
-    match ended {
-        Ended::Succeeded => Ok(()),
-        Ended::Failed(errors) => Err(Fault::user(format!("the example Shoot failed: {}", errors.join("; ")))
-            .hint("its lastErrors say which task failed and why")),
-    }
+    let followed = arguments.example.then_some(example.is_ok());
+    console.say(&next_commands(&arguments.data_dir, followed));
+    Ok(example)
 }
 
 async fn apply_example(client: &Client) -> Result<(), Fault> {
@@ -122,8 +122,8 @@ async fn apply_example(client: &Client) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a person would type next.
-fn next_commands(data_dir: &Path, example: bool) -> String {
+/// What a person would type next. `example`: whether it came up, if it was asked for.
+fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
     // Another terminal may stand in another folder.
     let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let garden = kubeconfig::path(&data_dir, "garden");
@@ -131,23 +131,20 @@ fn next_commands(data_dir: &Path, example: bool) -> String {
         "\nnext, in another terminal:\n  export KUBECONFIG={}\n",
         garden.display()
     );
-    if example {
-        text += "  kubectl get shoots --all-namespaces\n";
-        text += &format!(
-            "  orangery kubeconfig --data-dir {} shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME} > shoot.kubeconfig\n",
-            data_dir.display()
-        );
-        text += "  kubectl --kubeconfig shoot.kubeconfig get nodes\n";
-    } else {
-        text += "  kubectl get seeds\n  kubectl apply -f examples/\n";
+    let (folder, shoot) = (data_dir.display(), format!("{EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}"));
+    match example {
+        Some(true) => {
+            text += "  kubectl get shoots --all-namespaces\n";
+            text += &format!("  orangery kubeconfig --data-dir {folder} shoot {shoot} > shoot.kubeconfig\n");
+            text += "  kubectl --kubeconfig shoot.kubeconfig get nodes\n";
+        }
+        Some(false) => {
+            text += &format!("  orangery why --data-dir {folder} {shoot}\n");
+            text += &format!("  kubectl -n {EXAMPLE_NAMESPACE} describe shoot {EXAMPLE_NAME}\n");
+        }
+        None => text += "  kubectl get seeds\n  kubectl apply -f examples/\n",
     }
     text + "Ctrl-C ends everything"
-}
-
-fn say(out: &mut impl Write, line: &str) {
-    // Whoever read this has gone; the landscape runs on.
-    let _ = writeln!(out, "{line}");
-    let _ = out.flush();
 }
 
 fn prepare(folder: &Path) -> Result<(), Fault> {

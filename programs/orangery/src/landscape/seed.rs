@@ -132,7 +132,10 @@ fn start_gardenlet(settings: &Settings, front: &Front, garden: &Api, seed: &Api,
         url: seed.url().to_owned(),
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
-    let config = Config::new(object, images, addressing);
+    let config = Config {
+        feed: settings.feed.clone(),
+        ..Config::new(object, images, addressing)
+    };
     let (clock, entropy, stop) = (settings.clock.clone(), settings.entropy.clone(), parts.stop.clone());
     parts.spawn("gardenlet", async move {
         // As a Deployment would start it again.

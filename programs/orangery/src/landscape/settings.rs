@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use base_clock::{Clock, Entropy};
+use base_flow_run::Feed;
 use jiff::Timestamp;
 
 /// Where the landscape can be reached.
@@ -56,6 +57,8 @@ pub struct Settings {
     pub clock: Clock,
     /// Randomness.
     pub entropy: Entropy,
+    /// Hears the events of Shoots' flows. No part waits for a listener or knows of one.
+    pub feed: Feed,
 }
 
 impl Settings {
@@ -69,6 +72,7 @@ impl Settings {
             dns: Some(std::net::SocketAddr::from(([127, 0, 0, 1], 0))),
             clock: Clock::real(),
             entropy: Entropy::os(),
+            feed: Feed::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod cli_reference;
 mod errors;
+mod live;
 mod separate_process;
 mod stopping;
 mod why;

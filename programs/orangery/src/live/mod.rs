@@ -1,0 +1,152 @@
+//! Shows an operation of a Shoot while it runs: on a terminal as a picture of its task graph, elsewhere as plain
+//! lines. It looks on and changes nothing: events come from a bounded feed that waits for nobody, the rest from a
+//! watch of the Shoot.
+//!
+//! `view` is what is known, `render`, `plain` and `summary` make lines of it, `console` alone writes.
+
+mod console;
+mod paint;
+mod plain;
+mod render;
+mod summary;
+mod text;
+mod view;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api_core::v1beta1::Shoot;
+use api_meta::Fault;
+use base_client::{Judgement, wait_until};
+use base_clock::Clock;
+use base_flow_run::{Heard, Listener};
+use kube::Api;
+use tokio::time::MissedTickBehavior;
+
+pub use console::{Console, Logs, Surroundings};
+pub use paint::{Line, Paint};
+pub use plain::Plain;
+pub use render::{Canvas, Letters, frame};
+pub use summary::summary;
+pub use view::{Standing, Trouble, View};
+
+use crate::follow::Ended;
+
+/// Time between two pictures: ten a second look alive, more only cost.
+const PICTURE_EVERY: Duration = Duration::from_millis(100);
+
+/// Watches the Shoot `namespace/name` until its operation has ended, and shows it on `console`; the last words are a
+/// summary of what took how long, or of what went wrong.
+///
+/// # Errors
+/// The garden no longer answers, or `timeout` is up; the summary has been shown nevertheless.
+pub async fn follow(
+    shoots: &Api<Shoot>,
+    (namespace, name): (&str, &str),
+    listener: Listener,
+    timeout: Duration,
+    clock: &Clock,
+    console: &Console,
+) -> Result<Ended, Fault> {
+    let show = Show {
+        state: Mutex::new((View::new(&format!("{namespace}/{name}"), clock.now()), Plain::default())),
+        clock,
+        console,
+    };
+    let watching = wait_until(shoots, name, timeout, |shoot| show.see(shoot));
+    let ended = show.until(watching, listener).await;
+    show.conclude();
+    ended.map_err(Fault::from)
+}
+
+struct Show<'a> {
+    state: Mutex<(View, Plain)>,
+    clock: &'a Clock,
+    console: &'a Console,
+}
+
+impl Show<'_> {
+    async fn until<T>(&self, watching: impl Future<Output = T>, mut listener: Listener) -> T {
+        // A stopped command leaves the picture as it was last.
+        let _left = Leaving(self.console);
+        let mut watching = std::pin::pin!(watching);
+        let mut ticks = tokio::time::interval(PICTURE_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut told = true;
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut watching => break answer,
+                heard = listener.next(), if told => match heard {
+                    Some(heard) => self.take(&heard),
+                    None => told = false,
+                },
+                _ = ticks.tick() => self.picture(),
+            }
+        };
+        // What was told before the Shoot said that it has ended.
+        while let Some(heard) = listener.next_now() {
+            self.take(&heard);
+        }
+        self.console.clear();
+        answer
+    }
+
+    fn see(&self, shoot: Option<&Shoot>) -> Judgement<Ended> {
+        let now = self.clock.now();
+        let (view, plain) = &mut *self.state();
+        view.see(shoot);
+        self.lines(plain.standing(view, now));
+        match &view.standing.ended {
+            Some(ended) => Judgement::Done(ended.clone()),
+            None if view.standing.before.is_empty() => Judgement::NotYet(view.standing.description.clone()),
+            None => Judgement::NotYet(view.standing.before.clone()),
+        }
+    }
+
+    fn take(&self, heard: &Heard) {
+        let (view, plain) = &mut *self.state();
+        match heard {
+            Heard::Told(told) if told.subject == view.subject => {
+                view.take(&told.event);
+                self.lines(plain.event(view, &told.event));
+            }
+            Heard::Told(_) => {}
+            Heard::Missed(count) => view.miss(*count),
+        }
+    }
+
+    fn picture(&self) {
+        let now = self.clock.now();
+        let (view, plain) = &mut *self.state();
+        if self.console.draws() {
+            self.console.draw(&frame(view, now, self.console.canvas()));
+        } else {
+            self.lines(plain.late(view, now));
+        }
+    }
+
+    fn conclude(&self) {
+        let (view, _) = &*self.state();
+        self.console
+            .say_lines(&summary(view, self.clock.now(), self.console.paper()));
+    }
+
+    fn lines(&self, lines: Vec<String>) {
+        if !self.console.draws() {
+            lines.iter().for_each(|line| self.console.say(line));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, (View, Plain)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Leaving<'a>(&'a Console);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
