@@ -138,8 +138,6 @@ pub struct Resource {
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// Its phase, if it has one.
-    pub phase: String,
     /// What is said of it.
     pub told: String,
     /// When that was said.

@@ -99,7 +99,9 @@ fn heading(answer: &Answer) -> String {
         Some(at) => format!(" since {}", moment(at, answer.seen)),
         None => String::new(),
     };
+    let succeeded = answer.operation.as_ref().is_some_and(|last| last.state == "Succeeded");
     let operation = match &answer.operation {
+        Some(last) if succeeded => format!("; its last operation, {}, has succeeded", last.type_),
         Some(last) => format!(": {} {} at {} %", last.type_, last.state, last.progress),
         None => String::new(),
     };
@@ -107,6 +109,7 @@ fn heading(answer: &Answer) -> String {
         State::Healthy => format!("Shoot {shoot} is healthy{}", since(answer.since)),
         State::Unknown => format!("Shoot {shoot} shows no trouble, and not everything could be seen"),
         State::Working => format!("Shoot {shoot} is being worked on{}{operation}", since(answer.since)),
+        State::Blocked if succeeded => format!("Shoot {shoot} is in trouble{operation}"),
         State::Blocked => {
             let tried = match answer.since {
                 Some(at) => format!(", tried since {}", moment(at, answer.seen)),

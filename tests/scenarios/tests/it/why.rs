@@ -212,7 +212,7 @@ async fn a_type_whose_registration_is_gone_is_told_by_kind_and_type() {
     })
     .await;
     let blocker = asking.first(Cause::NotInstalled).await;
-    assert!(blocker.says.contains("Network/extra"), "{blocker:#?}");
+    assert_eq!(blocker.details, ["needed for Network/extra"]);
 
     registrations
         .delete("net-extra", &DeleteParams::default())

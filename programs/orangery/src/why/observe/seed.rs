@@ -233,7 +233,6 @@ async fn machines(client: &Client, namespace: &str) -> Result<Vec<Machine>, Faul
             let last = status.last_operation.unwrap_or_default();
             (phase != Some(MachinePhase::Running)).then(|| Machine {
                 name: machine.name_any(),
-                phase: phase.map(|phase| phase.to_string()).unwrap_or_default(),
                 told: last.description.unwrap_or_default(),
                 since: at(last.last_update_time.as_ref()),
             })

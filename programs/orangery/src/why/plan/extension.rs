@@ -5,7 +5,9 @@ mod controller;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_meta::{ErrorCode, FaultClass, LastOperationState, LastOperationType, finalizers};
+use api_core::v1beta1::{ControllerInstallation, ControllerRegistration};
+use api_meta::conditions::installation as of_installation;
+use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState, LastOperationType, finalizers};
 use api_rules::{KindType, is_responsible, required_types_for_shoot};
 use control_plane_gardenlet::judged::{Deletion, Readiness, deletion, not_served, readiness};
 use jiff::Timestamp;
@@ -36,7 +38,8 @@ pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
     let unserved = unserved(facts, &troubled);
     let mut all = of_unserved(&unserved, &troubled);
     for (object, trouble) in &troubled {
-        if !unserved.contains_key(&kind_type(object))
+        let answered = matches!(trouble, Trouble::Failing { .. });
+        if (answered || !unserved.contains_key(&kind_type(object)))
             && let Some(seed) = seed
         {
             add(&mut all, of_object(facts, seed, object, trouble));
@@ -79,11 +82,16 @@ enum Unserved {
     /// The registration of this name does, and is being deleted.
     Leaving(String),
     /// It is registered, and gardenlet says this of its installation.
-    NotInstalled(String),
+    NotInstalled {
+        registration: String,
+        installation: Option<String>,
+        since: Option<Timestamp>,
+        why: String,
+    },
 }
 
-/// Kinds and types that nobody serves: those of objects in trouble, and those that the Shoot
-/// needs before it can be worked on.
+/// Kinds and types that nobody serves: those of objects that wait for an answer, and those that the Shoot needs before
+/// it can be worked on.
 fn unserved(facts: &Facts, troubled: &[(&ExtensionFact, Trouble)]) -> BTreeMap<KindType, Unserved> {
     let (Some(seed), Some(registrations), Some(installations)) = (
         facts.seed.present(),
@@ -98,23 +106,55 @@ fn unserved(facts: &Facts, troubled: &[(&ExtensionFact, Trouble)]) -> BTreeMap<K
         false => Default::default(),
     };
     let installations: Vec<_> = installations.iter().collect();
-    let of_objects = troubled.iter().map(|(object, _)| kind_type(object));
+    // Whoever has reported an error has answered.
+    let waiting = troubled
+        .iter()
+        .filter(|(_, trouble)| matches!(trouble, Trouble::NotYet(_)));
+    let of_objects = waiting.map(|(object, _)| kind_type(object));
     let name = seed.metadata.name.as_deref().unwrap_or_default();
     of_objects
         .chain(needed)
         .filter_map(|wanted| {
             let why = not_served(&wanted, registrations, &installations, name)?;
-            let leaving = registrations
-                .iter()
-                .find(|one| one.metadata.deletion_timestamp.is_some() && is_responsible(one, &wanted));
-            let unserved = match leaving {
+            let registration = registrations.iter().find(|one| is_responsible(one, &wanted));
+            let unserved = match registration {
                 _ if why == NOT_REGISTERED => Unserved::NotRegistered,
-                Some(leaving) => Unserved::Leaving(leaving.name_any()),
-                None => Unserved::NotInstalled(why),
+                None => Unserved::NotRegistered,
+                Some(leaving) if leaving.metadata.deletion_timestamp.is_some() => Unserved::Leaving(leaving.name_any()),
+                Some(registration) => not_installed(registration, &installations, name, why),
             };
             Some((wanted, unserved))
         })
         .collect()
+}
+
+fn not_installed(
+    registration: &ControllerRegistration,
+    installations: &[&ControllerInstallation],
+    seed: &str,
+    why: String,
+) -> Unserved {
+    let installation = installations.iter().find(|one| {
+        one.spec.registration_ref.name == registration.metadata.name
+            && one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(seed)
+    });
+    let status = installation.and_then(|one| one.status.as_ref());
+    let conditions = status.map_or(&[][..], |status| &status.conditions);
+    // In gardenlet's order.
+    let bad = [
+        of_installation::VALID,
+        of_installation::INSTALLED,
+        of_installation::HEALTHY,
+    ]
+    .iter()
+    .filter_map(|type_| Condition::find(conditions, type_))
+    .find(|condition| condition.status != ConditionStatus::True);
+    Unserved::NotInstalled {
+        registration: registration.name_any(),
+        installation: installation.map(|one| one.name_any()),
+        since: bad.map(|bad| bad.last_transition_time.0),
+        why,
+    }
 }
 
 /// One blocker per reason.
@@ -127,47 +167,59 @@ fn of_unserved(unserved: &BTreeMap<KindType, Unserved>, troubled: &[(&ExtensionF
         let types = wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let concerned = troubled
             .iter()
-            .filter(|(object, _)| wanted.contains(&&kind_type(object)));
+            .filter(|(object, trouble)| matches!(trouble, Trouble::NotYet(_)) && wanted.contains(&&kind_type(object)));
+        let reason = of_reason(why, &types);
+        let objects = concerned.clone().map(|(object, _)| object.title());
         Blocker {
-            objects: concerned.clone().map(|(object, _)| object.title()).collect(),
+            objects: reason.objects.iter().cloned().chain(objects).collect(),
             class: Some(FaultClass::Dependency.as_str()),
-            since: concerned.filter_map(|(object, _)| asked(object)).min(),
-            ..of_reason(why, &types)
+            since: reason.since.or(concerned.filter_map(|(object, _)| asked(object)).min()),
+            ..reason
         }
     };
     reasons.into_iter().map(blocker).collect()
 }
 
 fn of_reason(why: &Unserved, types: &str) -> Blocker {
-    let registrar = "nobody: whoever registers extensions has to bring one";
-    let (cause, says, who, next, to_do) = match why {
-        Unserved::NotRegistered => (
-            Cause::NotRegistered,
-            format!("no ControllerRegistration is responsible for {types}"),
-            registrar,
-            "at once when it is registered and installed",
-            format!("register {types} in a ControllerRegistration"),
-        ),
-        Unserved::Leaving(name) => (
-            Cause::NotRegistered,
-            format!("ControllerRegistration {name}, which is responsible for {types}, is being deleted"),
-            registrar,
-            "at once when it is registered and installed",
-            format!("register {types} in another ControllerRegistration, once this one is gone"),
-        ),
-        Unserved::NotInstalled(why) => (
-            Cause::NotInstalled,
-            format!("the extension for {types} cannot be used: {why}"),
-            "whoever installs the extension on the seed",
-            "at once when its ControllerInstallation changes",
-            "look at the conditions of its ControllerInstallation in the garden".to_owned(),
-        ),
+    let registrar = "nobody: whoever registers extensions has to bring one".to_owned();
+    let registered = Blocker {
+        next_try: "at once when it is registered and installed".to_owned(),
+        ..Blocker::new(Cause::NotRegistered, registrar)
     };
-    Blocker {
-        says,
-        next_try: next.to_owned(),
-        to_do,
-        ..Blocker::new(cause, who.to_owned())
+    match why {
+        Unserved::NotRegistered => Blocker {
+            says: format!("no ControllerRegistration is responsible for {types}"),
+            to_do: format!("register {types} in a ControllerRegistration"),
+            ..registered
+        },
+        Unserved::Leaving(name) => Blocker {
+            says: format!("ControllerRegistration {name}, which is responsible for {types}, is being deleted"),
+            to_do: format!("register {types} in another ControllerRegistration, once this one is gone"),
+            ..registered
+        },
+        Unserved::NotInstalled {
+            registration,
+            installation,
+            since,
+            why,
+        } => Blocker {
+            says: format!("extension {registration} cannot be used on the seed: {why}"),
+            details: vec![format!("needed for {types}")],
+            objects: installation
+                .iter()
+                .map(|name| format!("ControllerInstallation {name}"))
+                .collect(),
+            since: *since,
+            next_try: "at once when its ControllerInstallation changes".to_owned(),
+            to_do: match installation {
+                Some(name) => format!("look at its pods in namespace extension-{name} of the seed"),
+                None => "look at the controller-manager of the garden: it makes ControllerInstallations".to_owned(),
+            },
+            ..Blocker::new(
+                Cause::NotInstalled,
+                "whoever installs extensions on the seed".to_owned(),
+            )
+        },
     }
 }
 

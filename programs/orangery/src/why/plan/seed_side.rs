@@ -116,20 +116,20 @@ fn of_machines(facts: &Facts, machines: &[Machine]) -> Option<Blocker> {
     if machines.is_empty() || facts.shoot.metadata.deletion_timestamp.is_some() || has_succeeded(facts) && !unready {
         return None;
     }
-    let details = machines.iter().map(|machine| {
-        let phase = match machine.phase.as_str() {
-            "" => String::new(),
-            phase => format!(" ({phase})"),
-        };
-        format!("Machine {}{phase}: {}", machine.name, machine.told)
-    });
+    let details = machines
+        .iter()
+        .map(|machine| match machine.told.contains(&machine.name) {
+            true => machine.told.clone(),
+            false => format!("Machine {}: {}", machine.name, machine.told),
+        });
     let refused = machines.iter().any(|machine| machine.told.contains(BOOTSTRAP_TOKEN));
     let since = machines.iter().filter_map(|machine| machine.since).min();
     let count = machines.len();
     let blocker = Blocker {
         says: match refused {
             true => "machines cannot join: the Shoot's API server refuses their bootstrap token".to_owned(),
-            false => format!("{count} of its machines have not joined"),
+            false if count == 1 => "a machine has not joined".to_owned(),
+            false => format!("{count} machines have not joined"),
         },
         details: details.collect(),
         class: Some(FaultClass::Dependency.as_str()),

@@ -430,6 +430,29 @@ fn a_type_whose_registration_is_gone_stands_with_all_its_objects() {
 }
 
 #[test]
+fn an_error_stands_beside_the_installation_that_has_gone_bad_since() {
+    let wrong = |reported: &mut Reported| {
+        reported.last_operation = operation("Create", "Error");
+        reported.last_error = error("no such zone", "ERR_CONFIGURATION_PROBLEM");
+    };
+    let mut facts = with(|_| {}, vec![object("Infrastructure", wrong), object("Network", asked)]);
+    let mut unwell = installation();
+    unwell.status.as_mut().unwrap().conditions[1].status = ConditionStatus::False;
+    facts.installations = Seen::Present(vec![unwell]);
+    let answer = plan(&facts);
+    assert_eq!(causes(&answer), [Cause::NotInstalled, Cause::ExtensionError]);
+    let [installation, error] = answer.blockers.as_slice() else {
+        panic!("{answer:#?}")
+    };
+    assert_eq!(
+        installation.objects,
+        ["ControllerInstallation provider-moon-abcde", "Network shoot--dev--s/s"]
+    );
+    assert_eq!(installation.since, Some(at("2026-01-01T00:07:00Z")));
+    assert_eq!((error.class, installation.codes.len()), (Some("user"), 0));
+}
+
+#[test]
 fn an_installation_that_does_not_run_well_is_told_in_its_own_words() {
     let mut facts = facts(|_| {});
     let mut unwell = installation();
@@ -438,7 +461,12 @@ fn an_installation_that_does_not_run_well_is_told_in_its_own_words() {
     facts.installations = Seen::Present(vec![unwell]);
     says(
         &only(&facts, Cause::NotInstalled),
-        &["Infrastructure/moon", "installation not healthy: m"],
+        &[
+            "needed for ControlPlane/moon",
+            "provider-moon cannot be used",
+            "installation not healthy: m",
+            "ControllerInstallation provider-moon-abcde",
+        ],
     );
     facts.installations = Seen::Present(Vec::new());
     says(&only(&facts, Cause::NotInstalled), &["not installed on the seed"]);
@@ -539,7 +567,6 @@ fn machines_that_have_not_joined_stand_for_their_worker() {
     );
     let machine = |told: &str| Machine {
         name: "m-1".to_owned(),
-        phase: "Pending".to_owned(),
         told: told.to_owned(),
         since: Some(at(BEFORE)),
     };
@@ -547,10 +574,7 @@ fn machines_that_have_not_joined_stand_for_their_worker() {
     let blocker = only(&facts, Cause::NodesMissing);
     says(
         &blocker,
-        &[
-            "Machine m-1 (Pending): its node does not exist",
-            "Worker shoot--dev--s/s",
-        ],
+        &["Machine m-1: its node does not exist", "Worker shoot--dev--s/s"],
     );
     assert_eq!(blocker.tasks, ["Waiting until worker pools have been reconciled"]);
     in_seed(&mut facts).machines =
