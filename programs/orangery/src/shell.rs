@@ -41,6 +41,7 @@ pub fn manual(words: &[String]) -> Result<String, Fault> {
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
+        .source(concat!("orangery ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|error| Fault::bug(error.to_string()))?;
     text(page)
