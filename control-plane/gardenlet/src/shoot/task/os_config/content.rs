@@ -116,6 +116,7 @@ WantedBy=multi-user.target
 
 const KUBELET_CONFIG_PATH: &str = "/var/lib/kubelet/config/kubelet";
 const KUBELET_CA_PATH: &str = "/var/lib/kubelet/ca.crt";
+const KUBELET_VERSION_PATH: &str = "/var/lib/kubelet/version";
 
 /// What the node agent makes of a machine.
 pub(crate) fn original(op: &Operation, worker: &ShootWorker, version: &str) -> Result<Content, Fault> {
@@ -139,7 +140,7 @@ pub(crate) fn original(op: &Operation, worker: &ShootWorker, version: &str) -> R
     let files = vec![
         file(KUBELET_CONFIG_PATH, 0o644, &kubelet.to_string()),
         file(KUBELET_CA_PATH, 0o640, &client_authorities),
-        file("/var/lib/kubelet/version", 0o644, version),
+        file(KUBELET_VERSION_PATH, 0o644, version),
     ];
     let units = vec![
         unit(
@@ -147,7 +148,12 @@ pub(crate) fn original(op: &Operation, worker: &ShootWorker, version: &str) -> R
             NODE_AGENT_UNIT,
             &[NODE_AGENT_CONFIG_PATH],
         ),
-        unit("kubelet.service", KUBELET_UNIT, &[KUBELET_CONFIG_PATH, KUBELET_CA_PATH]),
+        // A kubelet of another version is started anew, as for a new program.
+        unit(
+            "kubelet.service",
+            KUBELET_UNIT,
+            &[KUBELET_CONFIG_PATH, KUBELET_CA_PATH, KUBELET_VERSION_PATH],
+        ),
     ];
     Ok((files, units))
 }
