@@ -51,7 +51,11 @@ pub struct World {
     folder: tempdir::Folder,
 }
 
+pub mod hold;
+pub mod inventory;
+pub mod journal;
 pub mod kubectl;
+pub mod moon;
 
 mod tempdir {
     //! A folder that goes with the test.

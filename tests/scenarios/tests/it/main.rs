@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a scenario that cannot go on has failed")]
 
 mod addresses;
+mod changes;
+mod changes_pools;
 mod domains;
 mod first_light;
 mod installations;
@@ -10,5 +12,6 @@ mod kubectl;
 mod kubectl_apply;
 mod kubectl_versions;
 mod real;
+mod scene;
 mod selection;
 mod why;

@@ -1,0 +1,68 @@
+//! Holding the local provider back from one kind: it takes the objects on and cannot answer.
+
+use api_core::v1beta1::ControllerDeployment;
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::{World, merge, wait};
+
+/// What the local provider reconciles.
+const PLURALS: [&str; 9] = [
+    "backupbuckets",
+    "backupentries",
+    "controlplanes",
+    "dnsrecords",
+    "extensions",
+    "infrastructures",
+    "networks",
+    "operatingsystemconfigs",
+    "workers",
+];
+const DEPLOYMENT: &str = "provider-local";
+
+/// A provider that is held back until it is released.
+pub struct Hold {
+    before: Option<Vec<PolicyRule>>,
+}
+
+impl World {
+    /// From now on the provider may not write the status of `plural`.
+    pub async fn hold(&self, plural: &str) -> Hold {
+        let resources: Vec<String> = PLURALS
+            .iter()
+            .flat_map(|one| [(*one).to_owned(), format!("{one}/status")])
+            .filter(|one| *one != format!("{plural}/status"))
+            .collect();
+        let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let rules = json!([
+            {"apiGroups": ["extensions.gardener.cloud"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["extensions.gardener.cloud"], "resources": resources, "verbs": all},
+            {"apiGroups": ["", "apps", "coordination.k8s.io", "machine.sapcloud.io", "resources.gardener.cloud", "events.k8s.io"], "resources": ["*"], "verbs": all},
+        ]);
+        let before = self.provider_role().await.rules;
+        self.set_rules(&rules, |now| *now != before).await;
+        Hold { before }
+    }
+
+    /// Lets the provider answer again.
+    pub async fn release(&self, hold: Hold) {
+        self.set_rules(&Value::Null, |now| *now == hold.before).await;
+    }
+
+    async fn set_rules(&self, rules: &Value, reached: impl Fn(&Option<Vec<PolicyRule>>) -> bool) {
+        let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
+        merge(&deployments, DEPLOYMENT, &json!({"providerConfig": {"rules": rules}})).await;
+        let roles: Api<ClusterRole> = Api::all(self.seed.clone());
+        let name = self.provider_role().await.name_any();
+        wait(&roles, &name, |role| reached(&role?.rules).then_some(())).await;
+    }
+
+    async fn provider_role(&self) -> ClusterRole {
+        let roles: Api<ClusterRole> = Api::all(self.seed.clone());
+        let ours = |role: &ClusterRole| role.name_any().starts_with("orangery:extension:provider-local");
+        let all = roles.list(&ListParams::default()).await.unwrap();
+        all.items.into_iter().find(ours).expect("the provider is installed")
+    }
+}

@@ -1,0 +1,159 @@
+//! An extension of a scenario's own, called moon, made with the real SDK and told by the scenario how to behave.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use api_core::v1beta1::ControllerInstallation;
+use api_extensions as ext;
+use api_meta::Fault;
+use async_trait::async_trait;
+use base_clock::{Clock, Entropy};
+use extensions_sdk::{ActuatedKind, Actuator, Context, Extension, Outcome, Registration};
+use futures::StreamExt;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Resource, ResourceExt};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::World;
+
+/// The type of its Network.
+pub const MOON: &str = "moon";
+
+/// How it answers.
+#[derive(Clone)]
+pub enum Behaviour {
+    /// With success.
+    Works,
+    /// With this.
+    Fails(Arc<dyn Fn() -> Fault + Send + Sync>),
+    /// Not at all.
+    Sleeps,
+}
+
+/// What it was asked for, in order: "reconcile" or "delete", namespace, and type.
+pub type Asked = (&'static str, String, String);
+
+/// The extension, for as long as it is kept.
+#[derive(Clone)]
+pub struct Moon {
+    behaviour: Arc<Mutex<Behaviour>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    stop: CancellationToken,
+}
+
+impl Moon {
+    /// Registers it for Network/moon and for Extensions of these types with their `lifecycle`, and runs it. It reports
+    /// its own installation as done, as whoever installs it would.
+    pub async fn rise(world: &World, clock: &Clock, extensions: &[(&str, Value)]) -> Self {
+        let moon = Self {
+            behaviour: Arc::new(Mutex::new(Behaviour::Works)),
+            asked: Arc::default(),
+            stop: CancellationToken::new(),
+        };
+        let resources: Vec<Value> = extensions
+            .iter()
+            .map(|(type_, lifecycle)| json!({"kind": "Extension", "type": type_, "lifecycle": lifecycle}))
+            .chain([json!({"kind": "Network", "type": MOON})])
+            .collect();
+        let objects = vec![
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
+                "metadata": {"name": MOON}, "type": "scenario", "providerConfig": {}}),
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration",
+                "metadata": {"name": MOON},
+                "spec": {"deployment": {"deploymentRefs": [{"name": MOON}]}, "resources": resources}}),
+        ];
+        programs_orangery::landscape::apply_all(&world.garden, objects)
+            .await
+            .unwrap();
+        tokio::spawn(install(world.garden.clone()));
+        let mut extension = Extension::builder(
+            MOON,
+            world.seed.clone(),
+            clock.clone(),
+            Entropy::seeded(7),
+            moon.stop.clone(),
+        )
+        .actuator::<ext::Network>(Registration::of_type(MOON), Arc::new(moon.clone()));
+        for (type_, _) in extensions {
+            let registration = Registration::of_type(*type_).finalizer_suffix(*type_);
+            extension = extension.actuator::<ext::Extension>(registration, Arc::new(moon.clone()));
+        }
+        tokio::spawn(extension.run());
+        moon
+    }
+
+    /// From now on it behaves so.
+    pub fn behave(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
+    }
+
+    /// What it was asked for.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// Ends it: from now on nobody answers for its types.
+    pub fn set(&self) {
+        self.stop.cancel();
+    }
+
+    async fn answer<K: ActuatedKind>(&self, what: &'static str, context: &Context, object: &K) -> Result<(), Fault> {
+        let namespace = Resource::meta(object).namespace.clone().unwrap_or_default();
+        let asked = (what, namespace, object.type_().to_owned());
+        self.asked.lock().unwrap().push(asked);
+        let behaviour = self.behaviour.lock().unwrap().clone();
+        match behaviour {
+            Behaviour::Works => Ok(()),
+            Behaviour::Fails(fault) => Err(fault()),
+            Behaviour::Sleeps => context.unless_obsolete(std::future::pending()).await,
+        }
+    }
+}
+
+#[async_trait]
+impl<K: ActuatedKind> Actuator<K> for Moon {
+    async fn reconcile(&self, context: &Context, object: &K) -> Result<Outcome<K>, Fault> {
+        self.answer("reconcile", context, object).await?;
+        Ok(Outcome::default())
+    }
+
+    async fn delete(&self, context: &Context, object: &K) -> Result<(), Fault> {
+        self.answer("delete", context, object).await
+    }
+}
+
+/// Reports every installation of ours as done.
+async fn install(garden: kube::Client) {
+    let installations: Api<ControllerInstallation> = Api::all(garden);
+    let mut changes = std::pin::pin!(watcher(installations.clone(), watcher::Config::default()).applied_objects());
+    let mut reported: BTreeMap<String, ()> = BTreeMap::new();
+    while let Some(change) = changes.next().await {
+        let Ok(installation) = change else {
+            continue;
+        };
+        let uid = installation.uid().unwrap_or_default();
+        if installation.spec.registration_ref.name.as_deref() != Some(MOON) || reported.insert(uid, ()).is_some() {
+            continue;
+        }
+        let now = "2026-01-01T00:00:00Z";
+        let condition = |type_: &str, status: &str| {
+            json!({"type": type_, "status": status, "reason": "Scenario", "message": "it runs",
+                "lastTransitionTime": now, "lastUpdateTime": now})
+        };
+        let status = json!({"status": {"conditions": [
+            condition("Valid", "True"), condition("Installed", "True"),
+            condition("Healthy", "True"), condition("Progressing", "False"),
+        ]}});
+        // An installation that has gone meanwhile needs no report.
+        let _ = installations
+            .patch_status(
+                &installation.name_any(),
+                &PatchParams::default(),
+                &Patch::Merge(&status),
+            )
+            .await;
+    }
+}
