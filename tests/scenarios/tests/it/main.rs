@@ -8,6 +8,7 @@ mod domains;
 mod first_light;
 mod installations;
 mod isolation;
+mod isolation_across;
 mod kubectl;
 mod kubectl_apply;
 mod kubectl_versions;
