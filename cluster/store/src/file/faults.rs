@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use redb::backends::FileBackend;
@@ -16,6 +17,9 @@ use super::disk::{Medium, Plain};
 use super::writer::Writer;
 use super::{FileError, FileOptions, FileStore};
 use crate::{Key, Object, Page, Range, Revision, Store, StoreError};
+
+/// Far longer than a busy machine takes to come to a sync.
+const SYNC_WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, Default)]
 struct Faults(Arc<(Mutex<Plan>, Condvar)>);
@@ -48,10 +52,13 @@ impl Faults {
         self.0.1.notify_all();
     }
 
-    /// Waits, blocking, until a sync is held.
+    /// Waits, blocking, until a sync is held; fails when nobody syncs.
     fn wait_for_held_sync(&self) {
         let plan = self.0.0.lock().unwrap();
-        drop(self.0.1.wait_while(plan, |plan| plan.held == 0).unwrap());
+        let wait = self.0.1.wait_timeout_while(plan, SYNC_WAIT_MAX, |plan| plan.held == 0);
+        let (plan, waited) = wait.unwrap();
+        drop(plan);
+        assert!(!waited.timed_out(), "no commit waits for the disk");
     }
 
     fn syncs(&self) -> usize {
