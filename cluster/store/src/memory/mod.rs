@@ -22,7 +22,7 @@ use table::{Dropped, Table};
 /// starts with for a busy resource; a reader who lags further is cheaper served by a new list.
 pub const HISTORY_CHANGES_MAX: usize = 1024;
 /// Bytes of superseded objects kept per resource, so that hundreds of stores with large objects fit one process.
-pub const HISTORY_BYTES_MAX: usize = 2 << 20;
+pub const HISTORY_BYTES_MAX: usize = 512 << 10;
 /// Changes kept however large they are: a burst within one scheduling round must not expire every watcher.
 pub const HISTORY_CHANGES_MIN: usize = 64;
 /// Changes a watcher takes per lock, so that a long replay does not hold up writers.
