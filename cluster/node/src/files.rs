@@ -1,13 +1,12 @@
 //! A container's file system: its mounts and nothing else. Reading never touches the machine's disk.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::Volume;
+use crate::directory::Directory;
 
 /// Why a file cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +20,14 @@ pub enum FileError {
     /// Secrets, config maps and projections cannot be written, nor can a mount that says read-only.
     #[error("{0} is read-only")]
     ReadOnly(String),
+    /// The disk behind the volume refused it.
+    #[error("{path} cannot be changed: {why}")]
+    Disk {
+        /// The file.
+        path: String,
+        /// What the operating system said.
+        why: String,
+    },
 }
 
 /// What one volume of a pod holds.
@@ -30,61 +37,6 @@ pub(crate) enum Content {
     Files(Directory),
     /// A persistent volume.
     Claim(Volume),
-}
-
-/// Files by relative path. Clones are the same directory.
-#[derive(Clone, Default)]
-pub(crate) struct Directory {
-    files: Arc<RwLock<BTreeMap<String, Bytes>>>,
-}
-
-impl Directory {
-    pub(crate) fn replace(&self, files: BTreeMap<String, Bytes>) -> bool {
-        let mut current = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = *current != files;
-        *current = files;
-        changed
-    }
-
-    fn get(&self, path: &str) -> Option<Bytes> {
-        self.files
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(path)
-            .cloned()
-    }
-
-    fn put(&self, path: &str, bytes: Bytes) {
-        self.files
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(path.to_owned(), bytes);
-    }
-
-    fn names_below(&self, folder: &str) -> Vec<String> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
-        let prefix = if folder.is_empty() {
-            String::new()
-        } else {
-            format!("{folder}/")
-        };
-        let mut names: Vec<String> = files
-            .keys()
-            .filter_map(|path| path.strip_prefix(&prefix))
-            .map(|rest| rest.split('/').next().unwrap_or(rest).to_owned())
-            .collect();
-        names.dedup();
-        names
-    }
-}
-
-impl fmt::Debug for Directory {
-    // Never the content: most directories hold secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set()
-            .entries(self.files.read().unwrap_or_else(PoisonError::into_inner).keys())
-            .finish()
-    }
 }
 
 /// One mount of a container.
@@ -131,14 +83,34 @@ impl Files {
         String::from_utf8(bytes.into()).map_err(|_| FileError::NotText(path.to_owned()))
     }
 
-    /// Writes a file into an `emptyDir`.
+    /// Writes a file into an `emptyDir`. It is there as long as its pod is, whatever becomes of the container.
     pub fn write(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), FileError> {
+        let (directory, inside) = self.writable(path)?;
+        let written = directory.put(&inside, bytes.into());
+        written.map_err(|error| FileError::Disk {
+            path: path.to_owned(),
+            why: error.to_string(),
+        })
+    }
+
+    /// Removes a file from an `emptyDir`; one that is not there is fine.
+    pub fn remove(&self, path: &str) -> Result<(), FileError> {
+        let (directory, inside) = self.writable(path)?;
+        directory.remove(&inside).map_err(|error| FileError::Disk {
+            path: path.to_owned(),
+            why: error.to_string(),
+        })
+    }
+
+    /// Whether files can be written below a path: it lies in an `emptyDir` that is not mounted read-only.
+    pub fn is_writable(&self, path: &str) -> bool {
+        self.writable(path).is_ok()
+    }
+
+    fn writable(&self, path: &str) -> Result<(&Directory, String), FileError> {
         let (mount, inside) = self.find(path).ok_or_else(|| FileError::Missing(path.to_owned()))?;
         match &mount.content {
-            Content::Files(directory) if mount.writable => {
-                directory.put(&inside, bytes.into());
-                Ok(())
-            }
+            Content::Files(directory) if mount.writable => Ok((directory, inside)),
             _ => Err(FileError::ReadOnly(path.to_owned())),
         }
     }
@@ -153,6 +125,20 @@ impl Files {
                 },
                 inside,
             )) => directory.names_below(&inside),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The paths of all files below a folder, in order and relative to it; none when it does not exist.
+    pub fn list_all(&self, folder: &str) -> Vec<String> {
+        match self.find(folder) {
+            Some((
+                Mount {
+                    content: Content::Files(directory),
+                    ..
+                },
+                inside,
+            )) => directory.paths_below(&inside),
             _ => Vec::new(),
         }
     }
@@ -194,6 +180,7 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     fn directory(files: &[(&str, &str)]) -> Content {
@@ -225,7 +212,7 @@ mod tests {
                 mount("/etc/ssl", "", false, directory(&[("b", "inner")])),
                 mount("/one/file", "ssl/b", false, directory(&[("ssl/b", "sub")])),
                 mount("/tmp", "", true, directory(&[])),
-                mount("/data", "", true, Content::Claim(Volume::new())),
+                mount("/data", "", true, Content::Claim(Volume::default())),
             ],
             changes,
         );

@@ -5,6 +5,7 @@
 //! do. Every wait is a watch; under tokio's paused clock it runs in virtual time.
 
 mod context;
+mod directory;
 mod events;
 mod files;
 mod follow;

@@ -231,10 +231,15 @@ pub(crate) struct PodRange {
 }
 
 impl PodRange {
-    /// The first free address, or None when the node is full. The network and gateway addresses are never given.
-    pub(crate) fn allocate(&self) -> Option<PodAddress> {
+    /// The wanted address if it is one of the node's and free, else the first free one, or None when the node is full.
+    /// The network and gateway addresses are never given.
+    pub(crate) fn allocate(&self, wanted: Option<IpAddr>) -> Option<PodAddress> {
         let mut state = self.network.lock();
-        let ip = self.range.hosts().skip(1).find(|ip| !state.addresses.contains(ip))?;
+        let gateway = self.range.hosts().next();
+        let fits = |ip: &IpAddr| self.range.contains(ip) && *ip != self.range.network() && Some(*ip) != gateway;
+        let wanted = wanted.filter(|ip| fits(ip) && !state.addresses.contains(ip));
+        let mut all = self.range.hosts().skip(1);
+        let ip = wanted.or_else(|| all.find(|ip| !state.addresses.contains(ip)))?;
         state.addresses.insert(ip);
         Some(PodAddress {
             network: self.network.clone(),
@@ -490,13 +495,22 @@ mod tests {
         let second = network.free_range(all, 24).unwrap();
         assert_ne!(first.range, second.range);
         assert!(network.free_range(all, 24).is_none());
-        let (one, two) = (first.allocate().unwrap(), first.allocate().unwrap());
+        let (one, two) = (first.allocate(None).unwrap(), first.allocate(None).unwrap());
         assert_ne!(one.ip, two.ip);
         let freed = one.ip;
         drop(one);
-        assert_eq!(first.allocate().unwrap().ip, freed);
+        assert_eq!(first.allocate(None).unwrap().ip, freed);
+        let free: IpAddr = "10.0.0.77".parse().unwrap();
+        for (wanted, given) in [
+            (free, free),
+            (two.ip, freed),
+            ("10.0.0.1".parse().unwrap(), freed),
+            ("10.9.0.9".parse().unwrap(), freed),
+        ] {
+            assert_eq!(first.allocate(Some(wanted)).unwrap().ip, given, "{wanted}");
+        }
         let twin = network.given_range(first.range);
-        assert_ne!(twin.allocate().unwrap().ip, two.ip, "an address is one pod's alone");
+        assert_ne!(twin.allocate(None).unwrap().ip, two.ip, "an address is one pod's alone");
         let successor = network.given_range(second.range);
         drop(second);
         assert!(network.free_range(all, 24).is_none(), "its successor holds it");

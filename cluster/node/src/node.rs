@@ -1,9 +1,9 @@
 //! A node from its registration to its shutdown: three loops (Lease, own Node object, pods) that end together. What
 //! happens to one pod is in `pod`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_meta::Fault;
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::follow::follow;
 use crate::in_cluster::InCluster;
 use crate::network::PodRange;
+use crate::pod::sources::adopt_volumes;
 use crate::register::Registered;
 use crate::{ImageCatalogue, Network, Volumes, lease, pod, register};
 
@@ -69,7 +70,7 @@ pub struct NodeOptions {
     pub catalogue: Arc<ImageCatalogue>,
     /// The pod network of the cluster; all its nodes in a process share one.
     pub network: Network,
-    /// Contents of persistent volumes; all nodes of a process share one set.
+    /// What outlives containers; all nodes of a cluster share one set, and no other cluster's nodes do.
     pub volumes: Volumes,
     /// The time.
     pub clock: Clock,
@@ -136,6 +137,8 @@ pub(crate) struct Host {
     pub(crate) entropy: Entropy,
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) range: PodRange,
+    /// The uids of persistent volumes whose end is watched for.
+    pub(crate) followed: Mutex<BTreeSet<String>>,
     /// Ends what outlives single pods: the watches on persistent volumes.
     pub(crate) ended: CancellationToken,
 }
@@ -143,8 +146,7 @@ pub(crate) struct Host {
 /// Runs a node until `stop`; then it reports itself as not ready and stops its pods' containers. Dropping the future
 /// is a power cut: everything ends at once and nothing is reported.
 ///
-/// Errors: the kubeconfig is unusable, the API refuses the node's registration (who cannot be helped by waiting), or
-/// no pod addresses are left.
+/// Errors: the kubeconfig is unusable, the API goes on refusing the node's registration, or no pod addresses are left.
 pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fault> {
     let client = options.connector.client(&options.kubeconfig)?;
     let api = InCluster::new(Arc::clone(&options.connector), &options.kubeconfig)?;
@@ -204,6 +206,7 @@ fn host(options: NodeOptions, client: kube::Client, api: InCluster, range: PodRa
         entropy: options.entropy,
         addresses: options.addresses,
         range,
+        followed: Mutex::default(),
         ended,
     }
 }
@@ -213,6 +216,11 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
     let pods: Api<Pod> = Api::all(host.client.clone());
     let bound_here = watcher::Config::default().fields(&format!("spec.nodeName={}", host.name));
     let mut events = Box::pin(follow(pods, bound_here));
+    let adopting = Arc::clone(&host);
+    tokio::spawn(async move {
+        let adopted = adopt_volumes(Arc::clone(&adopting));
+        adopting.ended.run_until_cancelled(adopted).await;
+    });
     let mut fleet = Fleet {
         host,
         tasks: JoinSet::new(),
@@ -244,8 +252,8 @@ struct Fleet {
     tasks: JoinSet<String>,
     /// `None` tells a task that its pod is gone.
     pods: BTreeMap<String, watch::Sender<Option<Arc<Pod>>>>,
-    /// The uids seen since the last `Init`.
-    listed: Vec<String>,
+    /// The pods seen since the last `Init`.
+    listed: Vec<Pod>,
     stop: CancellationToken,
 }
 
@@ -253,22 +261,33 @@ impl Fleet {
     fn take(&mut self, event: Event<Pod>) {
         match event {
             Event::Init => self.listed.clear(),
-            Event::InitApply(pod) => {
-                self.listed.extend(pod.metadata.uid.clone());
-                self.update(pod);
-            }
-            Event::InitDone => {
-                let listed = std::mem::take(&mut self.listed);
-                for (_, updates) in self.pods.iter().filter(|(uid, _)| !listed.contains(uid)) {
-                    updates.send_replace(None);
-                }
-            }
+            Event::InitApply(pod) => self.listed.push(pod),
+            Event::InitDone => self.take_list(),
             Event::Apply(pod) => self.update(pod),
             Event::Delete(pod) => {
                 if let Some(updates) = pod.metadata.uid.and_then(|uid| self.pods.get(&uid)) {
                     updates.send_replace(None);
                 }
             }
+        }
+    }
+
+    /// Takes all pods at once. Those that ran before the node did get their addresses first, so that nobody who still
+    /// dials one of these meets another pod.
+    fn take_list(&mut self) {
+        let mut listed = std::mem::take(&mut self.listed);
+        let uids: BTreeSet<String> = listed.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
+        listed.sort_by_key(|pod| pod::reported_address(pod).is_none());
+        for pod in listed {
+            self.update(pod);
+        }
+        for (_, updates) in self.pods.iter().filter(|(uid, _)| !uids.contains(*uid)) {
+            updates.send_replace(None);
+        }
+        let (name, volumes) = (&self.host.name, &self.host.volumes);
+        let kept = volumes.pods_of(name).into_iter();
+        for uid in kept.filter(|uid| !uids.contains(uid) && !self.pods.contains_key(uid)) {
+            volumes.forget_pod(name, &uid);
         }
     }
 
@@ -284,7 +303,10 @@ impl Fleet {
             None => {
                 let (updates, receiver) = watch::channel(Some(Arc::clone(&pod)));
                 self.pods.insert(uid.clone(), updates);
-                let task = pod::run(Arc::clone(&self.host), pod, receiver, self.stop.clone());
+                let address = (pod::has_own_address(&pod) && !pod::is_finished(&pod))
+                    .then(|| self.host.range.allocate(pod::reported_address(&pod)))
+                    .flatten();
+                let task = pod::run(Arc::clone(&self.host), pod, address, receiver, self.stop.clone());
                 self.tasks.spawn(async move {
                     task.await;
                     uid

@@ -69,15 +69,23 @@ pub async fn run(options: AgentOptions, stop: CancellationToken) -> Result<(), F
 
 async fn live(options: AgentOptions) -> Result<(), Fault> {
     let mut born = parse_user_data(&options.user_data)?;
-    apply(&options, &born).await?;
+    let before = joined_before(&options).await?;
+    if before.is_none() {
+        apply(&options, &born).await?;
+    }
     let config = read_text(&options, CONFIG_PATH).await?;
     let config = parse_config(&config)?;
-    let token = read_text(&options, TOKEN_PATH).await?;
     let node = config.node_name.clone().unwrap_or_else(|| options.machine_name.clone());
-
-    let secret = fetch(&options, &config, &token).await?;
-    let kubeconfig = join(&config, &token, &node, options.connector.as_ref(), &options.entropy).await?;
-    tracing::info!(node, "joined");
+    let (secret, kubeconfig) = match before {
+        Some(kubeconfig) => (refetch(&options, &config, &kubeconfig, &node).await?, kubeconfig),
+        None => {
+            let token = read_text(&options, TOKEN_PATH).await?;
+            let secret = fetch(&options, &config, &token).await?;
+            let kubeconfig = join(&config, &token, &node, options.connector.as_ref(), &options.entropy).await?;
+            tracing::info!(node, "joined");
+            (secret, kubeconfig)
+        }
+    };
     born.files.remove(TOKEN_PATH);
     let text = to_yaml(&kubeconfig).map_err(|error| Fault::new(FaultClass::Bug, error))?;
     let content = Content::Bytes(Bytes::from(text.expose().to_owned()));
@@ -99,9 +107,49 @@ async fn live(options: AgentOptions) -> Result<(), Fault> {
     joined.keep(secret).await
 }
 
+/// The kubeconfig of a machine that joined before it was switched on. One that cannot be read is none: then the machine
+/// joins again.
+async fn joined_before(options: &AgentOptions) -> Result<Option<Kubeconfig>, Fault> {
+    let machine = &options.machine;
+    let config = machine.read_file(CONFIG_PATH).await?;
+    let Some(bytes) = machine.read_file(KUBECONFIG_PATH).await?.filter(|_| config.is_some()) else {
+        return Ok(None);
+    };
+    match Kubeconfig::from_yaml(&String::from_utf8_lossy(&bytes)) {
+        Ok(kubeconfig) => Ok(Some(kubeconfig)),
+        Err(error) => {
+            tracing::warn!(machine = %options.machine_name, %error, "joining again: {KUBECONFIG_PATH} cannot be read");
+            Ok(None)
+        }
+    }
+}
+
 /// Waits for the pool's configuration with the bootstrap identity.
 async fn fetch(options: &AgentOptions, config: &AgentConfig, token: &str) -> Result<Secret, Fault> {
     let client = options.connector.client(&bootstrap_kubeconfig(config, token))?;
+    configuration(client, config)
+        .await
+        .map_err(|fault| JoinError::with_token(config, fault))
+}
+
+/// The same as the node that the machine is already.
+async fn refetch(
+    options: &AgentOptions,
+    config: &AgentConfig,
+    kubeconfig: &Kubeconfig,
+    node: &str,
+) -> Result<Secret, Fault> {
+    let client = options.connector.client(kubeconfig)?;
+    let found = configuration(client, config).await;
+    found.map_err(|fault| match fault.class {
+        FaultClass::Access => fault
+            .doing(&format!("read the configuration as node {node}"))
+            .hint("the node's certificate has expired or its cluster was made anew: replace the machine"),
+        _ => fault,
+    })
+}
+
+async fn configuration(client: kube::Client, config: &AgentConfig) -> Result<Secret, Fault> {
     let secrets: Api<Secret> = Api::namespaced(client, NAMESPACE);
     let read = || async {
         let found = wait_until(&secrets, &config.secret_name, PATIENCE, |secret| match secret {
@@ -110,9 +158,7 @@ async fn fetch(options: &AgentOptions, config: &AgentConfig, token: &str) -> Res
         });
         Ok(found.await?)
     };
-    once_allowed(read)
-        .await
-        .map_err(|fault| JoinError::with_token(config, fault))
+    once_allowed(read).await
 }
 
 /// A machine that has joined.

@@ -1,5 +1,5 @@
 //! A machine in memory: files in a map, units as tasks of this process where the embedding has a body for them. Units
-//! without a body are noted as running and do nothing. It reaches no disk and starts no program.
+//! without a body are noted as running and do nothing. Of its own it reaches no disk, and it starts no program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,6 +30,19 @@ pub struct UnitContext {
 
 /// Runs a unit until it is stopped; an error is a failed unit.
 pub type UnitBody = Arc<dyn Fn(UnitContext) -> BoxFuture<'static, Result<(), Fault>> + Send + Sync>;
+
+/// Where the files of a machine outlive its power. Files that are taken from images are not kept: the configuration
+/// brings them again.
+pub trait Disk: Send + Sync {
+    /// All that was written and not removed, by absolute path.
+    fn files(&self) -> Vec<(String, Bytes)>;
+
+    /// Keeps a file. Errors: why the disk cannot.
+    fn write(&self, path: &str, bytes: &Bytes) -> Result<(), String>;
+
+    /// Forgets a file; one that is not there is fine. Errors: why the disk cannot.
+    fn remove(&self, path: &str) -> Result<(), String>;
+}
 
 /// The files of a machine. Clones are the same files.
 #[derive(Clone, Default)]
@@ -79,6 +92,7 @@ pub struct MemoryMachine {
 struct Inner {
     bodies: BTreeMap<String, UnitBody>,
     files: MemoryFiles,
+    disk: Option<Arc<dyn Disk>>,
     units: Mutex<BTreeMap<String, Unit>>,
     failures: tokio::sync::Mutex<mpsc::UnboundedReceiver<MachineError>>,
     fail: mpsc::UnboundedSender<MachineError>,
@@ -106,11 +120,29 @@ impl Drop for Run {
 impl MemoryMachine {
     /// An empty machine with these unit bodies by unit name.
     pub fn new(bodies: BTreeMap<String, UnitBody>) -> Self {
+        Self::made(bodies, MemoryFiles::default(), None)
+    }
+
+    /// A machine that is switched on: it has the files that are on its disk, and no unit runs.
+    pub fn on_disk(bodies: BTreeMap<String, UnitBody>, disk: Arc<dyn Disk>) -> Self {
+        let found = disk.files().into_iter().map(|(path, bytes)| {
+            // With which mode it was written is not known: whoever wants the file writes it again.
+            let (digest, content) = (String::new(), Content::Bytes(bytes));
+            (path, File { digest, content })
+        });
+        let files = MemoryFiles {
+            by_path: Arc::new(Mutex::new(found.collect())),
+        };
+        Self::made(bodies, files, Some(disk))
+    }
+
+    fn made(bodies: BTreeMap<String, UnitBody>, files: MemoryFiles, disk: Option<Arc<dyn Disk>>) -> Self {
         let (fail, failures) = mpsc::unbounded_channel();
         let failures = tokio::sync::Mutex::new(failures);
         let inner = Inner {
             bodies,
-            files: MemoryFiles::default(),
+            files,
+            disk,
             units: Mutex::default(),
             failures,
             fail,
@@ -133,6 +165,19 @@ impl MemoryMachine {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Unit>> {
         self.inner.units.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a file on the disk, or forgets it there, if there is one.
+    fn keep(&self, path: &str, bytes: Option<&Bytes>) -> Result<(), MachineError> {
+        let Some(disk) = &self.inner.disk else { return Ok(()) };
+        let kept = match bytes {
+            Some(bytes) => disk.write(path, bytes),
+            None => disk.remove(path),
+        };
+        kept.map_err(|why| MachineError {
+            doing: format!("keep the file {path}"),
+            why,
+        })
     }
 
     async fn stop_unit(&self, name: &str) {
@@ -209,9 +254,17 @@ impl Machine for MemoryMachine {
                     digest: file.digest(),
                     content: file.content.clone(),
                 };
+                self.keep(
+                    path,
+                    match &file.content {
+                        Content::Bytes(bytes) => Some(bytes),
+                        Content::Image { .. } => None,
+                    },
+                )?;
                 self.inner.files.lock().insert(path.clone(), written);
             }
             Action::RemoveFile { path } => {
+                self.keep(path, None)?;
                 self.inner.files.lock().remove(path);
             }
             Action::WriteUnit { name, unit } => {

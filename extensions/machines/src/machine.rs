@@ -80,6 +80,7 @@ impl Machines {
             driver: &driver,
             node: &node,
             now,
+            began: self.shared.began,
         }) else {
             return Ok(Next::Change);
         };

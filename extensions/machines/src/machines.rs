@@ -9,6 +9,7 @@ use base_clock::{Clock, Entropy};
 use base_controller::{Cache, Change, Controller, ObjectKey, Recorder};
 use base_telemetry::Metrics;
 use futures::StreamExt;
+use jiff::Timestamp;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
+    /// When these controllers began.
+    pub(crate) began: Timestamp,
 }
 
 /// The controllers of machine deployments, sets and machines, and the mirrors they keep.
@@ -88,6 +91,7 @@ impl Machines {
                 driver,
                 targets,
                 recorder,
+                began: clock.now(),
                 clock,
                 entropy,
             },

@@ -11,7 +11,8 @@ use base_controller::{Cache, ObjectKey};
 use extensions_machines::{Created, Driver, DriverState, MachineRequest};
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerStatus, EnvVar, KeyToPath, Pod, PodSpec, SecretVolumeSource, Volume, VolumeMount,
+    Container, ContainerStatus, EmptyDirVolumeSource, EnvVar, KeyToPath, Pod, PodSpec, SecretVolumeSource, Volume,
+    VolumeMount,
 };
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
@@ -22,6 +23,8 @@ use crate::objects::{MADE_FOR_LABEL, meta};
 
 /// Where a machine finds its user data, as in Gardener's provider-local.
 pub const USER_DATA_PATH: &str = "/etc/machine/userdata";
+/// Where a machine has its disk: what is there stays as long as the machine, however often it is started.
+pub const DISK_PATH: &str = "/var/lib/machine";
 /// The environment variable with the machine's name, which is its node's.
 pub const MACHINE_NAME_ENV: &str = "MACHINE_NAME";
 
@@ -104,19 +107,33 @@ fn pod_of(request: MachineRequest<'_>, image: &str, address: Ipv4Addr) -> Pod {
                     variable(MACHINE_NAME_ENV, request.name().to_owned()),
                     variable(MACHINE_ADDRESS_ENV, address.to_string()),
                 ]),
-                volume_mounts: Some(vec![VolumeMount {
-                    name: "userdata".to_owned(),
-                    mount_path: "/etc/machine".to_owned(),
-                    read_only: Some(true),
-                    ..Default::default()
-                }]),
+                volume_mounts: Some(vec![
+                    VolumeMount {
+                        name: "userdata".to_owned(),
+                        mount_path: "/etc/machine".to_owned(),
+                        read_only: Some(true),
+                        ..Default::default()
+                    },
+                    VolumeMount {
+                        name: "disk".to_owned(),
+                        mount_path: DISK_PATH.to_owned(),
+                        ..Default::default()
+                    },
+                ]),
                 ..Default::default()
             }],
-            volumes: Some(vec![Volume {
-                name: "userdata".to_owned(),
-                secret: Some(user_data),
-                ..Default::default()
-            }]),
+            volumes: Some(vec![
+                Volume {
+                    name: "userdata".to_owned(),
+                    secret: Some(user_data),
+                    ..Default::default()
+                },
+                Volume {
+                    name: "disk".to_owned(),
+                    empty_dir: Some(EmptyDirVolumeSource::default()),
+                    ..Default::default()
+                },
+            ]),
             ..Default::default()
         }),
         status: None,

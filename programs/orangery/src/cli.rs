@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
 
-/// Where `up` keeps kubeconfigs when the user names no folder, below the working directory.
+/// Where `up` keeps state and kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";
 
 /// Kubernetes clusters as a service, with every cloud behind an extension.
@@ -61,10 +61,10 @@ pub enum Command {
 /// Arguments of `orangery up`.
 #[derive(Args, Debug)]
 pub struct Up {
-    /// Folder for kubeconfigs and the local provider's backups
+    /// Folder for the state, kubeconfigs and the local provider's backups
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
     pub data_dir: PathBuf,
-    /// Keep all state in memory: nothing is left when the process ends (today the only choice)
+    /// Keep all state in memory: nothing is left when the process ends, and what the folder holds is left alone
     #[arg(long)]
     pub memory: bool,
     /// Create the example project, cloud profile and Shoot, and follow the Shoot until its operation ends

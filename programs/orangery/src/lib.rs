@@ -2,6 +2,7 @@
 //! Public so that scenarios and measurements start the very same landscape as a user does.
 
 pub mod cli;
+mod data_folder;
 pub mod follow;
 pub mod images;
 pub mod kubeconfig;

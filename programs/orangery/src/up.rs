@@ -1,8 +1,6 @@
 //! `orangery up`: a landscape for a person. Writes kubeconfigs, says what to type next, follows the example Shoot,
 //! and runs until it is told to stop.
 
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,9 +11,10 @@ use kube::config::Kubeconfig;
 use kube::{Api, Client};
 
 use crate::cli;
+use crate::data_folder::{self, unusable};
 use crate::follow::Ended;
 use crate::kubeconfig;
-use crate::landscape::{Landscape, Settings, apply_all, documents};
+use crate::landscape::{Landscape, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
 
 /// The project that `--example` applies, as it stands in `examples/`.
@@ -36,6 +35,8 @@ const EXAMPLE_NAME: &str = "local";
 /// a slow machine needs, so that something is wrong when it is reached.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// The folder of the state, in the data folder.
+const STATE: &str = "state";
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -44,10 +45,28 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// A data folder that cannot be written, a port that is taken; at the end, an example that has failed.
 pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
-    prepare(&arguments.data_dir)?;
+    data_folder::make("the data folder", &arguments.data_dir)?;
     let _owned = take(&arguments.data_dir)?;
     let settings = Settings::real(arguments.data_dir.clone(), arguments.port);
-    let landscape = Landscape::start(&settings).await?;
+    let folder = arguments.data_dir.join(STATE);
+    let state = if arguments.memory {
+        State::memory(&settings)?
+    } else {
+        State::open(&folder, &settings).await?
+    };
+    let ended = run_on(&state, &settings, arguments, stop, console).await;
+    state.close().await;
+    ended
+}
+
+async fn run_on(
+    state: &State,
+    settings: &Settings,
+    arguments: &cli::Up,
+    stop: impl Future<Output = ()>,
+    console: &Console,
+) -> Result<(), Fault> {
+    let landscape = Landscape::start(settings, state).await?;
     let garden = landscape.garden_kubeconfig()?;
     write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
     write(
@@ -57,7 +76,7 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     let client = landscape.connector().client(&garden)?;
     tokio::pin!(stop);
     let shown = tokio::select! {
-        shown = show(arguments, &settings, &landscape, client, console) => match shown {
+        shown = show(arguments, settings, &landscape, client, console) => match shown {
             Ok(example) => {
                 stop.await;
                 example
@@ -79,8 +98,9 @@ async fn show(
     console: &Console,
 ) -> Result<Result<(), Fault>, Fault> {
     console.say(&format!(
-        "garden and seed listen at {} (state is in memory: it ends with this process)",
-        landscape.address()
+        "garden and seed listen at {} ({})",
+        landscape.address(),
+        kept_where(arguments)
     ));
     landscape.ready(PATIENCE).await?;
     console.say("ready: a Shoot can be taken");
@@ -104,7 +124,25 @@ async fn show(
     Ok(example)
 }
 
+/// Where the state is, and how long it is there.
+fn kept_where(arguments: &cli::Up) -> String {
+    let folder = arguments.data_dir.join(STATE);
+    match (arguments.memory, State::is_in(&folder)) {
+        (false, _) => format!("state is kept in {}", folder.display()),
+        (true, false) => "state is in memory: it ends with this process".to_owned(),
+        (true, true) => format!(
+            "state is in memory: it ends with this process; what is kept in {} is left alone",
+            folder.display()
+        ),
+    }
+}
+
 async fn apply_example(client: &Client) -> Result<(), Fault> {
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
+    // What its user has made of it since is not taken back.
+    if base_client::get(&shoots, EXAMPLE_NAME).await?.is_some() {
+        return Ok(());
+    }
     apply_all(client, documents(EXAMPLE_PROJECT)?).await?;
     // All else lives in the project's namespace, which is there once the project is ready.
     let projects: Api<Project> = Api::all(client.clone());
@@ -147,25 +185,6 @@ fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
     text + "Ctrl-C ends everything"
 }
 
-fn prepare(folder: &Path) -> Result<(), Fault> {
-    if folder.exists() && !folder.is_dir() {
-        return Err(Fault::user(format!("the data folder {} is a file", folder.display()))
-            .hint("name a folder that you may write to with --data-dir"));
-    }
-    std::fs::create_dir_all(folder).map_err(|error| unusable("create the data folder", folder, &error))
-}
-
-/// The fault of a data folder that cannot be used.
-fn unusable(doing: &str, path: &Path, error: &std::io::Error) -> Fault {
-    let hint = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "free some space there, or name another folder with --data-dir"
-        }
-        _ => "name a folder that you may write to with --data-dir",
-    };
-    Fault::user(format!("cannot {doing} {}: {error}", path.display())).hint(hint)
-}
-
 /// Keeps others from the data folder while the answer lives: a second `up` would write its kubeconfigs over ours.
 fn take(folder: &Path) -> Result<std::fs::File, Fault> {
     let path = folder.join("lock");
@@ -190,16 +209,7 @@ fn take(folder: &Path) -> Result<std::fs::File, Fault> {
 /// Writes a kubeconfig that only its owner can read, whole or not at all.
 fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
     let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
-    let fresh = path.with_extension("kubeconfig.new");
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&fresh)
-        .and_then(|mut file| file.write_all(text.expose().as_bytes()))
-        .and_then(|()| std::fs::rename(&fresh, path));
-    written.map_err(|error| unusable("write", path, &error))
+    data_folder::write(path, text.expose())
 }
 
 #[cfg(test)]
@@ -215,32 +225,13 @@ mod tests {
     #[test]
     fn a_data_folder_serves_one_landscape_at_a_time() {
         let folder = std::env::temp_dir().join(format!("orangery-up-{}", std::process::id()));
-        prepare(&folder).unwrap();
+        data_folder::make("the data folder", &folder).unwrap();
         let first = take(&folder).unwrap();
         let refusal = take(&folder).unwrap_err().to_string();
         assert!(refusal.contains("in use by another"), "{refusal}");
         drop(first);
         take(&folder).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn a_full_disk_is_no_matter_of_rights() {
-        let path = Path::new("d/lock");
-        for (kind, hint) in [
-            (
-                ErrorKind::StorageFull,
-                "free some space there, or name another folder with --data-dir",
-            ),
-            (
-                ErrorKind::ReadOnlyFilesystem,
-                "name a folder that you may write to with --data-dir",
-            ),
-        ] {
-            let fault = unusable("lock", path, &kind.into());
-            assert!(fault.to_string().starts_with("cannot lock d/lock: "), "{fault}");
-            assert_eq!(fault.hint, hint);
-        }
     }
 
     #[tokio::test(start_paused = true)]

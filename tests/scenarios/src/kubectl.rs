@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use programs_orangery::kubeconfig;
-use programs_orangery::landscape::{Landscape, Settings};
+use programs_orangery::landscape::{Landscape, Settings, State};
 
 use crate::{NAME, NAMESPACE, PATIENCE, SHOOT, SURROUNDINGS};
 
@@ -30,7 +30,8 @@ impl Shared {
             .unwrap();
         runtime.block_on(async {
             let settings = Settings::real(folder.clone(), 0);
-            let landscape = Landscape::start(&settings)
+            let state = State::memory(&settings).unwrap();
+            let landscape = Landscape::start(&settings, &state)
                 .await
                 .unwrap_or_else(|fault| panic!("{fault}"));
             landscape

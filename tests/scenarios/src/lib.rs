@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Resource, ResourceExt};
-use programs_orangery::landscape::{Landscape, Settings, apply_all, documents};
+use programs_orangery::landscape::{Landscape, Settings, State, apply_all, documents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -100,7 +100,8 @@ impl World {
         let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut settings = Settings::simulated(folder.path().to_owned(), epoch, 1);
         change(&mut settings);
-        let landscape = Landscape::start(&settings)
+        let state = State::memory(&settings).unwrap();
+        let landscape = Landscape::start(&settings, &state)
             .await
             .unwrap_or_else(|fault| panic!("the landscape starts: {fault}"));
         landscape

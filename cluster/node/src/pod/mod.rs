@@ -43,16 +43,16 @@ const GRACE_SECONDS: i64 = 30;
 pub(crate) async fn run(
     host: Arc<Host>,
     pod: Arc<Pod>,
+    address: Option<PodAddress>,
     updates: watch::Receiver<Option<Arc<Pod>>>,
     stop: CancellationToken,
 ) {
-    let finished = matches!(
-        pod.status.as_ref().and_then(|status| status.phase.as_deref()),
-        Some("Succeeded" | "Failed")
-    );
-    let mut life = Box::new(Life::new(host, Arc::clone(&pod), updates, stop));
+    let finished = is_finished(&pod);
+    let mut life = Box::new(Life::new(host, Arc::clone(&pod), address, updates, stop));
     if finished {
-        life.bury().await;
+        if life.bury().await {
+            life.forget();
+        }
         return;
     }
     life.update(Some(pod)).await;
@@ -65,9 +65,30 @@ pub(crate) async fn run(
         let woken = life.wait().await;
         life.take(woken).await;
     }
-    if life.ending.as_ref().is_some_and(|ending| ending.why == Why::Deleted) {
-        life.bury().await;
+    let gone = match life.ending.as_ref().map(|ending| ending.why) {
+        Some(Why::Deleted) => life.bury().await,
+        Some(Why::Gone) => true,
+        Some(Why::NodeStops) | None => false,
+    };
+    if gone {
+        life.forget();
     }
+}
+
+/// Whether nothing of the pod will ever run again.
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// The address that the pod had when it was last reported.
+pub(crate) fn reported_address(pod: &Pod) -> Option<IpAddr> {
+    pod.status.as_ref()?.pod_ip.as_deref()?.parse().ok()
+}
+
+/// Whether the pod needs an address of its own.
+pub(crate) fn has_own_address(pod: &Pod) -> bool {
+    pod.spec.as_ref().and_then(|spec| spec.host_network) != Some(true)
 }
 
 /// Why a pod's containers end.
@@ -133,6 +154,7 @@ impl Life {
     fn new(
         host: Arc<Host>,
         pod: Arc<Pod>,
+        address: Option<PodAddress>,
         updates: watch::Receiver<Option<Arc<Pod>>>,
         stop: CancellationToken,
     ) -> Self {
@@ -141,12 +163,6 @@ impl Life {
             matches!(host.catalogue.find(image), Found::Known(_))
         });
         let wanted = volumes::wanted(&shaped);
-        let spec = shaped.spec.clone().unwrap_or_default();
-        let address = if spec.host_network == Some(true) {
-            None
-        } else {
-            host.range.allocate()
-        };
         Life {
             sources: Sources::new(&host, &shaped, &wanted),
             slots: slots(&shaped),
@@ -374,6 +390,12 @@ impl Life {
             let message = format!("Back-off restarting failed container {name} in pod {id}");
             self.say(Weight::Warning, "BackOff", Some(&name), &message).await;
         }
+    }
+
+    /// Drops what was kept for the pod beside its containers.
+    fn forget(&self) {
+        let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
+        self.host.volumes.forget_pod(&self.host.name, uid);
     }
 
     fn is_over(&self) -> bool {

@@ -54,8 +54,9 @@ impl Life {
         }
     }
 
-    /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone.
-    pub(super) async fn bury(&mut self) {
+    /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone. Says
+    /// whether it is: the node may stop before.
+    pub(super) async fn bury(&mut self) -> bool {
         let mut pauses = Pause::default();
         loop {
             let deleting = self
@@ -64,7 +65,7 @@ impl Life {
             let stop = self.stop.clone();
             let gone = tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return false,
                 seen = deleting => seen.map_or(true, |pod| pod.is_none()),
             };
             if gone || self.confirm_deletion().await {
@@ -75,8 +76,8 @@ impl Life {
         let stop = self.stop.clone();
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            _ = self.updates.wait_for(Option::is_none) => {}
+            () = stop.cancelled() => false,
+            _ = self.updates.wait_for(Option::is_none) => true,
         }
     }
 

@@ -2,7 +2,7 @@
 //! expiry). It decides nothing about the pod.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use base_clock::Clock;
@@ -12,12 +12,12 @@ use futures::{FutureExt, StreamExt, future, stream};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 
 use super::volumes::{TokenKey, Wanted};
+use crate::Volume;
 use crate::follow::{Pause, follow_one};
 use crate::node::Host;
-use crate::{Volume, Volumes};
 
 /// Tokens are renewed when this part of their life is over, as the kubelet does.
 const RENEW_AT: f64 = 0.8;
@@ -224,24 +224,60 @@ async fn open(host: &Arc<Host>, claim: Option<PersistentVolumeClaim>) -> Option<
             }
         }
     };
-    let (volume, new) = host.volumes.open(&uid);
-    if new {
-        let forget = forget_when_deleted(volumes, volume_name, host.volumes.clone(), uid);
-        let ended = host.ended.clone();
-        tokio::spawn(async move { ended.run_until_cancelled(forget).await });
+    follow_volume(host, volumes, volume_name, &uid);
+    Some(host.volumes.open(&uid))
+}
+
+/// Sees to the volumes that were there before this node began: those whose PersistentVolume went meanwhile are dropped.
+pub(crate) async fn adopt_volumes(host: Arc<Host>) {
+    let kept = host.volumes.persistent();
+    if kept.is_empty() {
+        return;
     }
-    Some(volume)
+    let volumes: Api<PersistentVolume> = Api::all(host.client.clone());
+    let mut pauses = Pause::default();
+    let there = loop {
+        match volumes.list(&ListParams::default()).await {
+            Ok(list) => break list.items,
+            Err(error) => {
+                tracing::debug!(%error, "persistent volumes cannot be listed, trying again");
+                tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+            }
+        }
+    };
+    for uid in kept {
+        let known = there.iter().find(|volume| volume.metadata.uid.as_ref() == Some(&uid));
+        match known.and_then(|volume| volume.metadata.name.clone()) {
+            Some(name) => follow_volume(&host, volumes.clone(), name, &uid),
+            None => host.volumes.forget(&uid),
+        }
+    }
+}
+
+/// Watches for the end of a PersistentVolume, once.
+fn follow_volume(host: &Arc<Host>, api: Api<PersistentVolume>, name: String, uid: &str) {
+    let mut followed = host.followed.lock().unwrap_or_else(PoisonError::into_inner);
+    if !followed.insert(uid.to_owned()) {
+        return;
+    }
+    let (host, uid) = (Arc::clone(host), uid.to_owned());
+    tokio::spawn(async move {
+        let forget = forget_when_deleted(api, name, &host, uid);
+        host.ended.run_until_cancelled(forget).await;
+    });
 }
 
 /// Drops the content when its PersistentVolume goes, or another takes its name.
-async fn forget_when_deleted(api: Api<PersistentVolume>, name: String, volumes: Volumes, uid: String) {
+async fn forget_when_deleted(api: Api<PersistentVolume>, name: String, host: &Host, uid: String) {
     let mut states = Box::pin(follow_one(api, &name));
     while let Some(state) = states.next().await {
         if state.and_then(|volume| volume.metadata.uid).as_deref() != Some(uid.as_str()) {
             break;
         }
     }
-    volumes.forget(&uid);
+    host.volumes.forget(&uid);
+    let mut followed = host.followed.lock().unwrap_or_else(PoisonError::into_inner);
+    followed.remove(&uid);
 }
 
 fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News> {

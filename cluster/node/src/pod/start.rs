@@ -18,8 +18,9 @@ use super::environment::{EnvironmentError, arguments, environment, expand};
 use super::slot::{Doing, Run};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
+use crate::directory::Directory;
 use crate::events::Weight;
-use crate::files::{Content, Directory, Mount};
+use crate::files::{Content, Mount};
 use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, PodNetwork, ReadySwitch};
 
 /// Marks pods of which at least one container only pretends to run.
@@ -73,11 +74,21 @@ impl Life {
                     }
                 }
                 Rendered::Scratch => {
-                    let content = Content::Files(Directory::default());
-                    self.volumes.entry(name).or_insert(Mounted {
-                        content,
-                        writable: true,
-                    });
+                    if self.volumes.contains_key(&name) {
+                        continue;
+                    }
+                    let pod = self.pod.metadata.uid.as_deref().unwrap_or_default();
+                    match self.host.volumes.scratch(&self.host.name, pod, &name) {
+                        Ok(directory) => {
+                            let content = Content::Files(directory);
+                            let writable = true;
+                            self.volumes.insert(name, Mounted { content, writable });
+                        }
+                        Err(error) => {
+                            let (volume, why) = (name, error.to_string());
+                            failed = failed.or(Some(VolumeError::Unreadable { volume, why }));
+                        }
+                    }
                 }
                 Rendered::Files(files) => {
                     let fresh = || Mounted {

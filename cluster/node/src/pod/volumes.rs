@@ -63,6 +63,8 @@ pub(crate) enum VolumeError {
     Token { volume: String, why: String },
     #[error("MountVolume.SetUp failed for volume \"{volume}\": this node has no volumes of its kind")]
     Unsupported { volume: String },
+    #[error("MountVolume.SetUp failed for volume \"{volume}\": {why}")]
+    Unreadable { volume: String, why: String },
     /// Not asked yet, which is no failure.
     #[error("waiting for the sources of volume \"{volume}\"")]
     NotRead { volume: String },

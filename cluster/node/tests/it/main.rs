@@ -6,5 +6,6 @@ mod cluster;
 mod network;
 mod node;
 mod pods;
+mod power;
 mod service_accounts;
 mod volumes;

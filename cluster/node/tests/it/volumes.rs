@@ -61,6 +61,26 @@ async fn a_missing_secret_is_said_and_waited_for_and_its_changes_reach_the_files
     assert_eq!(heard.recv().await.as_deref(), Some("two"));
 }
 
+/// A persistent volume and a claim that is bound to it, both of this name.
+pub(crate) async fn bind(cluster: &Cluster, name: &str) {
+    let volume = json!({"metadata": {"name": name}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"},
+    }});
+    cluster
+        .create(&Api::<PersistentVolume>::all(cluster.client.clone()), volume)
+        .await;
+    let claims: Api<PersistentVolumeClaim> = cluster.api();
+    let claim = json!({"metadata": {"name": name}, "spec": {
+        "volumeName": name, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    }});
+    cluster.create(&claims, claim).await;
+    let bound = Patch::Merge(json!({"status": {"phase": "Bound"}}));
+    claims
+        .patch_status(name, &PatchParams::default(), &bound)
+        .await
+        .unwrap();
+}
+
 /// Counts its starts in its volume and says how many there were.
 async fn counts(context: ContainerContext) -> Exit {
     let Some(volume) = context.files.volume("/data/db") else {
@@ -82,36 +102,24 @@ async fn a_volume_outlives_its_pods_and_ends_with_its_persistent_volume() {
     let volumes: Api<PersistentVolume> = Api::all(cluster.client.clone());
     let claims: Api<PersistentVolumeClaim> = cluster.api();
     let pods: Api<Pod> = cluster.api();
-    let bind = async || {
-        let volume = json!({"metadata": {"name": "pv"}, "spec": {
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"},
-        }});
-        cluster.create(&volumes, volume).await;
-        let claim = json!({"metadata": {"name": "c"}, "spec": {
-            "volumeName": "pv", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-        }});
-        cluster.create(&claims, claim).await;
-        let bound = Patch::Merge(json!({"status": {"phase": "Bound"}}));
-        claims.patch_status("c", &PatchParams::default(), &bound).await.unwrap();
-    };
     let run = async |starts_before: &str| {
         let mount = json!({"args": [starts_before], "volumeMounts": [{"name": "d", "mountPath": "/data"}]});
-        let spec = json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]});
+        let spec = json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "pv"}}]});
         cluster.pod("p", mount, spec).await;
         cluster.pod_until("p", is_ready).await;
         pods.delete("p", &DeleteParams::default()).await.unwrap();
         cluster.pod_gone("p").await;
     };
-    bind().await;
+    bind(&cluster, "pv").await;
     run("0").await;
     run("1").await;
     assert_eq!(cluster.volumes.len(), 1);
-    claims.delete("c", &DeleteParams::default()).await.unwrap();
+    claims.delete("pv", &DeleteParams::default()).await.unwrap();
     volumes.delete("pv", &DeleteParams::default()).await.unwrap();
     until(&volumes, "pv", |volume: Option<&PersistentVolume>| {
         volume.is_none().then_some(())
     })
     .await;
-    bind().await;
+    bind(&cluster, "pv").await;
     run("0").await;
 }

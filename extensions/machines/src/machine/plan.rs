@@ -24,6 +24,9 @@ pub(crate) struct View<'a> {
     pub(crate) driver: &'a Seen<DriverState>,
     pub(crate) node: &'a Seen<std::sync::Arc<Node>>,
     pub(crate) now: Timestamp,
+    /// When somebody began to look: before that nobody could tell a machine in trouble from a cluster that was down
+    /// altogether, so no time runs against it.
+    pub(crate) began: Timestamp,
 }
 
 /// What its status shall say, and when to look again though nothing changes.
@@ -120,7 +123,7 @@ pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
     }
 }
 
-/// A machine that has not joined: it may until its time is up, counted from its creation.
+/// A machine that has not joined: it may until its time is up, counted from its creation, or from when it could be seen.
 fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
     let timeout = view
         .machine
@@ -132,7 +135,8 @@ fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
         .metadata
         .creation_timestamp
         .as_ref()
-        .map_or(view.now, |time| time.0);
+        .map_or(view.now, |time| time.0)
+        .max(view.began);
     let left = timeout.saturating_sub(elapsed(began, view.now));
     let told = match view.driver {
         Seen::Present(DriverState::Exists(Some(told))) => format!(" ({told})"),
@@ -192,7 +196,7 @@ fn waning(
     why: String,
 ) -> Verdict {
     let since = if phase == Some(&MachinePhase::Unknown) {
-        since.unwrap_or(view.now)
+        since.unwrap_or(view.now).max(view.began)
     } else {
         view.now
     };
@@ -298,11 +302,24 @@ mod tests {
         now: i64,
         expected: Option<(MachinePhase, Option<u64>)>,
     ) {
+        check_since(0, machine, driver, node, now, expected);
+    }
+
+    #[track_caller]
+    fn check_since(
+        began: i64,
+        machine: &Machine,
+        driver: Seen<DriverState>,
+        node: Seen<Arc<Node>>,
+        now: i64,
+        expected: Option<(MachinePhase, Option<u64>)>,
+    ) {
         let verdict = judge(&View {
             machine,
             driver: &driver,
             node: &node,
             now: at(now),
+            began: at(began),
         });
         let said = verdict
             .clone()
@@ -359,6 +376,22 @@ mod tests {
             100,
             Some((Unknown, Some(60))),
         );
+    }
+
+    #[test]
+    fn no_time_runs_against_a_machine_while_nobody_looks() {
+        let unknown = machine(Some(Unknown), 100);
+        check_since(
+            10_000,
+            &unknown,
+            EXISTS,
+            node("False"),
+            10_010,
+            Some((Unknown, Some(50))),
+        );
+        check_since(10_000, &unknown, EXISTS, node("False"), 10_060, Some((Failed, None)));
+        let new = machine(None, 0);
+        check_since(10_000, &new, EXISTS, Seen::Absent, 10_010, Some((Pending, Some(1190))));
     }
 
     #[test]

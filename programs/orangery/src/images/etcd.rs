@@ -1,12 +1,16 @@
-//! The image `etcd`: one member that keeps its data in the persistent volume at its data directory. It speaks to clients
-//! in this process only; its flags and files are checked as etcd would miss them.
+//! The image `etcd`: one member that keeps its data in the persistent volume at its data directory: in a file where the
+//! volume has a path, else in memory. It speaks to clients in this process only; its flags and files are checked as etcd
+//! would miss them.
 
-use cluster_node::{ContainerContext, Endpoint, Exit};
-use cluster_store::MemoryStore;
+use std::sync::Arc;
+
+use cluster_node::{ContainerContext, Endpoint, Exit, Volume};
+use cluster_store::{FileOptions, FileStore, MemoryStore, Store};
+use tokio::sync::Mutex;
 
 use super::flags::Flags;
 
-/// The flags it understands; those without an effect in memory are accepted because they change no answer.
+/// The flags it understands; those without an effect here are accepted because they change no answer.
 const FLAGS: [&str; 14] = [
     "name",
     "data-dir",
@@ -25,6 +29,8 @@ const FLAGS: [&str; 14] = [
 ];
 /// etcd's client port.
 const CLIENT_PORT: u16 = 2379;
+/// Where in its data directory etcd keeps what it is told.
+const MEMBER: &str = "member";
 
 /// Runs until stopped; the data stays in the volume.
 pub async fn etcd(context: ContainerContext) -> Exit {
@@ -49,15 +55,45 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         .files
         .volume(folder)
         .ok_or_else(|| Exit::failed(format!("etcd: --data-dir {folder} is not on a persistent volume")))?;
-    let store = volume.get_or_init(MemoryStore::new);
+    let store = open(&volume).await?;
     let port = flags.get("listen-client-urls").and_then(port_of).unwrap_or(CLIENT_PORT);
-    let _listening = context
+    let listening = context
         .network
         .bind(port, Endpoint::Store(store))
         .map_err(|error| Exit::failed_by(&error))?;
     context.ready.set(true);
     context.stop.cancelled().await;
-    Ok(())
+    drop(listening);
+    close(&volume).await
+}
+
+/// The store that a volume with a path keeps open: whoever was killed could not close it, and who comes next takes it up.
+#[derive(Default)]
+struct Member(Mutex<Option<FileStore>>);
+
+async fn open(volume: &Volume) -> Result<Arc<dyn Store>, Exit> {
+    let Some(path) = volume.path() else {
+        return Ok(volume.get_or_init(MemoryStore::new));
+    };
+    let member = volume.get_or_init(Member::default);
+    let mut store = member.0.lock().await;
+    if store.is_none() {
+        let opened = FileStore::open(path.join(MEMBER), FileOptions::default()).await;
+        *store = Some(opened.map_err(|error| Exit::failed(format!("etcd: --data-dir: {error}")))?);
+    }
+    store
+        .clone()
+        .map(|store| Arc::new(store) as Arc<dyn Store>)
+        .ok_or_else(|| Exit::failed("etcd: --data-dir: its store was closed"))
+}
+
+async fn close(volume: &Volume) -> Result<(), Exit> {
+    let member = volume.get_or_init(Member::default);
+    let Some(store) = member.0.lock().await.take() else {
+        return Ok(());
+    };
+    let closed = store.close().await;
+    closed.map_err(|error| Exit::failed(format!("etcd: --data-dir: {error}")))
 }
 
 /// The port of the first of several URLs.

@@ -1,15 +1,19 @@
 //! The image `local-machine`: a machine of the local provider. Its pod is its hardware: the user data is mounted, the
 //! node agent makes it a node of the cluster that the user data names, and its kubelet is an in-process node whose pods
-//! are simulated. Stopping the container is switching the machine off.
+//! are simulated. Stopping the container is switching the machine off; what is on its disk is there when it is switched
+//! on again.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use api_meta::Fault;
-use cluster_node::{ContainerContext, Exit, ImageCatalogue, NodeOptions, PodAddresses, image_tag};
-use control_plane_node_agent::{AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext};
-use extensions_provider_local::{MACHINE_ADDRESS_ENV, MACHINE_NAME_ENV, USER_DATA_PATH};
+use bytes::Bytes;
+use cluster_node::{ContainerContext, Exit, Files, ImageCatalogue, NodeOptions, PodAddresses, image_tag};
+use control_plane_node_agent::{
+    AgentOptions, Disk, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext,
+};
+use extensions_provider_local::{DISK_PATH, MACHINE_ADDRESS_ENV, MACHINE_NAME_ENV, USER_DATA_PATH};
 use k8s_openapi::api::core::v1::Taint;
 use kube::config::Kubeconfig;
 use serde::Deserialize;
@@ -43,10 +47,11 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     let name = context.env.get(MACHINE_NAME_ENV).cloned().unwrap_or_else(of_pod);
     let address = address(context.env.get(MACHINE_ADDRESS_ENV), context.network.pod_ip())?;
 
-    let machine = MemoryMachine::new(BTreeMap::from([(
-        KUBELET_UNIT.to_owned(),
-        kubelet(host, context, &name, address),
-    )]));
+    let units = BTreeMap::from([(KUBELET_UNIT.to_owned(), kubelet(host, context, &name, address))]);
+    let machine = match MachineDisk::of(&context.files) {
+        Some(disk) => MemoryMachine::on_disk(units, Arc::new(disk)),
+        None => MemoryMachine::new(units),
+    };
     let options = AgentOptions {
         machine_name: name,
         user_data,
@@ -59,6 +64,38 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     let lived = control_plane_node_agent::run(options, context.stop.clone()).await;
     machine.stop().await;
     lived.map_err(|fault| Exit::failed(fault.chain()))
+}
+
+/// The machine's disk: the volume that is mounted for it, with each file at its own path.
+struct MachineDisk(Files);
+
+impl MachineDisk {
+    /// None of a pod that has no such volume: it forgets all when its container ends.
+    fn of(files: &Files) -> Option<Self> {
+        files.is_writable(DISK_PATH).then(|| Self(files.clone()))
+    }
+}
+
+impl Disk for MachineDisk {
+    fn files(&self) -> Vec<(String, Bytes)> {
+        let paths = self.0.list_all(DISK_PATH).into_iter();
+        paths
+            .filter_map(|path| {
+                let bytes = self.0.read(&format!("{DISK_PATH}/{path}")).ok()?;
+                Some((format!("/{path}"), bytes))
+            })
+            .collect()
+    }
+
+    fn write(&self, path: &str, bytes: &Bytes) -> Result<(), String> {
+        let written = self.0.write(&format!("{DISK_PATH}{path}"), bytes.clone());
+        written.map_err(|error| error.to_string())
+    }
+
+    fn remove(&self, path: &str) -> Result<(), String> {
+        let removed = self.0.remove(&format!("{DISK_PATH}{path}"));
+        removed.map_err(|error| error.to_string())
+    }
 }
 
 /// The machine's address in the network of its nodes; a machine that was given none has its pod's.
@@ -90,7 +127,6 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: Ip
                 entropy,
             );
             options.network = host.networks.of(&cluster);
-            options.volumes = host.volumes.clone();
             options.addresses = vec![address];
             options.pod_addresses = PodAddresses::OfNode;
             options.labels = node_labels(&unit.content);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use base_client::Connector;
 use cluster_apiserver::ApiServer;
 use cluster_front::Front;
-use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks, Volumes};
+use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks};
 
 pub use etcd::etcd;
 pub use gardener_resource_manager::gardener_resource_manager;
@@ -42,8 +42,6 @@ pub struct Host {
     pub network: Network,
     /// The pod networks of clusters whose nodes are machines among the images' containers.
     pub networks: Networks,
-    /// Contents of persistent volumes.
-    pub volumes: Volumes,
     /// Told of every API server that an image starts; for who must see its audit record.
     pub api_server_started: Option<ApiServerStarted>,
 }
@@ -59,7 +57,6 @@ impl Host {
             front,
             network: Network::new(),
             networks: Networks::new(),
-            volumes: Volumes::new(),
             api_server_started: None,
         }
     }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, PrivateKey, SecretError};
+use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, SecretError};
 use cluster_apiserver::{ApiServer, Authorities, Kind, TokenAuthority};
 use cluster_front::{Front, RegisteredServer, Registration};
-use cluster_store::MemoryStore;
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
 
-/// How long the certificates of the landscape's own parts are valid: state is in memory, no process lives longer.
+use super::state::{Kept, Keys};
+
+/// How long the certificates of the landscape's own parts are valid. Every start issues them anew: no process lives
+/// longer.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// In-cluster name of every API server, so that pods may call it by its Service.
 const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
@@ -21,6 +23,7 @@ const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernete
 /// What an API server of the landscape is started with.
 pub(super) struct ApiSettings<'a> {
     pub(super) name: &'a str,
+    pub(super) kept: &'a Kept,
     /// `https://127.0.0.1:6443`; all servers of a process have one.
     pub(super) url: &'a str,
     pub(super) kinds: Vec<Arc<dyn Kind>>,
@@ -35,7 +38,7 @@ pub struct Api {
     server: ApiServer,
     server_name: String,
     url: String,
-    authority: Authority,
+    authority: Arc<Authority>,
     clients: Arc<Authority>,
     clock: Clock,
     entropy: Entropy,
@@ -46,6 +49,7 @@ impl Api {
     pub(super) async fn start(settings: ApiSettings<'_>) -> Result<Self, Fault> {
         let ApiSettings {
             name,
+            kept,
             url,
             kinds,
             services,
@@ -54,9 +58,11 @@ impl Api {
             entropy,
         } = settings;
         let server_name = format!("{name}.orangery.internal");
-        let authority = Authority::generate(&format!("{name}-ca"), clock, entropy).map_err(bug)?;
-        let clients = Authority::generate(&format!("{name}-ca-client"), clock, entropy).map_err(bug)?;
-        let tokens = PrivateKey::generate(entropy);
+        let Keys {
+            authority,
+            clients,
+            tokens,
+        } = kept.keys.clone();
         let authorities = Authorities {
             client_authorities: clients.certificate_pem(),
             service_accounts: Some(TokenAuthority {
@@ -68,7 +74,7 @@ impl Api {
             bootstrap_tokens: false,
         };
         let mut builder = ApiServer::builder(name)
-            .store(MemoryStore::new())
+            .shared_store(kept.store.clone())
             .kinds(kinds)
             .clock(clock.clone())
             .entropy(entropy.clone())
@@ -102,7 +108,7 @@ impl Api {
             server_name,
             url: url.to_owned(),
             authority,
-            clients: Arc::new(clients),
+            clients,
             clock: clock.clone(),
             entropy: entropy.clone(),
         })

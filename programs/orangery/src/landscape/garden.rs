@@ -10,11 +10,13 @@ use control_plane_garden_api::GardenSettings;
 use kube::Client;
 
 use super::api::{Api, ApiSettings};
+use super::state::{self, State};
 use super::{Parts, Settings};
 
-pub(super) async fn start_api(settings: &Settings, front: &Front, url: &str) -> Result<Api, Fault> {
+pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front, url: &str) -> Result<Api, Fault> {
     Api::start(ApiSettings {
-        name: "garden",
+        name: state::GARDEN,
+        kept: &state.garden,
         url,
         kinds: control_plane_garden_api::kinds(&GardenSettings {
             entropy: settings.entropy.clone(),

@@ -8,6 +8,7 @@ mod garden;
 mod readiness;
 mod seed;
 mod settings;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -26,6 +27,7 @@ use tokio_util::task::TaskTracker;
 pub use api::Api;
 pub use bootstrap::{BACKUPS, apply_all, documents};
 pub use settings::{Port, SeedSettings, Settings};
+pub use state::State;
 
 /// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seed.
 pub const ADMINS: &str = "orangery:admins";
@@ -86,16 +88,17 @@ impl Parts {
 }
 
 impl Landscape {
-    /// Starts everything and returns once all parts run; that a Shoot can be taken shows at the garden's `/readyz`.
+    /// Starts everything on what is kept and returns once all parts run; that a Shoot can be taken shows at the garden's
+    /// `/readyz`. On one state, one landscape runs at a time.
     ///
     /// # Errors
     /// A port that is taken, or a bootstrap object that is refused.
-    pub async fn start(settings: &Settings) -> Result<Self, Fault> {
+    pub async fn start(settings: &Settings, state: &State) -> Result<Self, Fault> {
         let parts = Parts::default();
-        let front = Front::new(settings.clock.clone());
+        let front = Front::new(settings.clock.clone()).with_layers(settings.layers.clone());
         let address = listen(&front, settings.port, &parts).await?;
-        let garden = garden::start_api(settings, &front, &address).await?;
-        let seed = seed::start_api(settings, &front, &address).await?;
+        let garden = garden::start_api(settings, state, &front, &address).await?;
+        let seed = seed::start_api(settings, state, &front, &address).await?;
         let (garden_client, seed_client) = (garden.server().loopback_client(), seed.server().loopback_client());
         tokio::try_join!(
             bootstrap::garden(&garden_client, settings),
@@ -103,7 +106,7 @@ impl Landscape {
         )?;
         garden::start_parts(settings, &front, &garden, &parts)?;
         let audits = Audits::default();
-        seed::start_parts(settings, &front, &garden, &seed, &audits, &parts)?;
+        seed::start_parts(settings, &state.volumes, &front, &garden, &seed, &audits, &parts)?;
         readiness::add(settings, &front, &garden, &parts)?;
         Ok(Self {
             garden,
@@ -164,8 +167,8 @@ impl Landscape {
         self.seed.kubeconfig(ADMIN, &[ADMINS])
     }
 
-    /// Stops all parts, then the API servers, and waits for them, but no longer than `patience`. State is in memory:
-    /// nothing is lost with a part that does not end.
+    /// Stops all parts, then the API servers, and waits for them, but no longer than `patience`. Nothing is lost with a
+    /// part that does not end: what it was told to keep is kept.
     pub async fn stop(self, patience: Duration) {
         self.parts.stop.cancel();
         self.parts.tasks.close();

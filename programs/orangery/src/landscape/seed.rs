@@ -10,12 +10,13 @@ use api_meta::Fault;
 use base_client::Connector;
 use cluster_controllers::Options;
 use cluster_front::Front;
-use cluster_node::{NodeOptions, PodAddresses};
+use cluster_node::{NodeOptions, PodAddresses, Volumes};
 use control_plane_gardenlet::{Addressing, Clients, Config, Images};
 use ipnet::IpNet;
 use kube::Client;
 
 use super::api::{Api, ApiSettings};
+use super::state::{self, State};
 use super::{Audits, Parts, Settings, bootstrap};
 use crate::images::{self, Host};
 
@@ -28,9 +29,10 @@ const RESTART_AFTER: Duration = Duration::from_secs(10);
 /// Registry part of image names: nothing is pulled, the catalogue knows names alone.
 const REPOSITORY: &str = "orangery.dev";
 
-pub(super) async fn start_api(settings: &Settings, front: &Front, url: &str) -> Result<Api, Fault> {
+pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front, url: &str) -> Result<Api, Fault> {
     Api::start(ApiSettings {
-        name: &format!("seed-{}", settings.seed.name),
+        name: &state::of_seed(settings),
+        kept: &state.seed,
         url,
         kinds: Vec::new(),
         services: Some(range(SERVICES)?),
@@ -49,13 +51,14 @@ fn range(text: &str) -> Result<IpNet, Fault> {
 /// Starts the seed's parts, each with kubeconfigs of its own.
 pub(super) fn start_parts(
     settings: &Settings,
+    volumes: &Volumes,
     front: &Front,
     garden: &Api,
     seed: &Api,
     audits: &Audits,
     parts: &Parts,
 ) -> Result<(), Fault> {
-    start_cluster(settings, front, seed, audits, parts)?;
+    start_cluster(settings, volumes, front, seed, audits, parts)?;
     start_gardenlet(settings, front, garden, seed, parts)?;
     let operator = "orangery:builtin-operator";
     parts.spawn(
@@ -72,7 +75,14 @@ pub(super) fn start_parts(
 }
 
 /// What makes an API server a cluster: controllers, a scheduler and a node.
-fn start_cluster(settings: &Settings, front: &Front, seed: &Api, audits: &Audits, parts: &Parts) -> Result<(), Fault> {
+fn start_cluster(
+    settings: &Settings,
+    volumes: &Volumes,
+    front: &Front,
+    seed: &Api,
+    audits: &Audits,
+    parts: &Parts,
+) -> Result<(), Fault> {
     let (clock, entropy) = (&settings.clock, &settings.entropy);
     let client = |user: &str| -> Result<Client, Fault> { front.client(&seed.kubeconfig(user, &[])?) };
     let options = Options {
@@ -96,7 +106,7 @@ fn start_cluster(settings: &Settings, front: &Front, seed: &Api, audits: &Audits
     let name = format!("seed-{}-0", settings.seed.name);
     let node = NodeOptions {
         network: host.network.clone(),
-        volumes: host.volumes.clone(),
+        volumes: volumes.clone(),
         pod_addresses: PodAddresses::part_of(range(PODS)?),
         addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         ..NodeOptions::new(

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use base_client::Layers;
 use base_clock::{Clock, Entropy};
 use base_flow_run::Feed;
 use jiff::Timestamp;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub entropy: Entropy,
     /// Hears the events of Shoots' flows. No part waits for a listener or knows of one.
     pub feed: Feed,
+    /// Around the client of every part: for whoever counts calls or breaks them.
+    pub layers: Layers,
 }
 
 impl Settings {
@@ -73,6 +76,7 @@ impl Settings {
             clock: Clock::real(),
             entropy: Entropy::os(),
             feed: Feed::default(),
+            layers: Layers::default(),
         }
     }
 

@@ -5,6 +5,8 @@
 mod cli_reference;
 mod errors;
 mod live;
+mod power;
+mod restart;
 mod separate_process;
 mod stopping;
 mod why;

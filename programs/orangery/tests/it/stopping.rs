@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use programs_orangery::landscape::{Landscape, Settings};
+use programs_orangery::landscape::{Landscape, Settings, State};
 use tokio::time::Instant;
 
 /// What a reconcile gets to end, and something for the containers.
@@ -15,9 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn stops_soon(number: u64, until: impl AsyncFnOnce()) {
     let folder = tempfile::tempdir().unwrap();
     let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
-    let landscape = Landscape::start(&Settings::simulated(folder.path().to_owned(), epoch, number))
-        .await
-        .unwrap();
+    let settings = Settings::simulated(folder.path().to_owned(), epoch, number);
+    let state = State::memory(&settings).unwrap();
+    let landscape = Landscape::start(&settings, &state).await.unwrap();
     until().await;
     let asked = Instant::now();
     landscape.stop(PATIENCE).await;

@@ -70,7 +70,6 @@ impl Landscape {
         let host = Host::new(front.clone());
         let node = NodeOptions {
             network: host.network.clone(),
-            volumes: host.volumes.clone(),
             ..NodeOptions::new(
                 "outer-0",
                 nowhere(),

@@ -1,0 +1,188 @@
+//! Files by relative path: the content of one volume of a pod that is not persistent. Those of an `emptyDir` may be kept
+//! in a folder too, so that they outlive the process as they outlive their containers. It never reads a file twice.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+
+/// Files by relative path without a leading slash. Clones are the same directory.
+#[derive(Clone, Default)]
+pub(crate) struct Directory {
+    files: Arc<RwLock<BTreeMap<String, Bytes>>>,
+    folder: Option<Arc<Path>>,
+}
+
+impl Directory {
+    /// The directory that is kept in a folder. Nothing is made there before something is written.
+    pub(crate) fn kept_in(folder: PathBuf) -> io::Result<Self> {
+        let mut files = BTreeMap::new();
+        read_below(&folder, "", &mut files)?;
+        Ok(Directory {
+            files: Arc::new(RwLock::new(files)),
+            folder: Some(folder.into()),
+        })
+    }
+
+    /// Replaces all files in memory; for volumes of which the node is the only writer. Says whether that changed any.
+    pub(crate) fn replace(&self, files: BTreeMap<String, Bytes>) -> bool {
+        let mut current = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *current != files;
+        *current = files;
+        changed
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<Bytes> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(path).cloned()
+    }
+
+    pub(crate) fn put(&self, path: &str, bytes: Bytes) -> io::Result<()> {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if files.get(path) == Some(&bytes) {
+            return Ok(());
+        }
+        if let Some(folder) = &self.folder {
+            write(folder, path, &bytes)?;
+        }
+        files.insert(path.to_owned(), bytes);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if !files.contains_key(path) {
+            return Ok(());
+        }
+        if let Some(folder) = &self.folder {
+            fs::remove_file(folder.join(path))?;
+        }
+        files.remove(path);
+        Ok(())
+    }
+
+    pub(crate) fn names_below(&self, folder: &str) -> Vec<String> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let prefix = if folder.is_empty() {
+            String::new()
+        } else {
+            format!("{folder}/")
+        };
+        let mut names: Vec<String> = files
+            .keys()
+            .filter_map(|path| path.strip_prefix(&prefix))
+            .map(|rest| rest.split('/').next().unwrap_or(rest).to_owned())
+            .collect();
+        names.dedup();
+        names
+    }
+
+    /// The paths of all files below a folder, in order, relative to it.
+    pub(crate) fn paths_below(&self, folder: &str) -> Vec<String> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let prefix = if folder.is_empty() {
+            String::new()
+        } else {
+            format!("{folder}/")
+        };
+        files
+            .keys()
+            .filter_map(|path| path.strip_prefix(&prefix).map(str::to_owned))
+            .collect()
+    }
+}
+
+impl fmt::Debug for Directory {
+    // Never the content: most directories hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_set().entries(files.keys()).finish()
+    }
+}
+
+/// Makes a folder and those above it, for their owner alone.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Writes a file whole or not at all, for its owner alone. What is unfinished lies beside the directory, where no file
+/// of it can be meant.
+fn write(folder: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+    if !Path::new(path)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)))
+    {
+        let why = format!("{path:?} is not a path inside its volume");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let target = folder.join(path);
+    make_folder(target.parent().unwrap_or(folder))?;
+    let unfinished = folder.with_extension("unfinished");
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    io::Write::write_all(&mut file, bytes)?;
+    // An empty file in the place of a full one would be worse than a lost one.
+    file.sync_data()?;
+    fs::rename(&unfinished, &target)
+}
+
+fn read_below(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        // Only what was written by this process is here, and that is text.
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{prefix}{name}");
+        if entry.file_type()?.is_dir() {
+            read_below(&entry.path(), &format!("{path}/"), files)?;
+        } else {
+            files.insert(path, fs::read(entry.path())?.into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_directory_is_found_again_as_it_was_left() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("pod").join("disk");
+        let first = Directory::kept_in(folder.clone()).unwrap();
+        assert!(!folder.exists(), "nothing is made for a volume that nobody writes to");
+        first.put("etc/a", "one".into()).unwrap();
+        first.put("etc/a", "two".into()).unwrap();
+        first.put("b", "gone".into()).unwrap();
+        first.remove("b").unwrap();
+        first.remove("b").unwrap();
+        let again = Directory::kept_in(folder.clone()).unwrap();
+        assert_eq!(again.get("etc/a").unwrap(), "two");
+        assert_eq!(again.paths_below(""), ["etc/a"]);
+        assert_eq!(again.paths_below("etc"), ["a"]);
+    }
+
+    #[test]
+    fn no_file_leaves_its_volume() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = Directory::kept_in(root.path().join("v")).unwrap();
+        for path in ["../a", "a/../../b", "/a"] {
+            let error = directory.put(path, "x".into()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
+            assert!(directory.get(path).is_none());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Files of the data folder: written whole or not at all, for their owner alone, and what to do when that fails. It knows
+//! nothing of what is in them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use api_meta::Fault;
+
+/// What to do about a folder that cannot be used.
+const CHOOSE_ANOTHER: &str = "name a folder that you may write to with --data-dir";
+
+/// The fault of a data folder that cannot be used.
+pub(crate) fn unusable(doing: &str, path: &Path, error: &io::Error) -> Fault {
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "free some space there, or name another folder with --data-dir"
+        }
+        _ => CHOOSE_ANOTHER,
+    };
+    Fault::user(format!("cannot {doing} {}: {error}", path.display())).hint(hint)
+}
+
+/// Makes a folder for its owner alone, and those above it.
+///
+/// # Errors
+/// Something else is there, or it cannot be made.
+pub(crate) fn make(what: &str, folder: &Path) -> Result<(), Fault> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Fault::user(format!("{what} {} is a file", folder.display())).hint(CHOOSE_ANOTHER));
+    }
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| unusable(&format!("create {what}"), folder, &error))
+}
+
+/// Writes a file that only its owner can read. Once this has returned, it is there after a power cut too.
+///
+/// # Errors
+/// It cannot be written; then what was there is there still.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Fault> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&fresh)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&fresh, path))
+        .and_then(|()| match path.parent() {
+            Some(folder) if folder != Path::new("") => File::open(folder)?.sync_all(),
+            _ => Ok(()),
+        });
+    written.map_err(|error| unusable("write", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_matter_of_rights() {
+        let path = Path::new("d/lock");
+        for (kind, hint) in [
+            (
+                ErrorKind::StorageFull,
+                "free some space there, or name another folder with --data-dir",
+            ),
+            (
+                ErrorKind::ReadOnlyFilesystem,
+                "name a folder that you may write to with --data-dir",
+            ),
+        ] {
+            let fault = unusable("lock", path, &kind.into());
+            assert!(fault.to_string().starts_with("cannot lock d/lock: "), "{fault}");
+            assert_eq!(fault.hint, hint);
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The real binary on a folder: it is killed, started again, and goes on; a folder that it cannot use it tells and leaves
+//! alone.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use api_core::v1beta1::Shoot;
+use api_machine::Machine;
+use api_meta::LastOperationState;
+use base_client::{Connector, Https, Judgement, delete_and_wait, wait_until};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::config::Kubeconfig;
+use kube::{Api, Client, ResourceExt};
+use programs_orangery::kubeconfig;
+use serde_json::json;
+
+/// Real time: many times what a slow machine needs.
+const PATIENCE: Duration = Duration::from_secs(120);
+const NAMESPACE: &str = "garden-local";
+const NAME: &str = "local";
+const TECHNICAL_ID: &str = "shoot--local--local";
+
+/// `orangery up` on a folder and a port.
+struct Up(Child);
+
+impl Up {
+    fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_orangery"))
+            .args(["up", "--port", &port.to_string()])
+            .args(more)
+            .arg("--data-dir")
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Up(child)
+    }
+
+    /// Reads its output up to a line with `text`.
+    fn until(&mut self, text: &str) -> String {
+        let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
+        let found = lines.find_map(|line| line.ok().filter(|line| line.contains(text)));
+        found.unwrap_or_else(|| unreachable!("it ended before it said {text:?}"))
+    }
+
+    /// `kill -9`.
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    fn stop(mut self) {
+        let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        assert!(asked.unwrap().success());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port that was free a moment ago. It must be the same over restarts, for kubeconfigs name it.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn client_of(path: &Path) -> Client {
+    let text = std::fs::read_to_string(path).unwrap();
+    Https::new("test")
+        .client(&Kubeconfig::from_yaml(&text).unwrap())
+        .unwrap()
+}
+
+/// Writes a kubeconfig for the Shoot, as its user does.
+fn shoot_kubeconfig(folder: &Path) -> PathBuf {
+    let said = Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .args(["kubeconfig", "shoot", &format!("{NAMESPACE}/{NAME}"), "--data-dir"])
+        .arg(folder)
+        .output()
+        .unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let path = folder.join("shoot.kubeconfig");
+    std::fs::write(&path, said.stdout).unwrap();
+    path
+}
+
+/// Waits until the Shoot's last operation has succeeded for its newest generation and all its conditions are well.
+async fn healthy(garden: &Client) {
+    let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
+    let judged = wait_until(&shoots, NAME, PATIENCE, |shoot| {
+        let status = shoot.and_then(|shoot| shoot.status.as_ref());
+        let well = shoot.zip(status).is_some_and(|(shoot, status)| {
+            let done = status
+                .last_operation
+                .as_ref()
+                .is_some_and(|operation| operation.state == LastOperationState::Succeeded && operation.progress == 100);
+            done && status.observed_generation == shoot.metadata.generation
+                && !status.conditions.is_empty()
+                && status
+                    .conditions
+                    .iter()
+                    .all(|condition| condition.status.to_string() == "True")
+        });
+        if well {
+            Judgement::Done(())
+        } else {
+            Judgement::NotYet(format!("{status:#?}"))
+        }
+    });
+    judged.await.unwrap();
+}
+
+/// Waits until each of the Shoot's pods that ran before runs again, started once more.
+async fn runs_again(seed: &Client, before: &[Pod]) {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), TECHNICAL_ID);
+    let restarts = |pod: &Pod| {
+        pod.status
+            .as_ref()?
+            .container_statuses
+            .as_ref()?
+            .first()
+            .map(|c| (c.restart_count, c.ready))
+    };
+    for old in before {
+        let name = old.name_any();
+        let again = wait_until(&pods, &name, PATIENCE, |pod| {
+            let expected = restarts(old).map(|(count, _)| (count + 1, true));
+            if pod.is_some_and(|pod| pod.uid() == old.uid() && restarts(pod) == expected) {
+                Judgement::Done(())
+            } else {
+                Judgement::NotYet(format!("{pod:#?}"))
+            }
+        });
+        again.await.unwrap();
+    }
+    let now = pods.list(&ListParams::default()).await.unwrap().items;
+    let names = |pods: &[Pod]| pods.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
+    assert_eq!(names(&now), names(before));
+}
+
+async fn pods(seed: &Client) -> Vec<Pod> {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), TECHNICAL_ID);
+    pods.list(&ListParams::default()).await.unwrap().items
+}
+
+async fn machines(seed: &Client) -> Vec<String> {
+    let machines: Api<Machine> = Api::namespaced(seed.clone(), TECHNICAL_ID);
+    let list = machines.list(&ListParams::default()).await.unwrap();
+    list.items.iter().map(|machine| machine.uid().unwrap()).collect()
+}
+
+async fn annotate(garden: &Client, key: &str, value: &str) {
+    let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+    shoots.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn goes(garden: &Client, seed: &Client) {
+    annotate(garden, "confirmation.gardener.cloud/deletion", "true").await;
+    let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
+    delete_and_wait(&shoots, NAME, PATIENCE).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(seed.clone());
+    assert!(namespaces.get_opt(TECHNICAL_ID).await.unwrap().is_none());
+}
+
+/// The names of what is kept of volumes.
+fn kept(folder: &Path) -> Vec<String> {
+    let names = |part: &str| {
+        let entries = std::fs::read_dir(folder.join("state/volumes").join(part))
+            .into_iter()
+            .flatten();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect::<Vec<_>>()
+    };
+    [names("persistent"), names("pods/seed-local-0")].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let mut up = Up::start(folder.path(), port, &["--example"]);
+    assert!(up.until("garden and seed listen at").contains("state is kept in "));
+    up.until("next, in another terminal");
+    let garden = client_of(&kubeconfig::path(folder.path(), "garden"));
+    let seed = client_of(&kubeconfig::path(folder.path(), "seed"));
+    let shoot = client_of(&shoot_kubeconfig(folder.path()));
+    let maps: Api<ConfigMap> = Api::namespaced(shoot.clone(), "default");
+    let map = serde_json::from_value(json!({"metadata": {"name": "kept"}, "data": {"a": "b"}})).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let mut before = pods(&seed).await;
+    let machines_before = machines(&seed).await;
+    assert_eq!((machines_before.len(), kept(folder.path()).len()), (1, 2));
+
+    up.kill();
+    for killed in [true, false] {
+        let mut up = Up::start(folder.path(), port, &["--example"]);
+        up.until("next, in another terminal");
+        // All clients are those of before.
+        runs_again(&seed, &before).await;
+        let nodes: Api<Node> = Api::all(shoot.clone());
+        assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 1);
+        assert_eq!(maps.get("kept").await.unwrap().data.unwrap()["a"], "b");
+        annotate(&garden, "gardener.cloud/operation", "reconcile").await;
+        healthy(&garden).await;
+        assert_eq!(machines(&seed).await, machines_before);
+        before = pods(&seed).await;
+        if killed {
+            up.stop();
+        } else {
+            goes(&garden, &seed).await;
+            assert_eq!(kept(folder.path()), Vec::<String>::new());
+            up.stop();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shoot_that_is_being_made_goes_on_after_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let mut up = Up::start(folder.path(), port, &["--example"]);
+    for done in [
+        "Deploying main and events ETCDs",
+        "Waiting until Kubernetes API server rolled out",
+        "Configuring worker pools",
+    ] {
+        up.until(done);
+        up.kill();
+        up = Up::start(folder.path(), port, &["--example"]);
+    }
+    up.until("next, in another terminal");
+    let garden = client_of(&kubeconfig::path(folder.path(), "garden"));
+    let seed = client_of(&kubeconfig::path(folder.path(), "seed"));
+    healthy(&garden).await;
+    assert_eq!(machines(&seed).await.len(), 1);
+    goes(&garden, &seed).await;
+    assert_eq!(kept(folder.path()), Vec::<String>::new());
+    up.stop();
+}
+
+/// Runs `up`, which must end by itself with this error.
+fn refuses(folder: &Path, said: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .args(["up", "--port", "0"])
+        .arg("--data-dir")
+        .arg(folder)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in said.iter().chain(&["error: ", "hint: "]) {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+/// Every file below a folder, but for the locks, which say who looked last.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else if path.file_name().is_some_and(|name| name != "lock") {
+            found.push((path.clone(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut up = Up::start(folder.path(), 0, &[]);
+    up.until("ready");
+    up.stop();
+    // Whole again after each of them.
+    let spoiled = |file: &str, spoil: &dyn Fn(&mut Vec<u8>), said: &[&str]| {
+        let path = state.join(file);
+        let whole = std::fs::read(&path).unwrap();
+        let mut bytes = whole.clone();
+        spoil(&mut bytes);
+        std::fs::write(&path, &bytes).unwrap();
+        let name = path.to_string_lossy().into_owned();
+        refuses(folder.path(), &[said, &[&name]].concat());
+        assert!(std::fs::read(&path).unwrap() == bytes, "{name} was changed");
+        std::fs::write(&path, &whole).unwrap();
+    };
+    let other = |bytes: &mut Vec<u8>| *bytes = br#"{"format":7,"version":"9.0.0"}"#.to_vec();
+    spoiled(
+        "format",
+        &other,
+        &["format 7, written by orangery 9.0.0", "reads 1", "--data-dir"],
+    );
+    spoiled("format", &Vec::clear, &["is damaged", "--data-dir"]);
+    let flipped = |bytes: &mut Vec<u8>| {
+        let middle = bytes.iter().position(|byte| *byte == b'{').unwrap_or(bytes.len() / 2);
+        bytes[middle] ^= 0x40;
+    };
+    spoiled("seed-local/store/store.redb", &flipped, &["is damaged", "--data-dir"]);
+    spoiled(
+        "garden/store/store.redb",
+        &|bytes| bytes.truncate(5000),
+        &["is damaged", "--data-dir"],
+    );
+    spoiled(
+        "garden/keys",
+        &|bytes| bytes.truncate(300),
+        &["is damaged", "--data-dir"],
+    );
+
+    let keys = state.join("seed-local/keys");
+    std::fs::rename(&keys, folder.path().join("aside")).unwrap();
+    refuses(folder.path(), &[&*keys.to_string_lossy(), "it is missing"]);
+    std::fs::rename(folder.path().join("aside"), &keys).unwrap();
+
+    // Whoever runs the tests may be allowed to write everywhere; to make a folder in the place of a file nobody is.
+    std::fs::rename(state.join("volumes"), folder.path().join("aside")).unwrap();
+    std::fs::write(state.join("volumes"), "").unwrap();
+    refuses(
+        folder.path(),
+        &[&*state.join("volumes").to_string_lossy(), "--data-dir"],
+    );
+    std::fs::remove_file(state.join("volumes")).unwrap();
+    std::fs::rename(folder.path().join("aside"), state.join("volumes")).unwrap();
+
+    let before = contents(&state);
+    let mut memory = Up::start(folder.path(), 0, &["--memory"]);
+    let line = memory.until("garden and seed listen at");
+    assert!(
+        line.contains("is left alone") && line.contains(&*state.to_string_lossy()),
+        "{line}"
+    );
+    memory.until("ready");
+    memory.stop();
+    assert!(contents(&state) == before, "what is kept was changed");
+
+    let mut up = Up::start(folder.path(), 0, &[]);
+    up.until("ready");
+    up.stop();
+}
