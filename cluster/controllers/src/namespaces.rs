@@ -22,7 +22,7 @@ use crate::kinds::{Kind, KindKey};
 
 /// The entry of `spec.finalizers` that is ours.
 const FINALIZER: &str = "kubernetes";
-/// When objects are found that the inventory does not know of, it is behind or cannot see them: look again by then.
+/// When the inventory has not listed everything, or objects are found that it does not know of: look again by then.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
@@ -77,9 +77,13 @@ async fn reconcile(namespace: Arc<Namespace>, context: Context) -> Result<Next, 
     if let Some(failure) = failures.first() {
         return Err(Fault::dependency(failure.clone()).hint("allow the namespace controller to delete every kind"));
     }
-    if !content.counts.is_empty() || !context.inventory.graph().is_complete() {
+    if !content.counts.is_empty() {
         // Every object that goes calls again.
         return Ok(Next::Change);
+    }
+    if !context.inventory.graph().is_complete() {
+        // In a namespace that is empty already, nothing goes and calls again.
+        return Ok(Next::After(LOOK_AGAIN));
     }
     if !verify_empty(&context, &name).await? {
         return Ok(Next::After(LOOK_AGAIN));

@@ -3,15 +3,32 @@
 use std::time::Duration;
 
 use base_secrets::{Certificate, PrivateKey, SigningRequest};
+use cluster_controllers::Options;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
-use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use serde_json::json;
 use tests_kit::{until, until_gone};
+use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, start};
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_was_emptied_by_controllers_that_died_goes_with_the_next_ones() {
+    let server = tests_kit::embedded().await;
+    let namespaces: Api<Namespace> = Api::all(server.admin());
+    let left: Namespace = serde_json::from_value(json!({"metadata": {"name": "left"}})).unwrap();
+    namespaces.create(&PostParams::default(), &left).await.unwrap();
+    namespaces.delete("left", &DeleteParams::default()).await.unwrap();
+    let stop = CancellationToken::new();
+    let options = Options::all(server.clock.clone(), server.entropy.clone());
+    let client = server.client("controllers", &[tests_kit::ADMINS]);
+    tokio::spawn(cluster_controllers::run(client, options, stop.clone()));
+    until_gone(&namespaces, "left").await;
+    stop.cancel();
+}
 
 #[tokio::test(start_paused = true)]
 async fn joining_node_gets_its_certificate() {
