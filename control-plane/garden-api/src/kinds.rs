@@ -14,8 +14,8 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, Plugin, ProjectNamespace,
-    ProjectOwner, SecretInUse, SeedInUse, SinglePrimary,
+    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers, OneProject, Plugin,
+    ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -92,7 +92,12 @@ fn project() -> Arc<dyn Kind> {
             ("Owner", ".spec.owner.name"),
             ("Creator", ".spec.createdBy.name"),
         ]);
-        kind.plugins = plugins([Arc::new(ProjectOwner), Arc::new(DeletionConfirmation)]);
+        kind.plugins = plugins([
+            Arc::new(ProjectOwner),
+            Arc::new(OneProject),
+            Arc::new(ManageMembers),
+            Arc::new(DeletionConfirmation),
+        ]);
         kind.guards = vec![Arc::new(ProjectNamespace)];
     }))
 }
@@ -214,6 +219,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
             Arc::new(ExtensionLabels),
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::SECRET_BINDING),
+            Arc::new(References::SECRET_BINDING),
         ]);
         // For both kinds of bindings.
         kind.guards = vec![Arc::new(SecretInUse)];
@@ -236,6 +242,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
             Arc::new(ExtensionLabels),
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::CREDENTIALS_BINDING),
+            Arc::new(References::CREDENTIALS_BINDING),
         ]);
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "WorkloadIdentity", "workloadidentities");

@@ -58,14 +58,16 @@ pub(crate) fn plan(seen: &Seen) -> Plan {
     if project.meta().deletion_timestamp.is_some() {
         return plan_deletion(seen, ours.map(|namespace| &**namespace), name);
     }
+    if seen.namespace.is_some() && ours.is_none() {
+        let project = project.name_any();
+        return Plan::Refuse(format!(
+            "namespace {name} exists and does not belong to project {project}"
+        ));
+    }
     if !has_finalizer(project, finalizers::GARDENER) || project.spec.namespace.is_none() {
         return Plan::Claim { namespace: name };
     }
     match &seen.namespace {
-        Some(_) if ours.is_none() => Plan::Refuse(format!(
-            "namespace {name} exists and does not belong to project {}",
-            project.name_any()
-        )),
         Some(namespace) if namespace.meta().deletion_timestamp.is_some() => Plan::Wait,
         _ => Plan::Keep(Box::new(namespace_of(project, name))),
     }

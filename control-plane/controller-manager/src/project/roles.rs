@@ -183,10 +183,14 @@ fn roles_of(member: &ProjectMember) -> impl Iterator<Item = &str> {
     std::iter::once(member.role.as_str()).chain(member.roles.iter().map(String::as_str))
 }
 
-/// Members with a role; the owner may do what admins may.
+/// Roles that an owner holds without being given them.
+const ROLES_OF_OWNER: [&str; 3] = ["admin", "uam", "serviceaccountmanager"];
+
+/// Members with a role; the owner has those of [`ROLES_OF_OWNER`].
 fn members_with(project: &Project, role: &str) -> Vec<Subject> {
-    let holds =
-        |member: &&ProjectMember| roles_of(member).any(|held| held == role || (role == "admin" && held == "owner"));
+    let holds = |member: &&ProjectMember| {
+        roles_of(member).any(|held| held == role || (held == "owner" && ROLES_OF_OWNER.contains(&role)))
+    };
     let members = project.spec.members.iter().filter(holds).map(|member| Subject {
         api_group: member
             .api_group
@@ -249,7 +253,7 @@ mod tests {
             [
                 expect("gardener.cloud:system:project-member", &["ada"]),
                 expect("gardener.cloud:system:project-viewer", &["robot"]),
-                expect("gardener.cloud:system:project-serviceaccountmanager", &[]),
+                expect("gardener.cloud:system:project-serviceaccountmanager", &["ada"]),
                 expect("gardener.cloud:extension:project:dev:logs", &["robot"]),
             ]
         );

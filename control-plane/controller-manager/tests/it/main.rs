@@ -1,6 +1,8 @@
 //! The garden's controllers against a real API server with the garden's kinds, in virtual time.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "what a test prepares must succeed")]
 
+mod rights;
+
 use std::time::Duration;
 
 use api_core::security::CredentialsBinding;
@@ -215,6 +217,14 @@ async fn a_secret_stays_as_long_as_a_binding_names_it() {
     };
     until(&projects, "p", "ready", ready).await;
     let secrets: Api<Secret> = Api::namespaced(garden.client.clone(), "garden-p");
+    let secret = Secret {
+        metadata: kube::core::ObjectMeta {
+            name: Some("c".to_owned()),
+            ..Default::default()
+        },
+        ..Secret::default()
+    };
+    secrets.create(&Default::default(), &secret).await.unwrap();
     let credentials: Api<CredentialsBinding> = Api::namespaced(garden.client.clone(), "garden-p");
     let old: Api<SecretBinding> = Api::namespaced(garden.client.clone(), "garden-p");
     let reference = json!({"apiVersion": "v1", "kind": "Secret", "name": "c", "namespace": "garden-p"});
@@ -228,15 +238,6 @@ async fn a_secret_stays_as_long_as_a_binding_names_it() {
         .await
         .unwrap();
 
-    // It comes after the bindings that name it.
-    let secret = Secret {
-        metadata: kube::core::ObjectMeta {
-            name: Some("c".to_owned()),
-            ..Default::default()
-        },
-        ..Secret::default()
-    };
-    secrets.create(&Default::default(), &secret).await.unwrap();
     until(&secrets, "c", "held", held).await;
     secrets.delete("c", &Default::default()).await.unwrap();
 

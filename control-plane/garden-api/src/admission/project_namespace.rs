@@ -1,6 +1,7 @@
 //! A project's namespace goes with its project: deleted by itself, it would lose its Secrets first and then wait for
 //! Shoots that need them (gardener/gardener v1.150 pkg/admissioncontroller/webhook/admission/namespacedeletion).
 
+use api_meta::labels::PROJECT_NAME;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Guard, Operation, Review};
 use futures::future::BoxFuture;
@@ -24,7 +25,11 @@ impl Guard for ProjectNamespace {
             };
             let name = text(namespace, "/metadata/name");
             let projects = review.objects.list(CORE, "projects", None).await?;
-            let owner = projects.iter().find(|project| text(project, "/spec/namespace") == name);
+            let label = namespace["metadata"]["labels"][PROJECT_NAME].as_str();
+            let owner = projects.iter().find(|project| {
+                text(project, "/spec/namespace") == name
+                    && label.is_none_or(|owner| owner == text(project, "/metadata/name"))
+            });
             if let Some(project) = owner.filter(|project| !is_leaving(project)) {
                 let project = text(project, "/metadata/name");
                 let why =

@@ -229,9 +229,14 @@ async fn seed(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<Seed>, Stat
 async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<FieldError>) -> Result<(), Status> {
     let namespace = review.call.namespace.unwrap_or_default();
     let projects = review.objects.list(CORE, "projects", None).await?;
-    let project = projects
-        .iter()
-        .find(|project| text(project, "/spec/namespace") == namespace);
+    let found = review.objects.get("", "namespaces", None, namespace).await?;
+    let label = found
+        .as_ref()
+        .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
+    let project = projects.iter().find(|project| {
+        text(project, "/spec/namespace") == namespace
+            && label.is_none_or(|owner| owner == text(project, "/metadata/name"))
+    });
     let name = match project {
         Some(project) if is_leaving(project) => {
             let why = format!(
@@ -242,10 +247,6 @@ async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<Fiel
         }
         Some(project) => text(project, "/metadata/name").to_owned(),
         None => {
-            let found = review.objects.get("", "namespaces", None, namespace).await?;
-            let label = found
-                .as_ref()
-                .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
             let Some(name) = label else {
                 let why = no_project(review, namespace, &projects).await?;
                 return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));

@@ -12,7 +12,7 @@ use api_core::v1beta1::Shoot;
 use cluster_apiserver::Kind;
 use cluster_apiserver::kind::SelectableField;
 
-use crate::admission::{DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet};
+use crate::admission::{DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet, References};
 use crate::typed::{Rules, Strategy};
 use crate::{GardenSettings, columns, kinds};
 
@@ -67,6 +67,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
             Arc::new(NotYet),
+            Arc::new(References::SHOOT),
             Arc::new(DeletionConfirmation),
             Arc::new(FinalizerRemoval),
         ];

@@ -1,0 +1,257 @@
+//! Who names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can read it
+//! (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). What was named before is not judged again, and
+//! whether something exists is told only to those who may read it.
+
+use cluster_apiserver::Status;
+use cluster_apiserver::kind::Review;
+use cluster_apiserver::schema::{FieldError, FieldErrorKind};
+use serde_json::Value;
+
+use super::{Plugin, Verdict, writes_object};
+use crate::convert::{CORE, is_leaving, text};
+
+const SECURITY: &str = "security.gardener.cloud";
+
+/// One field that names another object.
+struct Reference {
+    /// `spec.resources[0].resourceRef.name`.
+    path: String,
+    kind: &'static str,
+    group: &'static str,
+    resource: &'static str,
+    namespace: String,
+    name: String,
+}
+
+impl Reference {
+    fn same(&self, other: &Self) -> bool {
+        (self.group, self.resource, &self.namespace, &self.name)
+            == (other.group, other.resource, &other.namespace, &other.name)
+    }
+}
+
+/// Judges what an object of one kind names.
+pub(crate) struct References {
+    group: &'static str,
+    resource: &'static str,
+    of: fn(object: &Value) -> Vec<Reference>,
+}
+
+impl References {
+    /// For CredentialsBindings.
+    pub(crate) const CREDENTIALS_BINDING: Self = Self {
+        group: SECURITY,
+        resource: "credentialsbindings",
+        of: of_binding,
+    };
+    /// For SecretBindings.
+    pub(crate) const SECRET_BINDING: Self = Self {
+        group: CORE,
+        resource: "secretbindings",
+        of: of_binding,
+    };
+    /// For Shoots.
+    pub(crate) const SHOOT: Self = Self {
+        group: CORE,
+        resource: "shoots",
+        of: of_shoot,
+    };
+}
+
+impl Plugin for References {
+    fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
+        Box::pin(async move {
+            let Some(object) = review.object.filter(|_| writes_object(&review.call)) else {
+                return Ok(Vec::new());
+            };
+            if is_leaving(object) {
+                return Ok(Vec::new());
+            }
+            let before = review.old.map(self.of).unwrap_or_default();
+            let Review { call, objects, .. } = review;
+            let mut missing = Vec::new();
+            for named in (self.of)(object) {
+                if before.iter().any(|old| old.same(&named)) {
+                    continue;
+                }
+                let Reference {
+                    path,
+                    kind,
+                    group,
+                    resource,
+                    namespace,
+                    name,
+                } = &named;
+                let place = Some(namespace.as_str());
+                if !objects.allowed(call.user, "get", group, resource, place, name).await? {
+                    let why = format!(
+                        "{path}: user {:?} is not allowed to read {kind} {namespace}/{name}; name one that you may read",
+                        call.user.name
+                    );
+                    return Err(Status::forbidden(self.group, self.resource, call.name, &why));
+                }
+                if objects.get(group, resource, place, name).await?.is_none() {
+                    let words = format!("there is no {kind} {namespace}/{name}; create it first, or name another");
+                    missing.push(FieldError::new(
+                        path,
+                        FieldErrorKind::NotFound,
+                        Some(name.as_str().into()),
+                        words,
+                    ));
+                }
+            }
+            if missing.is_empty() {
+                Ok(Vec::new())
+            } else {
+                Err(Status::invalid(self.group, text(object, "/kind"), call.name, &missing))
+            }
+        })
+    }
+}
+
+/// None where the kind is nobody's here, or the name is missing: validation says so.
+fn reference(path: String, kind: &str, namespace: &str, name: &str) -> Option<Reference> {
+    let (kind, group, resource) = match kind {
+        "Secret" => ("Secret", "", "secrets"),
+        "ConfigMap" => ("ConfigMap", "", "configmaps"),
+        "WorkloadIdentity" => ("WorkloadIdentity", SECURITY, "workloadidentities"),
+        "Quota" => ("Quota", CORE, "quotas"),
+        _ => return None,
+    };
+    (!name.is_empty()).then(|| Reference {
+        path,
+        kind,
+        group,
+        resource,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn of_binding(binding: &Value) -> Vec<Reference> {
+    let from = |path: String, kind: &str, to: &Value| {
+        let namespace = match text(to, "/namespace") {
+            "" => text(binding, "/metadata/namespace"),
+            namespace => namespace,
+        };
+        reference(path, kind, namespace, text(to, "/name"))
+    };
+    let secret = from("secretRef".to_owned(), "Secret", &binding["secretRef"]);
+    let credentials = &binding["credentialsRef"];
+    let credentials = from("credentialsRef".to_owned(), text(credentials, "/kind"), credentials);
+    let quotas = list(binding, "/quotas").iter().enumerate();
+    let quotas = quotas.filter_map(|(at, quota)| from(format!("quotas[{at}]"), "Quota", quota));
+    secret.into_iter().chain(credentials).chain(quotas).collect()
+}
+
+fn of_shoot(shoot: &Value) -> Vec<Reference> {
+    let namespace = text(shoot, "/metadata/namespace");
+    let mut found = Vec::new();
+    for (at, resource) in list(shoot, "/spec/resources").iter().enumerate() {
+        let to = &resource["resourceRef"];
+        let path = format!("spec.resources[{at}].resourceRef.name");
+        found.extend(reference(path, text(to, "/kind"), namespace, text(to, "/name")));
+    }
+    for (at, provider) in list(shoot, "/spec/dns/providers").iter().enumerate() {
+        let path = |field: &str| format!("spec.dns.providers[{at}].{field}");
+        found.extend(reference(
+            path("secretName"),
+            "Secret",
+            namespace,
+            text(provider, "/secretName"),
+        ));
+        let to = &provider["credentialsRef"];
+        found.extend(reference(
+            path("credentialsRef.name"),
+            text(to, "/kind"),
+            namespace,
+            text(to, "/name"),
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster_apiserver::kind::Operation;
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::tests::{Fixture, review};
+
+    fn binding(name: &str) -> Value {
+        json!({"kind": "CredentialsBinding", "metadata": {"name": "b", "namespace": "garden-p"},
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": "garden-q"}})
+    }
+
+    fn there() -> Fixture {
+        Fixture::default().with(
+            "secrets",
+            json!({"metadata": {"name": "there", "namespace": "garden-q"}}),
+        )
+    }
+
+    #[test]
+    fn who_may_not_read_a_secret_learns_nothing_of_it() {
+        let mut stranger = there();
+        stranger.denied.push("secrets");
+        let told = |name: &str| {
+            let asked = binding(name);
+            let refusal = review(
+                &References::CREDENTIALS_BINDING,
+                Operation::Create,
+                Some(&asked),
+                None,
+                &stranger,
+            );
+            refusal.expect_err("not theirs").replace(name, "NAME")
+        };
+        assert!(told("there").contains("credentialsRef: user \"alice\" is not allowed to read Secret garden-q/NAME"));
+        assert_eq!(told("there"), told("nowhere"));
+    }
+
+    #[test]
+    fn what_is_named_must_be_there_when_it_is_named_first() {
+        let judged = |name: &str, old: Option<&Value>| {
+            review(
+                &References::CREDENTIALS_BINDING,
+                Operation::Update,
+                Some(&binding(name)),
+                old,
+                &there(),
+            )
+        };
+        assert!(judged("there", None).is_ok());
+        let refusal = judged("nowhere", None).expect_err("missing");
+        assert!(
+            refusal.contains("there is no Secret garden-q/nowhere; create it first"),
+            "{refusal}"
+        );
+        assert!(judged("nowhere", Some(&binding("nowhere"))).is_ok(), "it went later");
+    }
+
+    #[test]
+    fn a_shoot_names_objects_of_its_own_namespace() {
+        let shoot = json!({"kind": "Shoot", "metadata": {"name": "s", "namespace": "garden-q"}, "spec": {
+            "resources": [{"name": "a", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "there"}},
+                {"name": "b", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "config"}}],
+            "dns": {"providers": [{"secretName": "there"}, {"secretName": "dns"},
+                {"credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "cloud"}}]}}});
+        let refusal = review(&References::SHOOT, Operation::Create, Some(&shoot), None, &there()).expect_err("missing");
+        for part in [
+            "spec.resources[1].resourceRef.name: Not found: \"config\"",
+            "spec.dns.providers[1].secretName: Not found: \"dns\"",
+            "spec.dns.providers[2].credentialsRef.name: Not found: \"cloud\"",
+        ] {
+            assert!(refusal.contains(part), "{refusal}\nlacks {part}");
+        }
+        assert!(!refusal.contains("spec.resources[0]"), "{refusal}");
+    }
+}
