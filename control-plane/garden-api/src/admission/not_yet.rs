@@ -1,12 +1,23 @@
 //! What a Shoot may ask for in Gardener and nobody here brings about yet is refused, so that nothing is promised and then
 //! forgotten. Each refusal goes when its feature comes.
 
+use api_meta::annotations::{OPERATION, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
-use crate::convert::{refuse, text};
+use crate::convert::{annotation, refuse, text};
+
+/// Operations that a Shoot may be asked for.
+const OPERATIONS: [&str; 2] = [operation::RECONCILE, operation::RETRY];
+/// Operations of Gardener that nobody here brings about.
+const OPERATIONS_TO_COME: [&str; 4] = [
+    operation::ROTATE_PREFIX,
+    operation::ROLLOUT_WORKERS_PREFIX,
+    operation::FORCE_IN_PLACE_UPDATE,
+    operation::MAINTAIN,
+];
 
 /// Refuses features of Shoots that are still to come.
 pub(crate) struct NotYet;
@@ -15,7 +26,10 @@ impl Plugin for NotYet {
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             if let Some(object) = review.object.filter(|_| writes_object(&review.call)) {
-                refuse(text(object, "/kind"), text(object, "/metadata/name"), &asked(object))?;
+                let mut errors = asked(object);
+                let before = review.old.map_or("", |old| annotation(old, OPERATION));
+                errors.extend(operations(annotation(object, OPERATION), before));
+                refuse(text(object, "/kind"), text(object, "/metadata/name"), &errors)?;
             }
             Ok(Vec::new())
         })
@@ -52,11 +66,39 @@ fn asked(shoot: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// What was asked for before is not judged again: nothing else about the Shoot could be changed then.
+fn operations(asked: &str, before: &str) -> Vec<FieldError> {
+    let parts = |all: &'_ str| -> Vec<String> { all.split(';').map(|part| part.trim().to_owned()).collect() };
+    let before = parts(before);
+    let path = format!("metadata.annotations[{OPERATION}]");
+    let judge = |part: String| {
+        if part.is_empty() || OPERATIONS.contains(&part.as_str()) || before.contains(&part) {
+            return None;
+        }
+        let (path, known) = (path.clone(), OPERATIONS.join(", "));
+        if !OPERATIONS_TO_COME.iter().any(|to_come| part.starts_with(to_come)) {
+            return Some(FieldError::not_supported(path, part, &OPERATIONS));
+        }
+        let what = if part.starts_with(operation::ROTATE_PREFIX) {
+            "credentials cannot be rotated yet"
+        } else if part == operation::MAINTAIN {
+            "maintenance cannot be asked for yet"
+        } else {
+            "workers cannot be rolled out on request yet"
+        };
+        Some(FieldError::forbidden(
+            path,
+            format!("{part}: {what}; supported: {known}"),
+        ))
+    };
+    parts(asked).into_iter().filter_map(judge).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::asked;
+    use super::{asked, operations};
 
     #[test]
     fn what_nobody_brings_about_is_refused_by_its_field() {
@@ -75,5 +117,39 @@ mod tests {
             ["spec.controlPlane.highAvailability"]
         );
         assert!(of(json!({"hibernation": {"enabled": false, "schedules": []}, "controlPlane": {}})).is_empty());
+    }
+
+    #[test]
+    fn operations_that_nobody_does_are_refused_when_they_are_asked_for() {
+        let told = |asked: &str, before: &str| -> Vec<String> {
+            let errors = operations(asked, before);
+            errors.iter().map(ToString::to_string).collect()
+        };
+        for good in ["", "reconcile", "retry", "retry; reconcile"] {
+            assert!(told(good, "").is_empty(), "{good}");
+        }
+        for to_come in [
+            "rotate-ca-start",
+            "rotate-ssh-keypair",
+            "rollout-workers=a",
+            "force-in-place-update",
+            "maintain",
+        ] {
+            let told = told(to_come, "").concat();
+            assert!(
+                told.contains("metadata.annotations[gardener.cloud/operation]: Forbidden"),
+                "{told}"
+            );
+            assert!(
+                told.contains(to_come) && told.contains(" yet; supported: reconcile, retry"),
+                "{told}"
+            );
+        }
+        let unknown = told("reconcile;nonsense", "").concat();
+        assert!(
+            unknown.contains("Unsupported value: \"nonsense\": supported values: \"reconcile\", \"retry\""),
+            "{unknown}"
+        );
+        assert!(told("nonsense", "nonsense").is_empty(), "it was there before");
     }
 }

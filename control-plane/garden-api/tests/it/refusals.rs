@@ -256,6 +256,12 @@ fn pools_and_types() -> Vec<Row> {
             &["spec.credentialsBindingName", "\"nosuch\"", "garden-p"],
         ),
         create(
+            "resource that is not there",
+            "/spec/resources",
+            json!([{"name": "a", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "absent"}}]),
+            &["spec.resources[0].resourceRef.name", "\"absent\"", "garden-p"],
+        ),
+        create(
             "unknown extension",
             "/spec/extensions",
             json!([{"type": "nobody"}]),
@@ -266,6 +272,26 @@ fn pools_and_types() -> Vec<Row> {
             "/spec/purpose",
             json!("fun"),
             &["spec.purpose", "\"fun\"", "\"evaluation\""],
+        ),
+        create(
+            "rotation asked for",
+            "/metadata/annotations",
+            json!({"gardener.cloud/operation": "rotate-ca-start"}),
+            &[
+                "metadata.annotations[gardener.cloud/operation]",
+                "rotate-ca-start",
+                "cannot be rotated yet",
+            ],
+        ),
+        create(
+            "unknown operation",
+            "/metadata/annotations",
+            json!({"gardener.cloud/operation": "nonsense"}),
+            &[
+                "metadata.annotations[gardener.cloud/operation]",
+                "\"nonsense\"",
+                "\"reconcile\"",
+            ],
         ),
         post(
             "two primaries for one kind and type",
