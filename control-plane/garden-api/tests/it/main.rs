@@ -277,6 +277,32 @@ async fn every_kind_has_a_schema_and_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_is_known_reads_cloud_profiles() {
+    const READERS: &str = "gardener.cloud:system:read-global-resources";
+    let garden = Garden::with_landscape().await;
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../programs/orangery/manifests/garden.yaml"
+    );
+    let objects = serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(file).unwrap()).unwrap();
+    for object in objects.iter().filter(|object| object["metadata"]["name"] == READERS) {
+        garden.create(object).await;
+    }
+    for resource in ["cloudprofiles", "exposureclasses"] {
+        assert_eq!(
+            garden
+                .code_for("ann", &format!("/apis/core.gardener.cloud/v1beta1/{resource}"))
+                .await,
+            200
+        );
+    }
+    assert_eq!(
+        garden.code_for("ann", "/apis/core.gardener.cloud/v1beta1/seeds").await,
+        403
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_examples_are_taken_under_strict_validation() {
     let garden = Garden::with_landscape().await;
     let all = [
