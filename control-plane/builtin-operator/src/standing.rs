@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
 
 /// Waiting reasons of containers that are on their way; any other keeps a container from running.
 const ON_THEIR_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// Pods in trouble that one message names: more of the same help nobody.
 const PODS_NAMED_MAX: usize = 3;
+/// Of a container's last words, so many from their end: programs say last why they end.
+const LAST_WORDS_CHARS_MAX: usize = 500;
 
 /// What is wrong with it; nothing if all is well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,14 +138,35 @@ fn trouble(pod: &Pod) -> Option<String> {
         })
 }
 
-/// Why a container does not run, if something keeps it.
+/// Why a container does not run, if something keeps it: what its node says, and what it said itself when it ended.
 fn held(container: &ContainerStatus) -> Option<String> {
-    let waiting = container.state.as_ref()?.waiting.as_ref()?;
+    let state = container.state.as_ref()?;
+    if let Some(ended) = state.terminated.as_ref().filter(|ended| ended.exit_code != 0) {
+        return Some(last_words(ended));
+    }
+    let waiting = state.waiting.as_ref()?;
     let reason = waiting
         .reason
         .as_deref()
         .filter(|reason| !ON_THEIR_WAY.contains(reason))?;
-    Some(words(Some(reason), waiting.message.as_deref()))
+    let kept = words(Some(reason), waiting.message.as_deref());
+    let before = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
+    Some(match before {
+        Some(ended) => format!("{kept}; {}", last_words(ended)),
+        None => kept,
+    })
+}
+
+fn last_words(ended: &ContainerStateTerminated) -> String {
+    let said = ended.message.as_deref().unwrap_or_default().trim();
+    let left_out = said.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
+    let said: String = said.chars().skip(left_out).collect();
+    let head = format!("ended with exit code {}", ended.exit_code);
+    match (said.is_empty(), left_out) {
+        (true, _) => head,
+        (false, 0) => format!("{head}: {said}"),
+        (false, _) => format!("{head}: ...{said}"),
+    }
 }
 
 fn words(reason: Option<&str>, message: Option<&str>) -> String {
@@ -263,5 +286,43 @@ mod tests {
                  Pod c: Unschedulable: no node; Pod d: Unschedulable: no node; 1 more pods in trouble"
             )
         );
+    }
+
+    #[test]
+    fn what_a_container_said_when_it_ended_is_passed_on() {
+        let said = |state: Value, last: Value| {
+            pod(
+                "a",
+                json!({"phase": "Running", "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false,
+                "restartCount": 2, "state": state, "lastState": last}]}),
+            )
+        };
+        let ended = |message: &str| json!({"terminated": {"exitCode": 2, "message": message}});
+        let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}});
+        let long = format!("{}end", "x".repeat(LAST_WORDS_CHARS_MAX));
+        let cut = format!("ended with exit code 2: ...{}end", "x".repeat(LAST_WORDS_CHARS_MAX - 3));
+        let cases = [
+            (
+                backing_off.clone(),
+                ended("--to is required\n"),
+                "CrashLoopBackOff: back-off 10s; ended with exit code 2: --to is required",
+            ),
+            (backing_off.clone(), json!({}), "CrashLoopBackOff: back-off 10s"),
+            (
+                backing_off,
+                ended(""),
+                "CrashLoopBackOff: back-off 10s; ended with exit code 2",
+            ),
+            (ended("no\n"), json!({}), "ended with exit code 2: no"),
+            (ended(&long), json!({}), &cut),
+        ];
+        for (state, last, expected) in cases {
+            assert_eq!(troubles(&[said(state, last)]), [format!("Pod a: {expected}")]);
+        }
+        let well = [
+            said(json!({"running": {}}), ended("long ago")),
+            said(json!({"terminated": {"exitCode": 0}}), json!({})),
+        ];
+        assert_eq!(troubles(&well), [String::new(); 0], "what runs again is no trouble");
     }
 }

@@ -75,9 +75,16 @@ fn unselected(
         allowed.iter().any(|allowed| allowed == "*" || allowed == type_)
     };
     if !fits {
-        return Some(format!(
-            "has provider type {type_:?}, which the cloud profile does not allow"
-        ));
+        let (ours, allowed) = (&shoot.spec.provider.type_, allowed.join(", "));
+        return Some(if allowed.is_empty() {
+            format!(
+                "has provider type {type_:?}, not {ours:?}; for seeds of other types set seedSelector.providerTypes of the cloud profile, [\"*\"] allows all"
+            )
+        } else {
+            format!(
+                "has provider type {type_:?}, but seedSelector.providerTypes of the cloud profile allows only {allowed}; add {type_:?} or \"*\""
+            )
+        });
     }
     let scheduling = exposure_class.and_then(|class| class.scheduling.as_ref());
     let selectors = [

@@ -202,7 +202,7 @@ mod tests {
             ),
             (
                 |s| s.spec.provider.type_ = "other".into(),
-                "has provider type \"other\", which the cloud profile does not allow",
+                "has provider type \"other\", not \"local\"; for seeds of other types set seedSelector.providerTypes of the cloud profile, [\"*\"] allows all",
             ),
             (
                 |s| s.spec.provider.region = "r2".into(),
@@ -251,6 +251,18 @@ mod tests {
         seen.profile =
             Found::Present(serde_json::from_value(json!({"seedSelector": {"providerTypes": ["other"]}})).unwrap());
         assert_eq!(plan(&shoot(), &seen, Strategy::SameRegion), bind("far"));
+        seen.seeds = vec![seed("near", |_| {})];
+        assert_eq!(
+            plan(&shoot(), &seen, Strategy::SameRegion),
+            Decision::Reject(
+                "0 of 1 seeds fit: near has provider type \"local\", but seedSelector.providerTypes of the cloud profile \
+                 allows only other; add \"local\" or \"*\""
+                    .into()
+            )
+        );
+        seen.profile =
+            Found::Present(serde_json::from_value(json!({"seedSelector": {"providerTypes": ["*"]}})).unwrap());
+        assert_eq!(plan(&shoot(), &seen, Strategy::SameRegion), bind("near"));
     }
 
     #[test]

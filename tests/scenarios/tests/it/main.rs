@@ -5,6 +5,7 @@ mod addresses;
 mod changes;
 mod changes_pools;
 mod domains;
+mod examples;
 mod first_light;
 mod installations;
 mod isolation;
