@@ -20,6 +20,7 @@ mod shoot;
 mod shoot_against;
 mod shoot_defaults;
 mod shoot_update;
+mod shoot_values;
 mod shoot_workers;
 mod versions;
 

@@ -8,6 +8,7 @@ use api_core::v1beta1::{
 
 use crate::checks::{distinct, dns_label, dns_name, known, name, named, named_resources, not_empty};
 use crate::node_ranges::validate_node_ranges;
+use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
 use crate::{FieldError, Path, cidr, shoot_workers, versions};
 
 /// Project and shoot name together: both stand in names of cloud resources, whose length is bounded.
@@ -51,6 +52,7 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
     );
     validate_profile(&mut errors, &path, spec);
     validate_kubernetes(&mut errors, &path.child("kubernetes"), spec);
+    validate_kubernetes_values(&mut errors, &path.child("kubernetes"), spec);
     if is_workerless(shoot) {
         shoot_workers::forbid_for_workerless(&mut errors, &path, spec);
     } else {
@@ -194,7 +196,7 @@ fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
         .kube_controller_manager
         .as_ref()
         .and_then(|manager| manager.node_cidr_mask_size);
-    if let Some(mask) = mask.filter(|mask| !(16..=28).contains(mask)) {
+    if let Some(mask) = mask.filter(|mask| !NODE_MASKS.contains(mask)) {
         errors.push(
             path.child("kubeControllerManager.nodeCIDRMaskSize")
                 .invalid(mask, "must be between 16 and 28; take 24 when in doubt"),

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::shoot::is_workerless;
+use crate::shoot_values::NODE_MASKS;
 use crate::versions;
 
 /// Pod network when neither shoot nor seed chooses one.
@@ -174,7 +175,12 @@ fn default_node_mask(shoot: &mut Shoot) {
     let general = kubernetes.kubelet.as_ref().and_then(|kubelet| kubelet.max_pods);
     let pools = shoot.spec.provider.workers.iter();
     let of_pools = pools.filter_map(|w| w.kubernetes.as_ref()?.kubelet.as_ref()?.max_pods);
-    let max_pods = of_pools.chain(general).max().unwrap_or(MAX_PODS).max(1);
+    // What is out of bounds is refused where it stands, not by what would follow from it here.
+    let max_pods = of_pools
+        .chain(general)
+        .filter(|pods| *pods > 0)
+        .max()
+        .unwrap_or(MAX_PODS);
     let addresses = u32::try_from(max_pods)
         .unwrap_or(1)
         .saturating_mul(2)
@@ -183,7 +189,9 @@ fn default_node_mask(shoot: &mut Shoot) {
     let manager = kubernetes
         .kube_controller_manager
         .get_or_insert_with(KubeControllerManagerConfig::default);
-    manager.node_cidr_mask_size.get_or_insert(mask);
+    manager
+        .node_cidr_mask_size
+        .get_or_insert(mask.clamp(*NODE_MASKS.start(), *NODE_MASKS.end()));
 }
 
 /// Completes version prefixes and missing images with the newest supported ones.

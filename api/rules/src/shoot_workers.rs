@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::checks::{distinct, dns_label, known, named, not_empty};
 use crate::cloud_profile::ARCHITECTURES;
+use crate::shoot_values::validate_pool_values;
 use crate::{FieldError, Path};
 
 /// Longest name of a pool: names of nodes contain it.
@@ -160,6 +161,7 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
         |index| disks.index(index).child("name"),
     );
     validate_taints(errors, &path.child("taints"), pool);
+    validate_pool_values(errors, path, pool);
 }
 
 fn validate_taints(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
