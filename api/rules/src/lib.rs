@@ -41,7 +41,7 @@ pub use field_error::{FieldError, FieldErrorKind, Path};
 pub use force_deletion::validate_force_deletion;
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
 pub use old_spellings::accept_old_spellings;
-pub use project::{default_project, validate_project, validate_project_update};
+pub use project::{default_project, project_of_namespace, validate_project, validate_project_update};
 pub use registration::{
     competing_primaries, default_controller_registration, is_primary, validate_controller_registration,
     validate_controller_registration_update,

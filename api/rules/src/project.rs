@@ -1,6 +1,8 @@
 //! Defaults and rules of Projects (gardener/gardener v1.150 pkg/apis/core/v1beta1/defaults_project.go,
 //! pkg/api/core/validation/project.go).
 
+use std::ops::Deref;
+
 use api_core::v1beta1::{Project, ProjectMember, Toleration};
 use api_meta::names::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
 use k8s_openapi::api::rbac::v1::Subject;
@@ -60,6 +62,24 @@ pub fn default_project(project: &mut Project, creator: Option<&Subject>) {
             .cloned()
             .collect();
         tolerations.whitelist.extend(missing);
+    }
+}
+
+/// Whose a namespace is: the project that its label `project.gardener.cloud/name` says, if that names it, too; without
+/// the label the only project that names it. The first of several would be anybody's choice.
+pub fn project_of_namespace<P: Deref<Target = Project>>(
+    namespace: &str,
+    label: Option<&str>,
+    projects: impl IntoIterator<Item = P>,
+) -> Option<P> {
+    let names_it = |project: &P| project.spec.namespace.as_deref() == Some(namespace);
+    let mut naming = projects.into_iter().filter(names_it);
+    match label {
+        Some(owner) => naming.find(|project| project.metadata.name.as_deref() == Some(owner)),
+        None => {
+            let first = naming.next()?;
+            naming.next().is_none().then_some(first)
+        }
     }
 }
 
@@ -178,6 +198,25 @@ mod tests {
 
     fn project(name: &str, spec: serde_json::Value) -> Project {
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a_namespace_is_the_labelled_projects_and_never_the_first_of_several() {
+        let project = |name: &str, namespace: &str| {
+            let mut project = Project::default();
+            project.metadata.name = Some(name.into());
+            project.spec.namespace = Some(namespace.into());
+            project
+        };
+        let projects = [project("a", "x"), project("b", "x"), project("c", "y")];
+        let owner = |namespace: &str, label: Option<&str>| {
+            let found = project_of_namespace(namespace, label, &projects)?;
+            found.metadata.name.clone()
+        };
+        assert_eq!(owner("x", Some("b")).as_deref(), Some("b"));
+        assert_eq!(owner("x", None), None, "two name it");
+        assert_eq!(owner("y", None).as_deref(), Some("c"));
+        assert_eq!(owner("y", Some("a")), None, "a has another");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use api_core::v1beta1::Project;
 use api_meta::{Fault, labels};
+use api_rules::project_of_namespace;
 use base_controller::{Controller, Next, ObjectKey};
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
@@ -18,12 +19,14 @@ use crate::context::Context;
 /// Keeps all projects.
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let caches = context.caches.clone();
-    let projects = caches.projects.clone();
+    let (projects, namespaces) = (caches.projects.clone(), caches.namespaces.clone());
     let project_of_shoot = move |namespace: Option<String>| -> Vec<ObjectKey> {
-        let owner = projects
-            .list()
-            .into_iter()
-            .find(|project| project.spec.namespace == namespace);
+        let namespace = namespace.unwrap_or_default();
+        let found = namespaces.get(&ObjectKey::cluster(&namespace));
+        let label = found
+            .as_ref()
+            .and_then(|found| found.labels().get(labels::PROJECT_NAME));
+        let owner = project_of_namespace(&namespace, label.map(String::as_str), projects.list());
         owner.map(|project| ObjectKey::of(&*project)).into_iter().collect()
     };
     Controller::new("projects", caches.projects.clone())

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use api_core::security::CredentialsBinding;
 use api_core::v1beta1 as core;
+use api_meta::labels::PROJECT_NAME;
 use api_meta::{Fault, Seen};
+use api_rules::project_of_namespace;
 use base_client::{get, observe};
 use control_plane_shoot_flow::{DeletionFacts, ShootFacts};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -33,16 +35,7 @@ pub(crate) struct Observed {
 /// Faults that name the object which is missing or cannot be read.
 pub(crate) async fn observe_surroundings(context: &Context, shoot: &core::Shoot) -> Result<Observed, Fault> {
     let namespace = shoot.namespace().unwrap_or_default();
-    let project = context
-        .garden_caches
-        .projects
-        .list()
-        .into_iter()
-        .find(|project| project.spec.namespace.as_deref() == Some(namespace.as_str()))
-        .ok_or_else(|| {
-            Fault::dependency(format!("no Project has the namespace {namespace}"))
-                .hint("create a Project with this namespace, or wait until it is known")
-        })?;
+    let project = project_of(context, &namespace).await?;
     let seed = context.our_seed()?;
     let registrations = context.garden_caches.registrations.list();
     let registrations: Vec<&core::ControllerRegistration> = registrations.iter().map(AsRef::as_ref).collect();
@@ -55,6 +48,20 @@ pub(crate) async fn observe_surroundings(context: &Context, shoot: &core::Shoot)
         cloud_profile,
         credentials,
         validated,
+    })
+}
+
+async fn project_of(context: &Context, namespace: &str) -> Result<Arc<core::Project>, Fault> {
+    let found = get(&Api::<Namespace>::all(context.garden.clone()), namespace).await?;
+    let label = found.as_ref().and_then(|found| found.labels().get(PROJECT_NAME));
+    project_of_namespace(
+        namespace,
+        label.map(String::as_str),
+        context.garden_caches.projects.list(),
+    )
+    .ok_or_else(|| {
+        Fault::dependency(format!("namespace {namespace} belongs to no Project that is known"))
+            .hint("create a Project with this namespace, or wait until it is known")
     })
 }
 

@@ -11,6 +11,9 @@ const PODS_DEFAULT: &str = "100.96.0.0/11";
 /// Services' network where nobody says.
 const SERVICES_DEFAULT: &str = "100.64.0.0/13";
 
+/// How `status.advertisedAddresses` calls the host below the internal domain.
+const ADVERTISED_INTERNAL: &str = "internal";
+
 /// A DNS record of the shoot's API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Domain {
@@ -107,7 +110,7 @@ impl ValidatedShoot {
             },
             services: or(networking.services, SERVICES_DEFAULT),
             workerless,
-            internal_domain: internal_domain(&name, project, seed),
+            internal_domain: internal_domain(shoot, project, seed),
             external_domain: external_domain(shoot, seed)?,
             extensions,
             name,
@@ -151,10 +154,17 @@ fn credentials(reference: &api_meta::ObjectReference) -> Option<(String, String)
     ))
 }
 
-fn internal_domain(shoot: &str, project: &str, seed: &core::Seed) -> Option<Domain> {
+/// A host once told to clients stays, whatever became of the project and the seed's domain since: DNS records and
+/// certificates are made for it.
+fn internal_domain(shoot: &core::Shoot, project: &str, seed: &core::Seed) -> Option<Domain> {
     let internal = seed.spec.dns.internal.as_ref()?;
+    let told = shoot.status.iter().flat_map(|status| &status.advertised_addresses);
+    let told = told.filter(|address| address.name == ADVERTISED_INTERNAL);
+    let told = told.filter_map(|address| address.url.strip_prefix("https://")).next();
+    let told = told.and_then(|rest| rest.split([':', '/']).next());
+    let name = shoot.metadata.name.as_deref().unwrap_or_default();
     Some(Domain {
-        host: format!("api.{shoot}.{project}.{}", internal.domain),
+        host: told.map_or_else(|| format!("api.{name}.{project}.{}", internal.domain), str::to_owned),
         type_: internal.type_.clone(),
         zone: internal.zone.clone(),
         credentials: credentials(&internal.credentials_ref),
@@ -261,6 +271,26 @@ mod tests {
         );
         let unmanaged = json!({"domain": "own.example", "providers": [{"type": "unmanaged"}]});
         assert_eq!(served(&unmanaged), None);
+    }
+
+    #[test]
+    fn the_internal_host_stays_as_it_was_told() {
+        let mut seed = seed();
+        seed.spec.dns.internal = Some(
+            serde_json::from_value(json!({"type": "moon", "domain": "in.example",
+                "credentialsRef": {"name": "dns", "namespace": "garden"}}))
+            .unwrap(),
+        );
+        let host = |status: Value| {
+            let shoot = json!({"metadata": {"name": "s"}, "status": status});
+            let shoot = serde_json::from_value(shoot).unwrap();
+            internal_domain(&shoot, "new", &seed).unwrap().host
+        };
+        assert_eq!(host(json!({})), "api.s.new.in.example");
+        for url in ["https://api.s.old.in.example", "https://api.s.old.in.example:6443"] {
+            let told = json!([{"name": "external", "url": "https://api.x"}, {"name": "internal", "url": url}]);
+            assert_eq!(host(json!({"advertisedAddresses": told})), "api.s.old.in.example");
+        }
     }
 
     #[test]
