@@ -110,7 +110,8 @@ pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fa
         let reference = &resource.resource_ref;
         let name = format!("{}{}", names::REFERENCED_RESOURCES_PREFIX, reference.name);
         let missing = || {
-            Fault::user(format!(
+            // Not the user's to change in the Shoot: it is tried again, and goes on once the object is back.
+            Fault::dependency(format!(
                 "spec.resources: {} {}/{} does not exist",
                 reference.kind, op.shoot.garden_namespace, reference.name
             ))
