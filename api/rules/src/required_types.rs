@@ -213,7 +213,8 @@ fn default_domain_type(shoot: &Shoot, seed: &Seed) -> Option<KindType> {
         .map(|default| KindType::new("DNSRecord", &default.type_))
 }
 
-/// Resources of kind Extension that are on for this kind of cluster unless `extensions` disables them.
+/// Resources of kind Extension that are on for this kind of cluster unless `extensions` disables them. A registration
+/// on its way out turns nothing on: otherwise it would wait for itself.
 fn auto_enabled<'a>(
     registrations: &'a [ControllerRegistration],
     cluster: &'a ClusterType,
@@ -221,6 +222,7 @@ fn auto_enabled<'a>(
 ) -> impl Iterator<Item = &'a ControllerResource> {
     registrations
         .iter()
+        .filter(|registration| registration.metadata.deletion_timestamp.is_none())
         .flat_map(|registration| registration.spec.resources.iter())
         .filter(|resource| resource.kind == "Extension" && resource.auto_enable.contains(cluster))
         .filter(|resource| {

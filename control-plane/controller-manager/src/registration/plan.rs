@@ -462,6 +462,27 @@ mod tests {
     }
 
     #[test]
+    fn a_registration_on_its_way_out_does_not_turn_itself_on() {
+        for (cluster, shoots) in [("shoot", vec![shoot("flat")]), ("seed", Vec::new())] {
+            let mut seen = seen();
+            seen.registrations.push(object(
+                json!({"metadata": {"name": "auto"}, "spec": {"resources": [
+                {"kind": "Extension", "type": "audit", "autoEnable": [cluster], "clusterCompatibility": [cluster]}]}}),
+            ));
+            seen.shoots = shoots;
+            let first = plan(&seen);
+            settle(&mut seen, first);
+            let made = of_registration(&seen, "auto").expect("it is on by itself").name_any();
+            let going = seen.registrations.last_mut().expect("just pushed");
+            going.metadata.deletion_timestamp = object(json!("2026-01-01T00:00:00Z"));
+            let second = plan(&seen);
+            assert_eq!(second.delete, [made], "on for every {cluster}");
+            settle(&mut seen, second);
+            assert_settled(&seen);
+        }
+    }
+
+    #[test]
     fn only_changes_that_matter_to_an_installation_rewrite_it() {
         let mut seen = seen();
         let first = plan(&seen);
