@@ -8,6 +8,7 @@
 mod bench;
 mod cache;
 mod ci;
+mod crash;
 mod generate;
 mod licences;
 mod process;
@@ -56,6 +57,8 @@ enum Command {
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
         runs: u8,
     },
+    /// Kill the product in the middle of its work, again and again, and look at what comes of it
+    Crash(crash::Crash),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Generate => generate::run(),
         Command::Real { part } => real::run(part),
         Command::Bench { what, runs } => bench::run(what, runs),
+        Command::Crash(arguments) => crash::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

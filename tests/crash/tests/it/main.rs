@@ -1,0 +1,51 @@
+//! Samples of what `cargo xtask crash` shows in full.
+
+use base_clock::Entropy;
+use tests_crash::every_call::{Survived, baseline, moments, survive, survive_all};
+use tests_crash::process::{self, Blow};
+use tests_crash::script::Phase;
+
+/// Deaths that fit into a minute on two cores.
+const CALLS: usize = 16;
+/// Kills of the real binary, two in each phase.
+const KILLS: u32 = 8;
+
+#[test]
+fn a_death_at_any_call_that_writes_is_survived() {
+    let baseline = baseline(1).unwrap();
+    let moments = moments(&baseline, false, Some(CALLS));
+    let phases: Vec<Phase> = moments.iter().map(|moment| moment.deed.phase).collect();
+    for phase in Phase::ALL {
+        assert!(phases.contains(&phase), "{phase} is not in the sample: {phases:?}");
+    }
+    let tally = survive_all(&baseline, &moments, 2, |_, _| {});
+    let failed: Vec<String> = tally
+        .failed
+        .iter()
+        .map(|(moment, why)| format!("{}\n    {why}", moment.deed))
+        .collect();
+    assert!(failed.is_empty(), "seed 1: {}", failed.join("\n"));
+    assert!(tally.well >= CALLS / 2, "too few moments came: {tally:?}");
+}
+
+#[test]
+fn a_death_before_a_call_is_executed_is_survived() {
+    let baseline = baseline(2).unwrap();
+    for moment in moments(&baseline, true, Some(3)) {
+        let outcome = survive(&baseline, &moment).unwrap_or_else(|why| panic!("seed 2: {}\n    {why}", moment.deed));
+        assert!(matches!(outcome, Survived::Well | Survived::NotReached));
+    }
+}
+
+#[tokio::test]
+async fn the_binary_survives_kill_9_at_any_moment() {
+    let binary = process::binary().unwrap();
+    let usual = process::usual(&binary).await.unwrap();
+    let entropy = Entropy::seeded(1);
+    for number in 1..=KILLS {
+        let blow = Blow::draw(&usual, number, &entropy);
+        process::survive(&binary, &usual, blow)
+            .await
+            .unwrap_or_else(|why| panic!("seed 1, no. {number}, {} after {:?}: {why}", blow.phase, blow.after));
+    }
+}

@@ -1,0 +1,48 @@
+//! Starts the crash tests in full, which are a program of their own (`tests/crash`): they need the product, this tool does not.
+
+use crate::Outcome;
+use crate::process::{call, cargo};
+
+/// What to kill, how often, where to begin.
+#[derive(clap::Args)]
+pub(crate) struct Crash {
+    /// Die at every API call that writes, in one process and virtual time; else kill the real binary at random moments
+    #[arg(long)]
+    every_call: bool,
+    /// Seed of everything that is random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many times the real binary is killed
+    #[arg(long, default_value_t = 100, conflicts_with = "every_call")]
+    runs: u32,
+    /// Only calls whose description contains this text: what a failure says
+    #[arg(long, requires = "every_call")]
+    call: Option<String>,
+    /// Only so many calls, spread over all
+    #[arg(long, requires = "every_call")]
+    sample: Option<usize>,
+    /// Die before the server has executed the call instead of after it
+    #[arg(long, requires = "every_call")]
+    before: bool,
+}
+
+pub(crate) fn run(crash: &Crash) -> Outcome {
+    call(cargo().args(["build", "--package", "programs-orangery"]))?;
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "tests-crash", "--"]);
+    command.arg(if crash.every_call { "every-call" } else { "process" });
+    command.args(["--seed", &crash.seed.to_string()]);
+    if !crash.every_call {
+        command.args(["--runs", &crash.runs.to_string()]);
+    }
+    if let Some(text) = &crash.call {
+        command.args(["--call", text]);
+    }
+    if let Some(sample) = crash.sample {
+        command.args(["--sample", &sample.to_string()]);
+    }
+    if crash.before {
+        command.arg("--before");
+    }
+    call(&mut command)
+}
