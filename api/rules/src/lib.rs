@@ -40,6 +40,7 @@ pub use deployment::{
 pub use field_error::{FieldError, FieldErrorKind, Path};
 pub use force_deletion::validate_force_deletion;
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
+pub use node_ranges::validate_node_ranges;
 pub use old_spellings::accept_old_spellings;
 pub use project::{default_project, project_of_namespace, validate_project, validate_project_update};
 pub use registration::{

@@ -1,20 +1,34 @@
 //! Every node has a range of the pod network to itself: the network must hold as many ranges as the pools may have
 //! nodes (gardener/gardener v1.150 pkg/api/core/validation/shoot.go, ValidateTotalNodeCountWithPodCIDR).
-//! IPv6 networks are not judged: they hold more ranges than anybody asks for.
+//! The node network must hold an address for each machine, also while pools roll. A pod network that is left out is
+//! judged as the one that will be used. IPv6 networks are not judged: they hold more than anybody asks for.
 
-use api_core::v1beta1::Shoot;
+use api_core::v1beta1::{Shoot, Worker};
 use ipnet::IpNet;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::shoot::is_workerless;
+use crate::shoot_defaults::default_shoot_networks;
 use crate::{FieldError, Path};
 
 /// Prefix length of a node's range when the shoot names none.
 const NODE_MASK: i32 = 24;
 /// Shortest prefix worth advising: no private IPv4 network is larger.
 const PREFIX_MIN: u32 = 8;
+/// Addresses of a network that no machine gets: its first and its last.
+const ADDRESSES_RESERVED: u64 = 2;
 
-/// The error if the pod network has no room for all nodes.
-pub(crate) fn validate_node_ranges(shoot: &Shoot) -> Option<FieldError> {
+/// The errors if the pod or the node network has no room for all nodes.
+pub fn validate_node_ranges(shoot: &Shoot) -> Vec<FieldError> {
+    if is_workerless(shoot) {
+        return Vec::new();
+    }
+    pods_fit(shoot).into_iter().chain(machines_fit(shoot)).collect()
+}
+
+fn pods_fit(shoot: &Shoot) -> Option<FieldError> {
     let pods = pod_network(shoot)?;
+    let pods = pods.as_str();
     // What is no network is refused elsewhere.
     let Ok(IpNet::V4(network)) = pods.parse() else {
         return None;
@@ -39,13 +53,46 @@ pub(crate) fn validate_node_ranges(shoot: &Shoot) -> Option<FieldError> {
     Some(Path::new("spec.networking.pods").invalid(pods, words))
 }
 
-/// Whether `new` may need more of its pod network than `old` did.
-pub(crate) fn needs_more(new: &Shoot, old: &Shoot) -> bool {
-    pod_network(new) != pod_network(old) || node_mask(new) != node_mask(old) || nodes_max(new) > nodes_max(old)
+fn machines_fit(shoot: &Shoot) -> Option<FieldError> {
+    let nodes = node_network(shoot)?;
+    let Ok(IpNet::V4(network)) = nodes.parse() else {
+        return None;
+    };
+    let addresses = 1_u64 << (u32::BITS - u32::from(network.prefix_len()));
+    let held = addresses.saturating_sub(ADDRESSES_RESERVED);
+    let wanted = machines_max(shoot);
+    (wanted > held).then(|| {
+        Path::new("spec.networking.nodes").invalid(
+            nodes,
+            format!(
+                "has addresses for {held} machines, but the worker pools may have {wanted} while they are updated (maximum and maxSurge); take a larger network such as \"10.250.0.0/16\""
+            ),
+        )
+    })
 }
 
-fn pod_network(shoot: &Shoot) -> Option<&str> {
-    shoot.spec.networking.as_ref()?.pods.as_deref()
+/// Whether `new` may need more of its pod network than `old` did.
+pub(crate) fn needs_more(new: &Shoot, old: &Shoot) -> bool {
+    pod_network(new) != pod_network(old)
+        || node_network(new) != node_network(old)
+        || node_mask(new) != node_mask(old)
+        || nodes_max(new) > nodes_max(old)
+        || machines_max(new) > machines_max(old)
+}
+
+/// The network as it stands, or as it will be completed.
+fn pod_network(shoot: &Shoot) -> Option<String> {
+    let networking = shoot.spec.networking.clone().unwrap_or_default();
+    if networking.pods.is_some() {
+        return networking.pods;
+    }
+    let mut completed = shoot.clone();
+    default_shoot_networks(&mut completed, None);
+    completed.spec.networking?.pods
+}
+
+fn node_network(shoot: &Shoot) -> Option<&str> {
+    shoot.spec.networking.as_ref()?.nodes.as_deref()
 }
 
 fn node_mask(shoot: &Shoot) -> i32 {
@@ -58,6 +105,21 @@ fn node_mask(shoot: &Shoot) -> i32 {
 fn nodes_max(shoot: &Shoot) -> u64 {
     let pools = shoot.spec.provider.workers.iter();
     pools.map(|pool| u64::try_from(pool.maximum).unwrap_or(0)).sum()
+}
+
+/// The most machines there may be while every pool is updated.
+fn machines_max(shoot: &Shoot) -> u64 {
+    let surge = |pool: &Worker| match &pool.max_surge {
+        Some(IntOrString::Int(number)) => u64::try_from(*number).unwrap_or(0),
+        Some(IntOrString::String(text)) => {
+            let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+            let maximum = u64::try_from(pool.maximum).unwrap_or(0);
+            maximum.saturating_mul(percent.unwrap_or(0)).div_ceil(100)
+        }
+        None => 0,
+    };
+    let pools = shoot.spec.provider.workers.iter();
+    nodes_max(shoot).saturating_add(pools.map(surge).fold(0, u64::saturating_add))
 }
 
 #[cfg(test)]
@@ -128,5 +190,37 @@ mod tests {
         assert_eq!(validate_shoot_update(&new, &old), []);
         new.spec.provider.workers[0].maximum = 3;
         assert_eq!(validate_shoot_update(&new, &old).len(), 1);
+    }
+
+    #[test]
+    fn a_pod_network_that_is_left_out_is_judged_as_the_one_that_will_be_used() {
+        let texts = |maximum| {
+            let mut shoot = with("", None, maximum);
+            let networking = shoot.spec.networking.as_mut().unwrap();
+            (networking.pods, networking.nodes) = (None, Some("172.16.0.0/12".into()));
+            let found = validate_shoot(&shoot);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(8192), [String::new(); 0]);
+        let found = texts(8193);
+        assert!(
+            found.len() == 1 && found[0].contains("\"100.96.0.0/11\": has room for 8192 nodes"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn the_node_network_has_an_address_for_every_machine_of_an_update() {
+        let paths = |nodes: &str, surge| {
+            let mut shoot = shoot();
+            shoot.spec.networking.as_mut().unwrap().nodes = Some(nodes.into());
+            shoot.spec.provider.workers[0].max_surge = serde_json::from_value(surge).unwrap();
+            let found = validate_shoot(&shoot);
+            found.into_iter().map(|error| error.path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths("10.9.0.0/30", json!(1)), ["spec.networking.nodes"]);
+        assert_eq!(paths("10.9.0.0/30", json!("10%")), ["spec.networking.nodes"]);
+        assert_eq!(paths("10.9.0.0/29", json!(1)), [String::new(); 0]);
+        assert_eq!(paths("fd00::/126", json!(4)), [String::new(); 0]);
     }
 }

@@ -228,10 +228,32 @@ fn validate_networking(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
             IPFamily::KNOWN,
         );
     }
+    validate_family(errors, path, spec);
     let families = path.child("ipFamilies");
     distinct(errors, networking.ip_families.iter().map(IPFamily::as_str), |index| {
         families.index(index)
     });
+}
+
+/// Only IPv4 networks are completed; whoever asks for another family names its networks.
+fn validate_family(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let Some(networking) = &spec.networking else { return };
+    if networking.ip_families.iter().all(|family| *family == IPFamily::IPv4) {
+        return;
+    }
+    let pods = (!spec.provider.workers.is_empty()).then_some(("pods", &networking.pods));
+    for (field, network) in pods.into_iter().chain([("services", &networking.services)]) {
+        let path = path.child(field);
+        match network {
+            None => {
+                errors.push(path.required("only IPv4 networks have a default: name one of the first of ipFamilies"))
+            }
+            Some(text) if networking.ip_families.first() == Some(&IPFamily::IPv6) && text.contains('.') => {
+                errors.push(path.invalid(text, "must be an IPv6 network, the first of ipFamilies is IPv6"));
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
@@ -420,6 +442,25 @@ pub(crate) mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    #[test]
+    fn networks_of_other_families_are_named_and_fit() {
+        let with = |families: &[&str], pods: Option<&str>, services: Option<&str>| {
+            let mut shoot = shoot();
+            shoot.spec.networking = serde_json::from_value(
+                json!({"type": "flat", "ipFamilies": families, "pods": pods, "services": services}),
+            )
+            .unwrap();
+            let found = validate_shoot(&shoot);
+            found.into_iter().map(|error| error.path).collect::<Vec<_>>()
+        };
+        let both = ["spec.networking.pods", "spec.networking.services"];
+        assert_eq!(with(&["IPv6"], None, None), both);
+        assert_eq!(with(&["IPv4", "IPv6"], None, None), both);
+        assert_eq!(with(&["IPv6"], Some("10.2.0.0/16"), Some("10.3.0.0/16")), both);
+        assert_eq!(with(&["IPv6"], Some("fd01::/64"), Some("fd02::/112")), [""; 0]);
+        assert_eq!(with(&["IPv4"], None, None), [""; 0]);
     }
 
     #[test]

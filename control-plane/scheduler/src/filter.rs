@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_core::v1beta1::{CloudProfileSpec, ExposureClass, FailureToleranceType, Seed, SeedSelector, Shoot, Toleration};
 use api_meta::conditions::seed as conditions;
 use api_meta::{Condition, ConditionStatus};
-use api_rules::{default_shoot_networks, is_workerless, overlaps};
+use api_rules::{default_shoot_networks, is_workerless, overlaps, validate_node_ranges};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 
@@ -26,6 +26,7 @@ pub(crate) fn rejection(
         .or_else(|| unselected(shoot, seed, profile, exposure_class))
         .or_else(|| untolerated(shoot, seed))
         .or_else(|| overlapping(shoot, seed))
+        .or_else(|| too_small(shoot, seed))
         .or_else(|| unsuitable(shoot, seed, shoots_there))
 }
 
@@ -163,6 +164,17 @@ fn overlapping(shoot: &Shoot, seed: &Seed) -> Option<String> {
         }
     }
     None
+}
+
+/// The pod network that the seed would give to the shoot has no room for its nodes.
+fn too_small(shoot: &Shoot, seed: &Seed) -> Option<String> {
+    let left_out = |shoot: &Shoot| shoot.spec.networking.as_ref().is_none_or(|all| all.pods.is_none());
+    let mut completed = shoot.clone();
+    default_shoot_networks(&mut completed, Some(seed));
+    (left_out(shoot) && !left_out(&completed))
+        .then(|| validate_node_ranges(&completed).into_iter().next())
+        .flatten()
+        .map(|error| format!("gives a pod network that is too small (networks.shootDefaults.pods): {error}"))
 }
 
 fn unsuitable(shoot: &Shoot, seed: &Seed, shoots_there: usize) -> Option<String> {

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn each_unsuitable_seed_is_named_with_its_reason() {
         type Change = fn(&mut Seed);
-        let cases: [(Change, &str); 11] = [
+        let cases: [(Change, &str); 12] = [
             (
                 |s| s.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap(),
                 "is being deleted",
@@ -223,6 +223,10 @@ mod tests {
             (
                 |s| s.status.as_mut().unwrap().allocatable = serde_json::from_value(json!({"shoots": "2"})).unwrap(),
                 "is full: 2 of 2 shoots",
+            ),
+            (
+                |s| s.spec.networks.shoot_defaults = serde_json::from_value(json!({"pods": "10.9.0.0/25"})).unwrap(),
+                "gives a pod network that is too small (networks.shootDefaults.pods): spec.networking.pods: Invalid value: \"10.9.0.0/25\": has room for 0 nodes, each with a /24 (kubernetes.kubeControllerManager.nodeCIDRMaskSize), but the worker pools may have 1; take a network of /24 or larger",
             ),
         ];
         let mut shoot = shoot();
