@@ -300,6 +300,35 @@ async fn a_missing_installation_is_named_and_other_shoots_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resource_that_went_away_is_waited_for() {
+    let world = World::start().await;
+    let namespace = world::shoot()["metadata"]["namespace"].clone();
+    let kept = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept", "namespace": namespace}});
+    world.create(kept.clone()).await;
+    let mut asks = world::shoot();
+    asks["spec"]["resources"] =
+        json!([{"name": "kept", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "kept"}}]);
+    world.create_shoot(&asks).await;
+    let shoots = world.shoots();
+    until(&shoots, "b", "ready", succeeded).await;
+
+    let secrets: Api<Secret> = world.garden_namespace();
+    secrets.delete("kept", &DeleteParams::default()).await.unwrap();
+    until_gone(&secrets, "kept").await;
+    let again = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    shoots
+        .patch("b", &PatchParams::default(), &Patch::Merge(again))
+        .await
+        .unwrap();
+    let told = |shoot: &core::Shoot| errors(shoot).contains("spec.resources: Secret");
+    let shoot = until(&shoots, "b", "told what is missing", told).await;
+    let (state, _) = state(&shoot).unwrap();
+    assert_ne!(state, LastOperationState::Failed, "{}", errors(&shoot));
+    world.create(kept).await;
+    until(&shoots, "b", "ready without being asked", succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn deleting_a_shoot_interrupts_its_creation() {
     let world = World::start().await;
     world.extensions.silence("Extension");
