@@ -1,5 +1,6 @@
 //! `/openapi/v3`: an index with hashes and one document per group and version. Built-in groups come as Kubernetes
 //! publishes them; other kinds are described here. kubectl reads from it whether PATCH takes `fieldValidation`.
+//! `/openapi/v2` is there for clients that must find one, and describes no kind.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -14,6 +15,18 @@ use crate::discovery::{group_names, served_in, version_names};
 use crate::registry::{Kinds, Served};
 use crate::server::Inner;
 use crate::status::Status;
+
+/// What kubectl asks `/openapi/v2` for.
+const SECOND_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// A Document of gnostic's openapiv2 without paths: swagger (1) is "2.0", info (2) has title (1) and version (2),
+/// paths (8) are empty. Every field is a tag, a length and so many bytes.
+const SECOND: &[u8] = b"\x0a\x032.0\x12\x10\x0a\x0aKubernetes\x12\x02v1\x42\x00";
+
+/// The document of version 2. kubectl reads it when it cannot find a kind by version 3, takes a kind that it does not
+/// hold for one it need not check, and goes on to say that no such kind is served.
+pub(crate) fn second() -> Answer {
+    Answer::typed(StatusCode::OK, SECOND_MEDIA_TYPE, SECOND)
+}
 
 pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();

@@ -32,7 +32,7 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
         ["healthz" | "livez" | "readyz", rest @ ..] => health(server, segments[0], rest, query),
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
-        ["openapi", "v2"] => Err(Status::not_implemented("OpenAPI v2")),
+        ["openapi", "v2"] => Ok(openapi::second()),
         _ => Err(Status::no_such_resource()),
     }
 }

@@ -389,6 +389,16 @@ fn misspelled_fields_are_refused_by_name() {
 }
 
 #[test]
+fn a_misspelled_kind_is_told_by_its_name() {
+    let shot = "---\n{apiVersion: core.gardener.cloud/v1beta1, kind: Shot, metadata: {name: x, namespace: default}}";
+    for verb in ["apply", "create"] {
+        let refused = Kubectl::garden().feed_any(&[verb, "-f", "-"], shot);
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(error.contains("no matches for kind \"Shot\""), "{verb}: {error}");
+    }
+}
+
+#[test]
 fn the_example_shoot_has_ready_nodes_and_runs_pods() {
     let shoot = Kubectl::shoot();
     let nodes = shoot.ok(&["get", "nodes"]);
