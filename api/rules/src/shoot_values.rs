@@ -290,6 +290,6 @@ mod tests {
         });
         let kubernetes = json!({"kubeAPIServer": {
             "requests": {"maxMutatingInflight": 0}, "admissionPlugins": [{"name": "PodNodeSelector"}]}});
-        assert_eq!(wrong(pool, kubernetes), [String::new(); 0]);
+        assert_eq!(wrong(pool, kubernetes), [""; 0]);
     }
 }
