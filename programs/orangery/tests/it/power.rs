@@ -12,6 +12,7 @@ use api_machine::Machine;
 use api_meta::LastOperationState;
 use base_client::{Judgement, delete_and_wait, wait_until};
 use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolume, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::api::{Patch, PatchParams};
@@ -176,6 +177,13 @@ async fn machines(world: &World) -> Vec<String> {
     list.items.iter().map(|machine| machine.uid().unwrap()).collect()
 }
 
+/// The requests of the Shoot's machines to become nodes.
+async fn joins(shoot: Client) -> Vec<String> {
+    let requests: Api<CertificateSigningRequest> = Api::all(shoot);
+    let list = requests.list(&ListParams::default()).await.unwrap();
+    list.items.iter().map(ResourceExt::name_any).collect()
+}
+
 fn is_ready(conditions: impl IntoIterator<Item = (String, String)>) -> bool {
     conditions
         .into_iter()
@@ -183,7 +191,7 @@ fn is_ready(conditions: impl IntoIterator<Item = (String, String)>) -> bool {
 }
 
 /// Waits until every container that ran before the cut runs again, and the node in the Shoot is ready.
-async fn is_back(world: &World, before: &BTreeMap<(String, String), i32>) {
+async fn is_back(world: &World, before: &BTreeMap<(String, String), i32>, boots_before: &BTreeMap<String, String>) {
     let api: Api<Pod> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
     for ((name, uid), restarts) in before {
         wait(&api, name, |pod| {
@@ -196,14 +204,25 @@ async fn is_back(world: &World, before: &BTreeMap<(String, String), i32>) {
         })
         .await;
     }
+    // The boot id is of this run: a node that is only remembered as ready has the old one.
     let nodes: Api<Node> = Api::all(world.shoot().await);
-    for node in nodes.list(&ListParams::default()).await.unwrap() {
-        wait(&nodes, &node.name_any(), |node| {
-            let conditions = node?.status.as_ref()?.conditions.iter().flatten();
-            is_ready(conditions.map(|c| (c.type_.clone(), c.status.clone()))).then_some(())
+    for (name, boot) in boots_before {
+        wait(&nodes, name, |node| {
+            let status = node?.status.as_ref()?;
+            let conditions = status.conditions.iter().flatten();
+            let ready = is_ready(conditions.map(|c| (c.type_.clone(), c.status.clone())));
+            (ready && status.node_info.as_ref()?.boot_id != *boot).then_some(())
         })
         .await;
     }
+}
+
+/// The boot ids of the Shoot's nodes, by name.
+async fn boots(shoot: Client) -> BTreeMap<String, String> {
+    let nodes: Api<Node> = Api::all(shoot);
+    let list = nodes.list(&ListParams::default()).await.unwrap();
+    let boot = |node: Node| (node.name_any(), node.status.unwrap().node_info.unwrap().boot_id);
+    list.items.into_iter().map(boot).collect()
 }
 
 /// Asks for a reconcile and waits until it has succeeded and every condition is well.
@@ -245,25 +264,28 @@ async fn goes(world: &World) {
 #[test]
 fn a_shoot_outlives_power_cuts_with_its_data_its_pods_and_its_machines() {
     let mut kept = Kept::new();
-    let (mut pods_before, machines_before) = kept.run(async |world| {
+    let (mut pods_before, mut boots_before, machines_before, joined) = kept.run(async |world| {
         world.apply_example().await;
         world.succeeded().await;
         let maps: Api<ConfigMap> = Api::namespaced(world.shoot().await, "default");
         let map = serde_json::from_value(json!({"metadata": {"name": "kept"}, "data": {"a": "b"}})).unwrap();
         maps.create(&PostParams::default(), &map).await.unwrap();
-        (pods(world).await, machines(world).await)
+        let joined = joins(world.shoot().await).await;
+        let boots = boots(world.shoot().await).await;
+        (pods(world).await, boots, machines(world).await, joined)
     });
-    assert_eq!(machines_before.len(), 1);
+    assert_eq!((machines_before.len(), joined.len()), (1, 1));
     for _ in 0..2 {
-        pods_before = kept.run(async |world| {
-            is_back(world, &pods_before).await;
+        (pods_before, boots_before) = kept.run(async |world| {
+            is_back(world, &pods_before, &boots_before).await;
             let maps: Api<ConfigMap> = Api::namespaced(world.shoot().await, "default");
             assert_eq!(maps.get("kept").await.unwrap().data.unwrap()["a"], "b");
             reconciles(world).await;
             let now = pods(world).await;
             assert!(now.keys().eq(pods_before.keys()), "{now:#?} {pods_before:#?}");
             assert_eq!(machines(world).await, machines_before);
-            now
+            assert_eq!(joins(world.shoot().await).await, joined, "a machine joins once");
+            (now, boots(world.shoot().await).await)
         });
     }
     kept.run(async |world| goes(world).await);
