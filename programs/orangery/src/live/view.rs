@@ -92,13 +92,16 @@ impl View {
         }
     }
 
-    /// The operation's errors that no task of the flow shows: what failed before it began, or after.
+    /// The operation's errors that no task of the flow shows: what failed before it began, or after. While the
+    /// operation goes on, its Shoot still names the errors of the try before: they are past.
     pub fn other_troubles(&self) -> impl Iterator<Item = &Trouble> {
         let shown = |trouble: &Trouble| {
             let named = |name: &str| trouble.task.as_deref() == Some(name);
             self.trace.tasks().iter().any(|task| named(&task.name))
         };
-        self.standing.troubles.iter().filter(move |trouble| !shown(trouble))
+        let stands = matches!(self.standing.state.as_str(), "Error" | "Failed");
+        let troubles = self.standing.troubles.iter();
+        troubles.filter(move |trouble| stands && !shown(trouble))
     }
 }
 

@@ -244,8 +244,10 @@ fn pictures_of_trouble_match_their_goldens() {
         "taskID": "Check required extensions", "lastUpdateTime": "2026-01-01T00:00:00Z",
         "description": "Network of type calico is not registered (to do: register an extension for it)",
     }]);
-    let early = view(&[], &operation("Error", 0, "", missing));
+    let early = view(&[], &operation("Error", 0, "", missing.clone()));
     golden("before-the-flow-80", &text(&frame(&early, at(400), canvas(80, 23))));
+    let again = view(&[], &operation("Processing", 0, "", missing));
+    assert_eq!(frame(&again, at(500), canvas(80, 23)).len(), 1, "that error is past");
 }
 
 #[test]

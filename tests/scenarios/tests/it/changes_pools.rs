@@ -89,7 +89,7 @@ async fn a_pool_grows_and_shrinks_by_as_many_machines_and_pods_move_before_their
     let audit = scene.world.landscape.audit_of(TECHNICAL_ID).unwrap();
     audit.clear();
     scene.with_pools(&[pool("pool-a", 1)]).await;
-    let left = of(&scene.machines().await, "pool-a");
+    let left = of(&scene.machines_once(1).await, "pool-a");
     assert!(left.len() == 1 && left.is_subset(&three), "{left:?} {three:?}");
     assert_eq!(
         scene.nodes().await.into_keys().collect::<BTreeSet<_>>(),

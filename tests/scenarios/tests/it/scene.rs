@@ -1,11 +1,13 @@
 //! The example Shoot with its surroundings, a journal of its flows, and what was there before it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use api_core::v1beta1::{CloudProfile, Shoot};
 use api_machine::{Machine, MachinePhase};
 use api_meta::LastOperationState;
 use base_clock::Clock;
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
@@ -18,6 +20,9 @@ use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World,
 /// A Kubernetes patch and a machine image that the example's cloud profile does not have.
 pub(crate) const NEXT_PATCH: &str = "1.35.1";
 pub(crate) const NEXT_IMAGE: &str = "1.1.0";
+
+/// Many times what machines take to be drained; virtual.
+const SETTLED_WITHIN: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Scene {
     pub(crate) world: World,
@@ -120,6 +125,22 @@ impl Scene {
             .iter()
             .map(|machine| (machine.name_any(), pool_of(machine)))
             .collect()
+    }
+
+    /// The same once there are `count`: machines that a smaller pool has to spare are drained after its Shoot succeeded.
+    pub(crate) async fn machines_once(&self, count: usize) -> BTreeMap<String, String> {
+        let api: Api<Machine> = Api::namespaced(self.world.seed.clone(), TECHNICAL_ID);
+        let mut changes = std::pin::pin!(base_client::watch(api, Default::default()));
+        let settled = async {
+            loop {
+                let machines = self.machines().await;
+                if machines.len() == count {
+                    return machines;
+                }
+                changes.next().await;
+            }
+        };
+        tokio::time::timeout(SETTLED_WITHIN, settled).await.unwrap()
     }
 
     /// The nodes by name, with their pool; all of them ready.
