@@ -249,6 +249,11 @@ fn pools_and_types() -> Vec<Row> {
             json!({"type": "tape", "size": "10Gi"}),
             &["spec.provider.workers[0].volume.type", "\"tape\"", "\"ssd\""],
         ),
+    ]
+}
+
+fn references_and_operations() -> Vec<Row> {
+    vec![
         create(
             "unknown binding",
             "/spec/credentialsBindingName",
@@ -567,7 +572,13 @@ async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do(
         ("Fields", fields()),
         ("Missing fields", missing()),
         ("What the landscape has", landscape()),
-        ("What the landscape has for pools and types", pools_and_types()),
+        (
+            "What the landscape has for pools and types",
+            pools_and_types()
+                .into_iter()
+                .chain(references_and_operations())
+                .collect(),
+        ),
         ("Networks and zones", networks()),
         ("Changes of Shoots", changes()),
         ("Changes of others", changes_of_others()),

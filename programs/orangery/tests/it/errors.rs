@@ -106,8 +106,14 @@ fn a_wrong_command_line_is_told_with_what_is_allowed() {
     }
 }
 
-#[test]
-fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
+/// What is said of a file that is no YAML.
+const NOT_YAML: &str =
+    "is not a kubeconfig: failed to parse kubeconfig YAML: error: line 1 column 3: unclosed bracket '{'";
+/// What is said of one that names no context.
+const NO_CONTEXT: &str = "is not a kubeconfig: kubeconfig is incomplete: no current-context";
+
+/// A folder with files that are no kubeconfigs, and one of a landscape that has ended.
+fn with_files() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -119,8 +125,12 @@ fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
     write("garbage/garden.kubeconfig", "{{{");
     write("hollow/garden.kubeconfig", "kind: Config");
     write("ended/garden.kubeconfig", NOWHERE);
-    let not_yaml = "is not a kubeconfig: failed to parse kubeconfig YAML: error: line 1 column 3: unclosed bracket '{'";
-    let no_context = "is not a kubeconfig: kubeconfig is incomplete: no current-context";
+    folder
+}
+
+#[test]
+fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
+    let folder = with_files();
     for (words, error, hint) in [
         (
             "up --port 0 --data-dir file",
@@ -149,12 +159,12 @@ fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
         ),
         (
             "kubeconfig garden --data-dir garbage",
-            format!("garbage/garden.kubeconfig {not_yaml}"),
+            format!("garbage/garden.kubeconfig {NOT_YAML}"),
             FIRST,
         ),
         (
             "kubeconfig shoot a/b --data-dir hollow",
-            format!("hollow/garden.kubeconfig {no_context}"),
+            format!("hollow/garden.kubeconfig {NO_CONTEXT}"),
             FIRST,
         ),
         (
@@ -163,6 +173,15 @@ fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
             "hint: the landscape that wrote ended/garden.kubeconfig has ended: start `orangery up` again, \
              or name another folder with --data-dir",
         ),
+    ] {
+        says(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
+    }
+}
+
+#[test]
+fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_do() {
+    let folder = with_files();
+    for (words, error, hint) in [
         (
             "provider-local --kubeconfig none",
             "cannot read the kubeconfig none: No such file or directory (os error 2)".to_owned(),
@@ -180,12 +199,12 @@ fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
         ),
         (
             "provider-local --kubeconfig garbage/garden.kubeconfig",
-            format!("garbage/garden.kubeconfig {not_yaml}"),
+            format!("garbage/garden.kubeconfig {NOT_YAML}"),
             ACCOUNT,
         ),
         (
             "provider-local --kubeconfig hollow/garden.kubeconfig",
-            format!("hollow/garden.kubeconfig {no_context}"),
+            format!("hollow/garden.kubeconfig {NO_CONTEXT}"),
             ACCOUNT,
         ),
     ] {

@@ -336,6 +336,18 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     std::fs::remove_file(state.join("volumes")).unwrap();
     std::fs::rename(folder.path().join("aside"), state.join("volumes")).unwrap();
 
+    let mut up = Up::start(folder.path(), 0, &[]);
+    up.until("ready");
+    up.stop();
+}
+
+#[test]
+fn state_is_left_alone_by_a_landscape_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut up = Up::start(folder.path(), 0, &[]);
+    up.until("ready");
+    up.stop();
     let before = contents(&state);
     let mut memory = Up::start(folder.path(), 0, &["--memory"]);
     let line = memory.until("garden and seed listen at");
@@ -346,8 +358,4 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     memory.until("ready");
     memory.stop();
     assert!(contents(&state) == before, "what is kept was changed");
-
-    let mut up = Up::start(folder.path(), 0, &[]);
-    up.until("ready");
-    up.stop();
 }

@@ -6,9 +6,9 @@ use tests_crash::process::{self, Blow};
 use tests_crash::script::Phase;
 
 /// Deaths that fit into a minute on two cores.
-const CALLS: usize = 16;
-/// Kills of the real binary, two in each phase.
-const KILLS: u32 = 8;
+const CALLS: usize = 8;
+/// Kills of the real binary, one in each phase.
+const KILLS: u32 = 4;
 
 #[test]
 fn a_death_at_any_call_that_writes_is_survived() {

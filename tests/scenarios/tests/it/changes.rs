@@ -55,12 +55,12 @@ async fn check_change(plural: &str, task: &str, never_begun: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_change_while_the_infrastructure_is_waited_for_is_what_is_done() {
-    check_change("infrastructures", WAIT_INFRASTRUCTURE, WAIT_CONTROL_PLANE).await;
+    Box::pin(check_change("infrastructures", WAIT_INFRASTRUCTURE, WAIT_CONTROL_PLANE)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_while_machines_are_waited_for_is_what_is_done() {
-    check_change("workers", WAIT_MACHINE_DEPLOYMENTS, WAIT_WORKERS).await;
+    Box::pin(check_change("workers", WAIT_MACHINE_DEPLOYMENTS, WAIT_WORKERS)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -88,7 +88,7 @@ async fn check_code(code: ErrorCode) {
         "{}",
         error.description
     );
-    assert_eq!(error.codes, [code.clone()]);
+    assert_eq!(error.codes, std::slice::from_ref(&code));
     moon.behave(Behaviour::Works);
     let shoots = scene.world.shoots(NAMESPACE);
     if rests {
