@@ -3,6 +3,10 @@
 
 pub mod death;
 pub mod every_call;
+pub mod every_task;
+pub mod flavour;
+pub mod harm;
+pub mod journal;
 pub mod life;
 pub mod names;
 pub mod picture;

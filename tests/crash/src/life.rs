@@ -71,6 +71,20 @@ impl Life {
         reaper: &Reaper,
         keep: impl FnOnce(&Legacy),
     ) -> Result<Self, String> {
+        Self::start_with(folder, seed, legacy, |settings| settings.layers = reaper.layers(), keep).await
+    }
+
+    /// The same with other settings.
+    ///
+    /// # Errors
+    /// As [`Life::start`].
+    pub async fn start_with(
+        folder: &Path,
+        seed: u64,
+        legacy: Option<Legacy>,
+        change: impl FnOnce(&mut Settings),
+        keep: impl FnOnce(&Legacy),
+    ) -> Result<Self, String> {
         let epoch = match &legacy {
             Some(legacy) => legacy.epoch,
             None => "2026-01-01T00:00:00Z"
@@ -78,7 +92,7 @@ impl Life {
                 .map_err(|error: jiff::Error| error.to_string())?,
         };
         let mut settings = Settings::simulated(folder.to_owned(), epoch, seed);
-        settings.layers = reaper.layers();
+        change(&mut settings);
         let legacy = match legacy {
             Some(legacy) => {
                 settings.entropy = legacy.entropy.clone();

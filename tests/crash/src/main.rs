@@ -12,6 +12,8 @@ use std::time::Instant;
 use base_clock::Entropy;
 use clap::{Parser, Subcommand};
 use tests_crash::every_call::{Survived, baseline, moments, survive_all};
+use tests_crash::every_task::{Usual, alone, play_all, sample, together, usual};
+use tests_crash::harm::Kind;
 use tests_crash::process::{self, Blow};
 use tests_crash::script::Phase;
 
@@ -28,6 +30,8 @@ enum How {
     EveryCall(EveryCall),
     /// The real binary on a real folder: killed at random moments
     Process(Process),
+    /// In one process and virtual time: tasks fail, run twice, hang and panic, all together and each alone
+    Tasks(Tasks),
 }
 
 #[derive(clap::Args)]
@@ -62,6 +66,25 @@ struct EveryCall {
     threads: usize,
 }
 
+#[derive(clap::Args)]
+struct Tasks {
+    /// Seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only this harm
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// Only lives whose description contains this text
+    #[arg(long)]
+    life: Option<String>,
+    /// Only so many of the lives in which one task is harmed, spread over all
+    #[arg(long)]
+    sample: Option<usize>,
+    /// How many at once
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+}
+
 fn main() -> ExitCode {
     if std::env::var_os("RUST_LOG").is_some()
         && let Err(error) = base_telemetry::init_logs(base_telemetry::LogFormat::Text, "warn")
@@ -71,6 +94,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().how {
         How::EveryCall(arguments) => every_call(&arguments),
         How::Process(arguments) => kill(&arguments),
+        How::Tasks(arguments) => tasks(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -162,6 +186,53 @@ fn kill(arguments: &Process) -> Result<(), String> {
         _ => Err(format!(
             "{failed} kills did harm; repeat with --seed {}",
             arguments.seed
+        )),
+    }
+}
+
+fn tasks(arguments: &Tasks) -> Result<(), String> {
+    let started = Instant::now();
+    let usuals = usual(arguments.seed)?;
+    usuals.iter().for_each(|usual: &Usual| println!("{usual}"));
+    println!("without harm: {:.1} s", started.elapsed().as_secs_f64());
+    let part = arguments.sample.unwrap_or_default();
+    let mut stories = together(&usuals);
+    stories.extend(sample(alone(&usuals), part, arguments.seed));
+    stories.retain(|story| {
+        let wanted = arguments.kind.is_none_or(|kind| story.kind == kind);
+        let told = arguments.life.as_ref();
+        wanted && told.is_none_or(|life| story.title(&usuals).contains(life))
+    });
+    let (all, done) = (stories.len(), AtomicUsize::new(0));
+    let started = Instant::now();
+    let failed = play_all(
+        &usuals,
+        &stories,
+        arguments.seed,
+        arguments.threads,
+        |story, outcome| {
+            let number = done.fetch_add(1, Ordering::Relaxed) + 1;
+            let title = story.title(&usuals);
+            match outcome {
+                Ok(()) => println!("{number}/{all} well: {title}"),
+                Err(why) => println!("{number}/{all} FAILED: {title}\n    {why}"),
+            }
+        },
+    );
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "seed {}: {} lives ended well, {} did not; {seconds:.0} s, {:.2} s each",
+        arguments.seed,
+        all - failed.len(),
+        failed.len(),
+        seconds / all.max(1) as f64
+    );
+    match failed.first() {
+        None => Ok(()),
+        Some((story, _)) => Err(format!(
+            "harm to some tasks is not got over; repeat one with --seed {} --life {:?}",
+            arguments.seed,
+            story.title(&usuals)
         )),
     }
 }

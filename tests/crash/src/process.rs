@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const GIVE_UP: Duration = Duration::from_secs(120);
 /// What the process says when a Shoot can be taken.
 const READY: &str = "ready: a Shoot can be taken";
 /// Where it keeps the volumes of pods, in its data folder.
-const VOLUMES: &str = "state/volumes";
+pub const VOLUMES: &str = "state/volumes";
 /// Lines of a failed process' log that are shown.
 const LOG_LINES: usize = 12;
 
@@ -147,9 +147,14 @@ async fn killed(binary: &Path, usual: &Usual, blow: Blow, folder: &Path) -> Resu
     Ok(())
 }
 
-type Kubeconfigs = [Kubeconfig; 2];
+/// Of garden and seed.
+pub type Kubeconfigs = [Kubeconfig; 2];
 
-fn kubeconfigs(folder: &Path) -> Result<Kubeconfigs, String> {
+/// What `up` has left in its data folder for people.
+///
+/// # Errors
+/// A file that is not there or not a kubeconfig.
+pub fn kubeconfigs(folder: &Path) -> Result<Kubeconfigs, String> {
     let read = |name: &str| {
         let path = kubeconfig::path(folder, name);
         Kubeconfig::read_from(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -174,22 +179,29 @@ fn view(folder: &Path, kubeconfigs_before: Option<Kubeconfigs>) -> Result<View, 
 }
 
 /// A port that nobody listens on at the moment.
-fn free_port() -> Result<u16, String> {
+///
+/// # Errors
+/// The system has none.
+pub fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
 }
 
 /// The log of all lives, in the data folder.
-const LOG: &str = "log";
+pub const LOG: &str = "log";
 
 /// A running `orangery up`, killed when dropped.
-struct Process {
+pub struct Process {
     child: Child,
     said: tokio::sync::mpsc::UnboundedReceiver<String>,
 }
 
 impl Process {
-    fn start(binary: &Path, folder: &Path, port: u16) -> Result<Self, String> {
+    /// Starts the binary on a folder and a port, and does not wait. What it logs is added to [`LOG`].
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(binary: &Path, folder: &Path, port: u16) -> Result<Self, String> {
         let log = File::options()
             .create(true)
             .append(true)
@@ -216,7 +228,19 @@ impl Process {
         Ok(Self { child, said })
     }
 
-    async fn ready(&mut self) -> Result<(), String> {
+    /// Waits until a Shoot can be taken.
+    ///
+    /// # Errors
+    /// It has ended, or takes too long.
+    pub async fn ready(&mut self) -> Result<(), String> {
+        self.ready_within(GIVE_UP).await
+    }
+
+    /// The same, with another patience.
+    ///
+    /// # Errors
+    /// As [`Process::ready`].
+    pub async fn ready_within(&mut self, patience: Duration) -> Result<(), String> {
         let mut last = String::new();
         let waiting = async {
             while let Some(line) = self.said.recv().await {
@@ -227,15 +251,28 @@ impl Process {
             }
             false
         };
-        match tokio::time::timeout(GIVE_UP, waiting).await {
+        match tokio::time::timeout(patience, waiting).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(format!("the process ended before it was ready; it said last: {last:?}")),
-            Err(_) => Err(format!("not ready within {GIVE_UP:?}; the process said last: {last:?}")),
+            Err(_) => Err(format!(
+                "not ready within {patience:?}; the process said last: {last:?}"
+            )),
         }
     }
 
+    /// Its number in the system.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
     /// As `kill -9` does.
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         // It may have ended by itself; then its log says why.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -27,7 +27,8 @@ const SURROUNDINGS: [&str; 2] = [
     include_str!("../../../examples/20-cloudprofile.yaml"),
     include_str!("../../../examples/30-credentials.yaml"),
 ];
-const SHOOT: &str = include_str!("../../../examples/40-shoot.yaml");
+/// The Shoot of the examples.
+pub const SHOOT: &str = include_str!("../../../examples/40-shoot.yaml");
 
 /// What the user is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -68,22 +69,8 @@ pub async fn act(garden: &Client, phase: Phase) -> Result<(), String> {
     match phase {
         Phase::Start => Ok(()),
         Phase::Create => {
-            apply(garden, PROJECT).await?;
-            // All else lives in the project's namespace.
-            wait_until(
-                &Api::<Project>::all(garden.clone()),
-                PROJECT_NAME,
-                PATIENCE,
-                |project| match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
-                    Some(ProjectPhase::Ready) => Judgement::Done(()),
-                    phase => Judgement::NotYet(format!("its phase is {phase:?}")),
-                },
-            )
-            .await
-            .map_err(text)?;
-            for manifest in SURROUNDINGS.into_iter().chain([SHOOT]) {
-                apply(garden, manifest).await?;
-            }
+            surround(garden).await?;
+            apply(garden, SHOOT).await?;
             succeeded(&shoots).await
         }
         Phase::Update => {
@@ -111,13 +98,41 @@ pub async fn act(garden: &Client, phase: Phase) -> Result<(), String> {
     }
 }
 
+/// Makes what a Shoot needs in the garden, and waits until one can be asked for.
+///
+/// # Errors
+/// What did not come true.
+pub async fn surround(garden: &Client) -> Result<(), String> {
+    apply(garden, PROJECT).await?;
+    // All else lives in the project's namespace.
+    wait_until(
+        &Api::<Project>::all(garden.clone()),
+        PROJECT_NAME,
+        PATIENCE,
+        |project| match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
+            Some(ProjectPhase::Ready) => Judgement::Done(()),
+            phase => Judgement::NotYet(format!("its phase is {phase:?}")),
+        },
+    )
+    .await
+    .map_err(text)?;
+    for manifest in SURROUNDINGS {
+        apply(garden, manifest).await?;
+    }
+    Ok(())
+}
+
 async fn apply(garden: &Client, manifest: &str) -> Result<(), String> {
     apply_all(garden, documents(manifest).map_err(text)?)
         .await
         .map_err(text)
 }
 
-async fn succeeded(shoots: &Api<Shoot>) -> Result<(), String> {
+/// Waits until the Shoot's last operation has succeeded with what is asked for now.
+///
+/// # Errors
+/// The Shoot's last status.
+pub async fn succeeded(shoots: &Api<Shoot>) -> Result<(), String> {
     wait_until(shoots, NAME, PATIENCE, |shoot| {
         let Some(shoot) = shoot else {
             return Judgement::NotYet("it is not there".to_owned());

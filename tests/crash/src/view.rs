@@ -124,7 +124,10 @@ impl View {
     }
 
     /// A client for the Shoot, as its user gets one.
-    async fn shoot(&self) -> Result<Client, String> {
+    ///
+    /// # Errors
+    /// The garden's refusal.
+    pub async fn shoot(&self) -> Result<Client, String> {
         let request = AdminKubeconfigRequest {
             spec: KubeconfigRequestSpec {
                 expiration_seconds: Some(3600),
@@ -190,7 +193,7 @@ impl View {
             }
             if waited > self.pace.rest {
                 return Err(format!(
-                    "after {phase}, this is not as without a death:\n    {}",
+                    "after {phase}, this is not as when nothing goes wrong:\n    {}",
                     differences.join("\n    ")
                 ));
             }
