@@ -80,10 +80,19 @@ pub struct Network {
 #[derive(Default)]
 struct State {
     listening: BTreeMap<(IpAddr, u16), Listener>,
-    /// How many nodes hold a range: one that is going may still hold what its successor was given.
-    ranges: BTreeMap<IpNet, usize>,
+    ranges: BTreeMap<IpNet, Held>,
     addresses: BTreeSet<IpAddr>,
     last_id: u64,
+}
+
+/// A range that nodes hold.
+#[derive(Default)]
+struct Held {
+    /// How many: one that is going may still hold what its successor was given.
+    holders: usize,
+    /// Where among the addresses for pods the search for a free one goes on. It goes round, so that thousands of
+    /// pods cost no search each, and so that an address which is still dialled is long without a pod.
+    next: usize,
 }
 
 struct Listener {
@@ -185,16 +194,27 @@ pub struct Networks {
 
 impl State {
     fn hold(&mut self, range: IpNet) {
-        *self.ranges.entry(range).or_default() += 1;
+        self.ranges.entry(range).or_default().holders += 1;
     }
 
     fn release(&mut self, range: IpNet) {
-        if let Some(holders) = self.ranges.get_mut(&range) {
-            *holders -= 1;
-            if *holders == 0 {
+        if let Some(held) = self.ranges.get_mut(&range) {
+            held.holders -= 1;
+            if held.holders == 0 {
                 self.ranges.remove(&range);
             }
         }
+    }
+
+    /// The next free address for a pod, going round the range.
+    fn next_free(&mut self, range: IpNet) -> Option<IpAddr> {
+        let held = self.ranges.get_mut(&range)?;
+        let from = |start: usize| (start..).zip(for_pods(range).skip(start));
+        let (place, ip) = from(held.next)
+            .chain(from(0).take(held.next))
+            .find(|(_, ip)| !self.addresses.contains(ip))?;
+        held.next = place + 1;
+        Some(ip)
     }
 }
 
@@ -223,6 +243,17 @@ impl Networks {
     }
 }
 
+/// The addresses of a range that pods get: neither the network's nor the gateway's.
+fn for_pods(range: IpNet) -> impl Iterator<Item = IpAddr> {
+    range.hosts().skip(1)
+}
+
+/// How many pods a range has addresses for.
+pub(crate) fn pods_in(range: IpNet) -> u32 {
+    let (count, _) = for_pods(range).size_hint();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// The pod addresses of one node; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct PodRange {
@@ -231,15 +262,14 @@ pub(crate) struct PodRange {
 }
 
 impl PodRange {
-    /// The wanted address if it is one of the node's and free, else the first free one, or None when the node is full.
+    /// The wanted address if it is one of the node's and free, else the next free one, or None when the node is full.
     /// The network and gateway addresses are never given.
     pub(crate) fn allocate(&self, wanted: Option<IpAddr>) -> Option<PodAddress> {
         let mut state = self.network.lock();
         let gateway = self.range.hosts().next();
         let fits = |ip: &IpAddr| self.range.contains(ip) && *ip != self.range.network() && Some(*ip) != gateway;
         let wanted = wanted.filter(|ip| fits(ip) && !state.addresses.contains(ip));
-        let mut all = self.range.hosts().skip(1);
-        let ip = wanted.or_else(|| all.find(|ip| !state.addresses.contains(ip)))?;
+        let ip = wanted.or_else(|| state.next_free(self.range))?;
         state.addresses.insert(ip);
         Some(PodAddress {
             network: self.network.clone(),
@@ -488,34 +518,57 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_addresses_are_given_once_and_given_back() {
+    fn ranges_are_given_once_and_given_back() {
         let network = Network::new();
         let all = "10.0.0.0/23".parse().unwrap();
         let first = network.free_range(all, 24).unwrap();
         let second = network.free_range(all, 24).unwrap();
         assert_ne!(first.range, second.range);
         assert!(network.free_range(all, 24).is_none());
-        let (one, two) = (first.allocate(None).unwrap(), first.allocate(None).unwrap());
-        assert_ne!(one.ip, two.ip);
-        let freed = one.ip;
-        drop(one);
-        assert_eq!(first.allocate(None).unwrap().ip, freed);
-        let free: IpAddr = "10.0.0.77".parse().unwrap();
-        for (wanted, given) in [
-            (free, free),
-            (two.ip, freed),
-            ("10.0.0.1".parse().unwrap(), freed),
-            ("10.9.0.9".parse().unwrap(), freed),
-        ] {
-            assert_eq!(first.allocate(Some(wanted)).unwrap().ip, given, "{wanted}");
-        }
-        let twin = network.given_range(first.range);
-        assert_ne!(twin.allocate(None).unwrap().ip, two.ip, "an address is one pod's alone");
         let successor = network.given_range(second.range);
         drop(second);
         assert!(network.free_range(all, 24).is_none(), "its successor holds it");
         drop(successor);
         assert!(network.free_range(all, 24).is_some());
+    }
+
+    #[test]
+    fn an_address_is_one_pods_alone_and_the_wanted_one_if_it_is_free() {
+        let network = Network::new();
+        let range = network.given_range("10.0.0.0/24".parse().unwrap());
+        let ip = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let taken = range.allocate(None).unwrap();
+        assert_eq!(taken.ip, ip(2));
+        let given = [
+            (ip(77), ip(77)),
+            (taken.ip, ip(3)),
+            (ip(1), ip(4)),
+            (ip(0), ip(5)),
+            (IpAddr::from([10, 9, 0, 9]), ip(6)),
+        ];
+        for (wanted, given) in given {
+            assert_eq!(range.allocate(Some(wanted)).unwrap().ip, given, "{wanted}");
+        }
+        let twin = network.given_range(range.range);
+        assert_ne!(twin.allocate(None).unwrap().ip, taken.ip);
+    }
+
+    #[test]
+    fn each_address_for_pods_is_given_once_and_a_freed_one_comes_last() {
+        for range in ["10.0.0.0/29", "10.0.0.0/31", "fd00::/125"] {
+            let range: IpNet = range.parse().unwrap();
+            let node = Network::new().given_range(range);
+            let mut given: Vec<PodAddress> = std::iter::from_fn(|| node.allocate(None)).collect();
+            assert_eq!(given.len(), usize::try_from(pods_in(range)).unwrap(), "{range}");
+            let freed = given.remove(0).ip;
+            assert_eq!(node.allocate(None).unwrap().ip, freed, "{range} has no other");
+        }
+        assert_eq!(pods_in("10.1.0.0/16".parse().unwrap()), 65_533);
+        assert_eq!(pods_in("10.1.0.0/32".parse().unwrap()), 0);
+        assert_eq!(pods_in("fd00::/64".parse().unwrap()), u32::MAX);
+        let node = Network::new().given_range("10.0.0.0/28".parse().unwrap());
+        let freed = node.allocate(None).unwrap().ip;
+        assert_ne!(node.allocate(None).unwrap().ip, freed, "others have waited longer");
     }
 
     #[tokio::test]

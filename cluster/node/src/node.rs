@@ -28,6 +28,8 @@ use crate::{ImageCatalogue, Network, Volumes, lease, pod, register};
 
 /// How long pods may take to stop when the node stops; their owner replaces them elsewhere meanwhile.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// How many pods a node takes when nothing else is said: the kubelet's default of `maxPods`.
+const PODS: u32 = 110;
 /// Pod addresses when nothing else is said: the size of one node's range in Kubernetes' own default.
 const POD_RANGE_LENGTH: u8 = 24;
 /// Where pod addresses are taken from when nothing else is said.
@@ -54,6 +56,14 @@ impl PodAddresses {
         PodAddresses::PartOf {
             all,
             length: POD_RANGE_LENGTH,
+        }
+    }
+
+    /// A whole range: the node is the cluster's only one.
+    pub fn whole(all: IpNet) -> Self {
+        PodAddresses::PartOf {
+            all,
+            length: all.prefix_len(),
         }
     }
 }
@@ -84,8 +94,10 @@ pub struct NodeOptions {
     pub taints: Vec<Taint>,
     /// Internal addresses.
     pub addresses: Vec<IpAddr>,
-    /// Capacity and allocatable, such as `cpu: "4"`; added to and winning over the defaults.
+    /// Capacity and allocatable, such as `cpu: "4"`; added to and winning over the defaults. Pods are counted in `pods`.
     pub capacity: BTreeMap<String, String>,
+    /// How many pods it takes at once, as the kubelet's `maxPods`; the node says fewer when it has fewer pod addresses.
+    pub pods: u32,
     /// The kubelet version it reports, such as `v1.35.0`.
     pub kubelet_version: String,
     /// How its provider names it.
@@ -118,6 +130,7 @@ impl NodeOptions {
             taints: Vec::new(),
             addresses: Vec::new(),
             capacity: BTreeMap::new(),
+            pods: PODS,
             kubelet_version: "v1.35.0".to_owned(),
             provider_id: None,
             pod_addresses: PodAddresses::part_of(POD_RANGES),
@@ -156,7 +169,7 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
         registered = register::register(&options, &client) => registered?,
     };
     tracing::info!(node = %options.name, "node registered");
-    let node = register::NodeApi::new(client.clone(), &options.name, options.clock.clone());
+    let node = register::NodeApi::new(client.clone(), &options);
     let (name, clock) = (options.name.clone(), options.clock.clone());
     let (give, given) = oneshot::channel();
     let asked = range.is_none().then_some(give);

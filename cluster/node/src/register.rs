@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::follow::{Pause, follow_one};
-use crate::network::PodRange;
+use crate::network::{PodRange, pods_in};
 use crate::{NodeOptions, PodAddresses};
 
 /// What the machine is called where programs ask for its architecture; containers here are futures of this process.
@@ -32,13 +32,10 @@ const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
 const GRANTED_WITHIN: Duration = Duration::from_secs(60);
 /// How often an unchanged status is sent again; the kubelet's default nodeStatusReportFrequency.
 const REPORT_EVERY: Duration = Duration::from_secs(300);
-/// What a node can hold when nothing else is said; pods as the kubelet's default maxPods.
-const CAPACITY: [(&str, &str); 4] = [
-    ("cpu", "8"),
-    ("memory", "16Gi"),
-    ("pods", "110"),
-    ("ephemeral-storage", "100Gi"),
-];
+/// What a node can hold, beside pods, when nothing else is said.
+const CAPACITY: [(&str, &str); 3] = [("cpu", "8"), ("memory", "16Gi"), ("ephemeral-storage", "100Gi")];
+/// The resource that counts pods.
+const PODS: &str = "pods";
 
 /// A Node that exists.
 pub(crate) struct Registered {
@@ -99,7 +96,7 @@ async fn try_register(options: &NodeOptions, nodes: &Api<Node>) -> Result<Regist
     {
         range = Some(options.network.given_range(given));
     }
-    let status = json!({"status": status(options, Readiness::of(range.is_some()))});
+    let status = json!({"status": status(options, range.as_ref().map(|range| range.range))});
     nodes
         .patch_status(&options.name, &PatchParams::default(), &Patch::Strategic(status))
         .await
@@ -145,7 +142,12 @@ fn desired(options: &NodeOptions, range: Option<IpNet>) -> Node {
     }
 }
 
-fn status(options: &NodeOptions, readiness: &Readiness) -> NodeStatus {
+/// How many pods a node takes at once: no more than it has addresses for.
+fn room(pods: u32, range: Option<IpNet>) -> u32 {
+    range.map_or(pods, |range| pods.min(pods_in(range)))
+}
+
+fn status(options: &NodeOptions, range: Option<IpNet>) -> NodeStatus {
     let mut capacity: BTreeMap<String, Quantity> = CAPACITY
         .iter()
         .map(|(name, size)| ((*name).to_owned(), Quantity((*size).to_owned())))
@@ -156,6 +158,7 @@ fn status(options: &NodeOptions, readiness: &Readiness) -> NodeStatus {
             .iter()
             .map(|(name, size)| (name.clone(), Quantity(size.clone()))),
     );
+    capacity.insert(PODS.to_owned(), Quantity(room(options.pods, range).to_string()));
     let address = |type_: &str, address: String| NodeAddress {
         type_: type_.to_owned(),
         address,
@@ -172,7 +175,7 @@ fn status(options: &NodeOptions, readiness: &Readiness) -> NodeStatus {
         allocatable: Some(capacity.clone()),
         capacity: Some(capacity),
         addresses: Some(addresses),
-        conditions: Some(conditions(&options.clock, readiness)),
+        conditions: Some(conditions(&options.clock, Readiness::of(range.is_some()))),
         node_info: Some(NodeSystemInfo {
             architecture: ARCHITECTURE.to_owned(),
             boot_id: id.clone(),
@@ -260,15 +263,17 @@ fn conditions(clock: &Clock, ready: &Readiness) -> Vec<NodeCondition> {
 pub(crate) struct NodeApi {
     nodes: Api<Node>,
     name: String,
+    pods: u32,
     clock: Clock,
 }
 
 impl NodeApi {
-    pub(crate) fn new(client: kube::Client, name: &str, clock: Clock) -> Self {
+    pub(crate) fn new(client: kube::Client, options: &NodeOptions) -> Self {
         NodeApi {
             nodes: Api::all(client),
-            name: name.to_owned(),
-            clock,
+            name: options.name.clone(),
+            pods: options.pods,
+            clock: options.clock.clone(),
         }
     }
 
@@ -283,15 +288,17 @@ impl NodeApi {
                 biased;
                 state = states.next() => match state {
                     Some(Some(node)) => {
-                        if let Some(range) = pod_range(&node)
+                        let range = pod_range(&node);
+                        if let Some(range) = range
                             && let Some(asked) = asked.take()
                         {
                             // Whoever asked may have stopped meanwhile.
                             let _ = asked.send(range);
                         }
                         let readiness = Readiness::of(asked.is_none());
-                        if ready_status(&node) != Some(readiness.status) {
-                            self.insist(readiness).await;
+                        let takes = room(self.pods, range);
+                        if ready_status(&node) != Some(readiness.status) || stated_room(&node) != Some(takes) {
+                            self.insist(readiness, takes).await;
                         }
                     }
                     Some(None) => {}
@@ -307,9 +314,9 @@ impl NodeApi {
     }
 
     /// Says how the node is until the API takes it, or the Node is gone.
-    async fn insist(&self, readiness: &Readiness) {
+    async fn insist(&self, readiness: &Readiness, room: u32) {
         let mut pauses = Pause::default();
-        while let Err(error) = self.turn(readiness).await {
+        while let Err(error) = self.turn(readiness, Some(room)).await {
             if is_missing(&error) {
                 return;
             }
@@ -320,7 +327,7 @@ impl NodeApi {
 
     /// Says that the node stops.
     pub(crate) async fn report_stopping(&self) {
-        if let Err(error) = self.turn(&Readiness::STOPPING).await {
+        if let Err(error) = self.turn(&Readiness::STOPPING, None).await {
             // Where node and API server end together this is how it goes; else the Lease tells.
             tracing::debug!(node = %self.name, %error, "the stop was not reported");
         }
@@ -332,17 +339,23 @@ impl NodeApi {
         for condition in &mut conditions {
             condition.last_transition_time = None;
         }
-        self.patch(&conditions).await
+        self.patch(json!({"conditions": conditions})).await
     }
 
-    async fn turn(&self, ready: &Readiness) -> Result<(), kube::Error> {
+    async fn turn(&self, ready: &Readiness, room: Option<u32>) -> Result<(), kube::Error> {
         let mut conditions = conditions(&self.clock, ready);
         conditions.retain(|condition| condition.type_ == "Ready");
-        self.patch(&conditions).await
+        let mut status = json!({"conditions": conditions});
+        if let Some(room) = room {
+            let resources = json!({PODS: room.to_string()});
+            status["capacity"] = resources.clone();
+            status["allocatable"] = resources;
+        }
+        self.patch(status).await
     }
 
-    async fn patch(&self, conditions: &[NodeCondition]) -> Result<(), kube::Error> {
-        let patch = json!({"status": {"conditions": conditions}});
+    async fn patch(&self, status: serde_json::Value) -> Result<(), kube::Error> {
+        let patch = json!({"status": status});
         self.nodes
             .patch_status(&self.name, &PatchParams::default(), &Patch::Strategic(patch))
             .await
@@ -355,4 +368,10 @@ fn ready_status(node: &Node) -> Option<&str> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     Some(&ready.status)
+}
+
+/// How many pods the Node says that it takes.
+fn stated_room(node: &Node) -> Option<u32> {
+    let allocatable = node.status.as_ref()?.allocatable.as_ref()?;
+    allocatable.get(PODS)?.0.parse().ok()
 }

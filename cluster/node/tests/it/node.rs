@@ -1,5 +1,6 @@
 //! The Node object and the Lease.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use base_client::Verb;
 use cluster_node::{ImageCatalogue, PodAddresses};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -112,6 +114,83 @@ async fn a_node_whose_range_others_choose_waits_for_it_and_gives_its_pods_addres
     node_until(&nodes, "True").await;
     let pod = cluster.pod_until("p", is_ready).await;
     assert_eq!(pod.status.unwrap().pod_ip.as_deref(), Some("10.9.8.2"));
+}
+
+async fn room(nodes: &Api<Node>, range: &str) -> (String, String) {
+    until(nodes, "node-a", |node: Option<&Node>| {
+        let node = node.filter(|node| ready(node).is_some_and(|ready| ready.status == "True"))?;
+        assert_eq!(node.spec.as_ref()?.pod_cidr.as_deref(), Some(range));
+        let status = node.status.as_ref()?;
+        let pods = |resources: &Option<BTreeMap<String, Quantity>>| resources.as_ref().map(|all| all["pods"].0.clone());
+        Some((pods(&status.capacity)?, pods(&status.allocatable)?))
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_takes_as_many_pods_as_it_is_told_and_has_addresses_for() {
+    for (pods, length, takes) in [
+        (None, 16, 110),
+        (Some(5), 16, 5),
+        (Some(u32::MAX), 16, 65_533),
+        (None, 29, 5),
+    ] {
+        let cluster = Cluster::new().await;
+        let connector = Arc::new(OneClient(cluster.client.clone()));
+        let _node = cluster.node_of("node-a", ImageCatalogue::new(), connector, |options| {
+            options.pods = pods.unwrap_or(options.pods);
+            options.pod_addresses = PodAddresses::PartOf {
+                all: "10.1.0.0/16".parse().unwrap(),
+                length,
+            };
+        });
+        let nodes: Api<Node> = Api::all(cluster.client.clone());
+        let stated = room(&nodes, &format!("10.1.0.0/{length}")).await;
+        assert_eq!(
+            stated,
+            (takes.to_string(), takes.to_string()),
+            "{pods:?} in a /{length}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_given_few_addresses_says_that_it_takes_few_pods() {
+    let cluster = Cluster::new().await;
+    let connector = Arc::new(OneClient(cluster.client.clone()));
+    let _node = cluster.node_of("node-a", ImageCatalogue::new(), connector, |options| {
+        options.pod_addresses = PodAddresses::OfNode;
+    });
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    node_until(&nodes, "False").await;
+    let given = json!({"spec": {"podCIDR": "10.9.8.0/28", "podCIDRs": ["10.9.8.0/28"]}});
+    nodes
+        .patch("node-a", &PatchParams::default(), &Patch::Merge(given))
+        .await
+        .unwrap();
+    node_until(&nodes, "True").await;
+    assert_eq!(room(&nodes, "10.9.8.0/28").await, ("13".to_owned(), "13".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hundreds_of_pods_are_ready_on_a_node_that_takes_them() {
+    let cluster = Cluster::new().await;
+    let connector = Arc::new(OneClient(cluster.client.clone()));
+    let catalogue = ImageCatalogue::new().with("app", serves);
+    let _node = cluster.node_of("node-a", catalogue, connector, |options| {
+        options.pods = u32::MAX;
+        options.pod_addresses = PodAddresses::whole("10.1.0.0/16".parse().unwrap());
+    });
+    let names: Vec<String> = (0..300).map(|number| format!("p{number}")).collect();
+    for name in &names {
+        cluster.pod(name, json!({}), json!({})).await;
+    }
+    let mut addresses = BTreeSet::new();
+    for name in &names {
+        let pod = cluster.pod_until(name, is_ready).await;
+        addresses.insert(pod.status.unwrap().pod_ip.unwrap());
+    }
+    assert_eq!(addresses.len(), names.len());
 }
 
 #[tokio::test(start_paused = true)]
