@@ -5,6 +5,7 @@
 //! Engine semantics follow gardener/gardener v1.150 `pkg/utils/flow/flow.go`, with one addition: an interrupt, which
 //! ends a run at a task boundary because a newer wish has made it pointless.
 
+mod around;
 mod attempt;
 mod event;
 mod feed;
@@ -12,6 +13,7 @@ mod run;
 mod trace;
 mod waits;
 
+pub use around::{TaskLayer, Try, Work};
 pub use attempt::{NotFinished, TaskContext};
 pub use event::{Event, FlowEnd, Planned, What};
 pub use feed::{FEED_MAX, Feed, Heard, Listener, Told};

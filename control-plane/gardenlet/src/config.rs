@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
-use base_flow_run::Feed;
+use base_flow_run::{Feed, TaskLayer};
 
 /// How clients reach the API servers of shoots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub struct Config {
     pub backup_grace: Duration,
     /// Is told what happens in the flows of shoots, each named "namespace/name". Nothing depends on a listener.
     pub feed: Feed,
+    /// Around every task of the flows of shoots: for whoever makes tasks fail. None, unless a program gives one.
+    pub task_layer: TaskLayer,
 }
 
 /// As upstream's default: more would only queue in the seed's API server.
@@ -93,6 +95,7 @@ impl Config {
             sync_period: SYNC_PERIOD,
             backup_grace: Duration::ZERO,
             feed: Feed::default(),
+            task_layer: TaskLayer::default(),
         }
     }
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use base_flow::{Flow, Progress};
-use base_flow_run::{Event, Options, Outcome, What};
+use base_flow::{Flow, Name, Progress};
+use base_flow_run::{Event, Options, Outcome, Try, What};
 use control_plane_shoot_flow::ShootTask;
 use futures::FutureExt;
 use tokio::sync::watch;
@@ -58,7 +58,17 @@ pub(crate) async fn run_flow(
     let running = base_flow_run::run(
         flow,
         &options,
-        |task, context| task::execute(operation, task, context),
+        |task, context| {
+            let attempt = context.attempt;
+            let one = || Try {
+                subject: subject.clone(),
+                flow: flow.name().to_owned(),
+                task: task.name(),
+                attempt,
+            };
+            let work = move || task::execute(operation, task, context.clone());
+            operation.context.config.task_layer.around(one, work)
+        },
         subscribe,
     );
     tokio::select! {

@@ -144,6 +144,7 @@ fn start_gardenlet(settings: &Settings, front: &Front, garden: &Api, seed: &Api,
     };
     let config = Config {
         feed: settings.feed.clone(),
+        task_layer: settings.task_layer.clone(),
         ..Config::new(object, images, addressing)
     };
     let (clock, entropy, stop) = (settings.clock.clone(), settings.entropy.clone(), parts.stop.clone());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use base_client::Layers;
 use base_clock::{Clock, Entropy};
-use base_flow_run::Feed;
+use base_flow_run::{Feed, TaskLayer};
 use jiff::Timestamp;
 
 /// Where the landscape can be reached.
@@ -62,6 +62,8 @@ pub struct Settings {
     pub feed: Feed,
     /// Around the client of every part: for whoever counts calls or breaks them.
     pub layers: Layers,
+    /// Around every task of Shoots' flows: for whoever makes tasks fail.
+    pub task_layer: TaskLayer,
 }
 
 impl Settings {
@@ -77,6 +79,7 @@ impl Settings {
             entropy: Entropy::os(),
             feed: Feed::default(),
             layers: Layers::default(),
+            task_layer: TaskLayer::default(),
         }
     }
 

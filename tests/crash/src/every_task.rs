@@ -1,0 +1,448 @@
+//! Lives of a Shoot in whose flows something is wrong with a task, for each task that there is, each beside the life of
+//! the same Shoot in which nothing is wrong.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use api_core::v1beta1::{Shoot, ShootStatus};
+use api_meta::LastOperationState;
+use base_client::{Judgement, wait_until};
+use base_clock::Entropy;
+use base_flow::Name;
+use base_flow_run::{Feed, FlowEnd, TaskState};
+use control_plane_shoot_flow::ShootTask;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use programs_orangery::landscape::apply_all;
+use serde_json::{Value, json};
+
+use crate::flavour::{Flavour, furniture, referenced};
+use crate::harm::{CODE, Harm, Kind, Place, SAID, Victims, settings};
+use crate::journal::{Journal, held_back, standing};
+use crate::life::{Life, runtime};
+use crate::picture::Picture;
+use crate::script::{NAME, NAMESPACE, PATIENCE, Phase, succeeded, surround};
+
+/// How much later than its time-out a task may end that waits, so that it can say itself what it waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The life of a Shoot in which nothing is wrong.
+#[derive(Clone, Debug)]
+pub struct Usual {
+    /// Which Shoot.
+    pub flavour: Flavour,
+    /// Every task that its two flows have tried.
+    pub places: BTreeSet<Place>,
+    there: Picture,
+    gone: Picture,
+}
+
+/// A life in which something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Story {
+    /// Whose: which of the usual ones.
+    pub of: usize,
+    /// What is wrong.
+    pub kind: Kind,
+    /// With whom, in creation.
+    pub create: Victims,
+    /// With whom, in deletion.
+    pub delete: Victims,
+}
+
+impl Story {
+    /// What it is called.
+    #[must_use]
+    pub fn title(&self, usuals: &[Usual]) -> String {
+        let told = |victims: Victims| match victims {
+            Victims::Nobody => None,
+            Victims::Everybody => Some("every task".to_owned()),
+            Victims::One(place) => Some(place.to_string()),
+        };
+        let mut who: Vec<String> = [self.create, self.delete].into_iter().filter_map(told).collect();
+        who.dedup();
+        let flavour = usuals.get(self.of).map(|usual| usual.flavour.to_string());
+        format!("{} {}: {}", flavour.unwrap_or_default(), self.kind, who.join(", "))
+    }
+}
+
+/// The lives of all Shoots in which nothing is wrong.
+///
+/// # Errors
+/// One does not end well, or there is a task in none of their flows.
+pub fn usual(seed: u64) -> Result<Vec<Usual>, String> {
+    let usuals = runtime()?.block_on(async {
+        let stage = Stage::open(seed).await?;
+        let mut usuals = Vec::new();
+        for flavour in Flavour::ALL {
+            usuals.push(stage.usual(flavour).await.map_err(|why| format!("{flavour}: {why}"))?);
+        }
+        Ok::<_, String>(usuals)
+    })?;
+    let tried: BTreeSet<ShootTask> = usuals
+        .iter()
+        .flat_map(|usual| usual.places.iter().map(|place| place.task))
+        .collect();
+    let untried: Vec<&ShootTask> = ShootTask::ALL.iter().filter(|task| !tried.contains(task)).collect();
+    match untried.as_slice() {
+        [] => Ok(usuals),
+        untried => Err(format!(
+            "no Shoot here has the tasks {untried:?} in its flows: give one of them what it takes"
+        )),
+    }
+}
+
+/// For each Shoot and each kind that passes: a life in which it happens to every task.
+#[must_use]
+pub fn together(usuals: &[Usual]) -> Vec<Story> {
+    let kinds = || Kind::ALL.into_iter().filter(|kind| kind.passes());
+    let story = |(of, kind)| Story {
+        of,
+        kind,
+        create: Victims::Everybody,
+        delete: Victims::Everybody,
+    };
+    (0..usuals.len())
+        .flat_map(|of| kinds().map(move |kind| story((of, kind))))
+        .collect()
+}
+
+/// For each kind and each task: a life in which it happens to that task alone, in the first Shoot that has it. One of
+/// creation and one of deletion share a life.
+#[must_use]
+pub fn alone(usuals: &[Usual]) -> Vec<Story> {
+    let mut stories = Vec::new();
+    let mut tried = BTreeSet::new();
+    for (of, usual) in usuals.iter().enumerate() {
+        let fresh: Vec<Place> = usual.places.difference(&tried).copied().collect();
+        tried.extend(fresh.iter().copied());
+        let of_phase = |phase| {
+            let places = fresh.iter().filter(move |place| place.phase == phase);
+            places.map(|place| Victims::One(*place)).collect::<Vec<_>>()
+        };
+        let (create, delete) = (of_phase(Phase::Create), of_phase(Phase::Delete));
+        let at = |all: &[Victims], number: usize| all.get(number).copied().unwrap_or_default();
+        for kind in Kind::ALL {
+            stories.extend((0..create.len().max(delete.len())).map(|number| Story {
+                of,
+                kind,
+                create: at(&create, number),
+                delete: at(&delete, number),
+            }));
+        }
+    }
+    stories
+}
+
+/// So many of the stories, drawn by the seed and spread over all; all when there are no more.
+#[must_use]
+pub fn sample(stories: Vec<Story>, part: usize, seed: u64) -> Vec<Story> {
+    if part == 0 || part >= stories.len() {
+        return stories;
+    }
+    let entropy = Entropy::seeded(seed);
+    let stride = stories.len() / part;
+    let chosen: BTreeSet<usize> = (0..part)
+        .map(|number| number * stride + entropy.below(stride as u64) as usize)
+        .collect();
+    let numbered = stories.into_iter().enumerate();
+    numbered
+        .filter(|(number, _)| chosen.contains(number))
+        .map(|(_, story)| story)
+        .collect()
+}
+
+/// Plays all stories on so many threads; `say` hears how each ended. Gives those that did not end well.
+#[must_use]
+pub fn play_all(
+    usuals: &[Usual],
+    stories: &[Story],
+    seed: u64,
+    threads: usize,
+    say: impl Fn(&Story, &Result<(), String>) + Sync,
+) -> Vec<(Story, String)> {
+    let next = AtomicUsize::new(0);
+    let failed: Mutex<Vec<(Story, String)>> = Mutex::default();
+    let take = || stories.get(next.fetch_add(1, Ordering::Relaxed));
+    let told = |story: &Story, outcome: Result<(), String>| {
+        say(story, &outcome);
+        if let Err(why) = outcome {
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.push((story.clone(), why));
+        }
+    };
+    crate::harm::hush();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                let mut story = take();
+                // What went wrong once may go on: the next story has a stage of its own.
+                while let Some(first) = story {
+                    let stage = runtime().and_then(|runtime| Ok((runtime.block_on(Stage::open(seed))?, runtime)));
+                    let (stage, runtime) = match stage {
+                        Ok(opened) => opened,
+                        Err(why) => {
+                            told(first, Err(why));
+                            story = take();
+                            continue;
+                        }
+                    };
+                    while let Some(one) = story {
+                        let outcome = runtime.block_on(stage.play(&usuals[one.of], one));
+                        let well = outcome.is_ok();
+                        told(one, outcome);
+                        story = take();
+                        if !well {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A landscape in which lives follow each other.
+struct Stage {
+    life: Life,
+    harm: Harm,
+    journal: Journal,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn open(seed: u64) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("cannot make a folder: {error}"))?;
+        let (harm, feed) = (Harm::default(), Feed::default());
+        let layer = harm.layer()?;
+        let journal = Journal::of(&feed, &format!("{NAMESPACE}/{NAME}"));
+        let change = |settings: &mut programs_orangery::landscape::Settings| {
+            settings.feed = feed;
+            settings.task_layer = layer;
+        };
+        let life = Life::start_with(folder.path(), seed, None, change, |_| {}).await?;
+        life.ready().await?;
+        surround(&life.view.garden).await?;
+        let stage = Self {
+            life,
+            harm,
+            journal,
+            _folder: folder,
+        };
+        stage.put(referenced()).await?;
+        Ok(stage)
+    }
+
+    async fn put(&self, objects: Vec<Value>) -> Result<(), String> {
+        let put = apply_all(&self.life.view.garden, objects).await;
+        put.map_err(|fault| fault.to_string())
+    }
+
+    fn shoots(&self) -> Api<Shoot> {
+        Api::namespaced(self.life.view.garden.clone(), NAMESPACE)
+    }
+
+    async fn usual(&self, flavour: Flavour) -> Result<Usual, String> {
+        self.harm.begin(Kind::FailsOnce, Victims::Nobody);
+        let before = self.life.view.at_rest(Phase::Start).await?;
+        self.put(vec![flavour.manifest()?]).await?;
+        succeeded(&self.shoots()).await?;
+        let there = self.life.view.at_rest(Phase::Create).await?;
+        self.furnish().await?;
+        self.delete().await?;
+        self.gone().await?;
+        self.life.view.becomes(Phase::Delete, &before).await?;
+        Ok(Usual {
+            flavour,
+            places: self.harm.seen(),
+            there,
+            gone: before,
+        })
+    }
+
+    async fn furnish(&self) -> Result<(), String> {
+        let shoot = self.life.view.shoot().await?;
+        apply_all(&shoot, furniture()).await.map_err(|fault| fault.to_string())
+    }
+
+    async fn play(&self, usual: &Usual, story: &Story) -> Result<(), String> {
+        let blind = |phase: Phase| move |why: String| format!("{phase}: {why}");
+        self.begin(story.kind, story.create);
+        self.put(vec![usual.flavour.manifest()?]).await?;
+        let well = self.gets_over(story.kind, story.create, Phase::Create).await;
+        if let Err(why) = well {
+            return Err(self.life.view.explain(Phase::Create, &usual.there, why).await);
+        }
+        self.life.view.becomes(Phase::Create, &usual.there).await?;
+
+        self.furnish().await.map_err(blind(Phase::Delete))?;
+        self.begin(story.kind, story.delete);
+        self.delete().await.map_err(blind(Phase::Delete))?;
+        let well = self.gets_over(story.kind, story.delete, Phase::Delete).await;
+        if let Err(why) = well {
+            return Err(self.life.view.explain(Phase::Delete, &usual.gone, why).await);
+        }
+        self.life.view.becomes(Phase::Delete, &usual.gone).await
+    }
+
+    fn begin(&self, kind: Kind, victims: Victims) {
+        self.journal.forget();
+        self.harm.begin(kind, victims);
+    }
+
+    /// Waits until the Shoot is as its user wants it, whatever is done to its tasks.
+    async fn gets_over(&self, kind: Kind, victims: Victims, phase: Phase) -> Result<(), String> {
+        if let (Victims::One(place), false) = (victims, kind.passes()) {
+            self.suffers(kind, place).await?;
+            self.harm.cease();
+            if kind == Kind::FailsForGood {
+                self.retry().await?;
+            }
+        }
+        match phase {
+            Phase::Delete => self.gone().await?,
+            _ => succeeded(&self.shoots()).await?,
+        }
+        self.harm.cease();
+        let (done, seen) = (self.harm.done(), self.harm.seen());
+        let missed: Vec<String> = match victims {
+            Victims::Nobody => Vec::new(),
+            Victims::Everybody => seen.difference(&done).map(ToString::to_string).collect(),
+            Victims::One(place) => (!done.contains(&place))
+                .then(|| place.to_string())
+                .into_iter()
+                .collect(),
+        };
+        if !missed.is_empty() {
+            return Err(format!("nothing was done to {}", missed.join(", ")));
+        }
+        let runs_more = self.journal.run()?.runs_before;
+        if kind.passes() && runs_more > 0 {
+            return Err(format!(
+                "it took {runs_more} more runs of the flow, where one is enough"
+            ));
+        }
+        self.nobody_works()
+    }
+
+    fn nobody_works(&self) -> Result<(), String> {
+        match self.harm.working() {
+            busy if busy.is_empty() => Ok(()),
+            busy => Err(format!("still at work after the end of the run: {busy:?}")),
+        }
+    }
+
+    /// Waits until the Shoot's status tells of the broken task, and judges what it tells.
+    async fn suffers(&self, kind: Kind, place: Place) -> Result<(), String> {
+        let status = self.complains(place.task.name()).await?;
+        let settings = settings(place)?;
+        let within = settings.timeout.unwrap_or_default();
+        let (state, said, codes) = match kind {
+            Kind::FailsForGood => (
+                LastOperationState::Failed,
+                format!("{SAID} (to do: mend it)"),
+                vec![CODE],
+            ),
+            Kind::Panics => (LastOperationState::Error, format!("task panicked: {SAID}"), Vec::new()),
+            _ => {
+                let said = format!("not finished within {}s", within.as_secs());
+                (LastOperationState::Error, said, Vec::new())
+            }
+        };
+        let last = status.last_operation.unwrap_or_default();
+        let [error] = status.last_errors.as_slice() else {
+            return Err(format!("there is not one error but {:?}", status.last_errors));
+        };
+        if last.state != state || !error.description.starts_with(&said) || error.codes != codes {
+            return Err(format!(
+                "instead of {state}, {said:?} and {codes:?} the Shoot says {}, {error:?}",
+                last.state
+            ));
+        }
+        if !last.description.contains(place.task.name()) {
+            return Err(format!("lastOperation does not tell of it: {:?}", last.description));
+        }
+        let run = self.journal.run()?;
+        if run.ended.map(|(_, end)| end) != Some(FlowEnd::Failed) {
+            return Err(format!("the run has not failed: {:?}", run.ended));
+        }
+        let name = place.task.name().to_owned();
+        let held = held_back(&run, &name);
+        let all: BTreeSet<String> = run.tasks().iter().map(|task| task.name.clone()).collect();
+        let free = all
+            .into_iter()
+            .filter(|task| *task != name && !held.contains(task))
+            .collect();
+        let done = standing(&run, &TaskState::Succeeded);
+        if done != free || standing(&run, &TaskState::Planned) != held {
+            return Err(format!("these should have been done: {free:?}; these were: {done:?}"));
+        }
+        if matches!(kind, Kind::Hangs | Kind::HangsAfterwards) {
+            let took = run.tasks().iter().find(|task| task.name == name);
+            let took = took
+                .map(|task| task.duration(task.ended.unwrap_or_default()))
+                .unwrap_or_default();
+            let latest = if settings.waits { within + GRACE } else { within };
+            // Timers fire on the next millisecond.
+            if took < within || took > latest + Duration::from_millis(1) {
+                return Err(format!("its time-out is {within:?}, it ended after {took:?}"));
+            }
+        }
+        self.nobody_works()
+    }
+
+    async fn complains(&self, task: &str) -> Result<ShootStatus, String> {
+        let judge = |shoot: Option<&Shoot>| {
+            let status = shoot.and_then(|shoot| shoot.status.clone()).unwrap_or_default();
+            let mut errors = status.last_errors.iter();
+            let over = status
+                .last_operation
+                .as_ref()
+                .is_some_and(|last| matches!(last.state, LastOperationState::Error | LastOperationState::Failed));
+            if over && errors.any(|error| error.task_id.as_deref() == Some(task)) {
+                Judgement::Done(status)
+            } else {
+                Judgement::NotYet(format!("its status is {status:?}"))
+            }
+        };
+        let waited = wait_until(&self.shoots(), NAME, PATIENCE, judge).await;
+        waited.map_err(|error| error.to_string())
+    }
+
+    async fn annotate(&self, key: &str, value: &str) -> Result<(), String> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        let patched = self.shoots().patch(NAME, &PatchParams::default(), &patch).await;
+        patched.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn retry(&self) -> Result<(), String> {
+        self.annotate("gardener.cloud/operation", "retry").await
+    }
+
+    async fn delete(&self) -> Result<(), String> {
+        self.annotate("confirmation.gardener.cloud/deletion", "true").await?;
+        let deleted = self.shoots().delete(NAME, &DeleteParams::default()).await;
+        deleted.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn gone(&self) -> Result<(), String> {
+        let judge = |shoot: Option<&Shoot>| match shoot {
+            None => Judgement::Done(()),
+            Some(shoot) => Judgement::NotYet(format!("its status is {:?}", shoot.status)),
+        };
+        let waited = wait_until(&self.shoots(), NAME, PATIENCE, judge).await;
+        waited.map_err(|error| error.to_string())
+    }
+}
+
+impl fmt::Display for Usual {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |phase| self.places.iter().filter(|place| place.phase == phase).count();
+        let (create, delete) = (count(Phase::Create), count(Phase::Delete));
+        write!(f, "{}: {create} tasks of creation, {delete} of deletion", self.flavour)
+    }
+}

@@ -1,0 +1,318 @@
+//! What is done to tasks: the layer around them, which breaks those it is told to break and counts what is at work. It
+//! knows tasks by the enum of the flows alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+
+use api_meta::{ErrorCode, Fault};
+use base_flow::{Flow, Name, TaskSettings};
+use base_flow_run::{TaskLayer, Try, Work};
+use control_plane_shoot_flow::{DeletionFacts, Goal, ShootFacts, ShootTask, shoot_flow};
+use futures::FutureExt;
+
+use crate::script::Phase;
+
+/// What a broken task says.
+pub const SAID: &str = "broken on purpose";
+/// The code of what does not pass by itself.
+pub const CODE: ErrorCode = ErrorCode::ConfigurationProblem;
+
+/// What is done to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Kind {
+    /// Its first try fails before its work begins, with a fault that may pass.
+    FailsOnce,
+    /// Its work is done, and the first time nobody learns of it.
+    ResultLost,
+    /// Its work is done twice, one right after the other.
+    Twice,
+    /// It fails until somebody removes the cause.
+    FailsForGood,
+    /// It panics until somebody removes the cause.
+    Panics,
+    /// Its work never begins and never ends.
+    Hangs,
+    /// Its work is done, and it never ends.
+    HangsAfterwards,
+}
+
+impl Kind {
+    /// All.
+    pub const ALL: [Self; 7] = [
+        Self::FailsOnce,
+        Self::ResultLost,
+        Self::Twice,
+        Self::FailsForGood,
+        Self::Panics,
+        Self::Hangs,
+        Self::HangsAfterwards,
+    ];
+
+    /// Whether the flow gets over it by itself, without anybody's help and without an end of its run.
+    #[must_use]
+    pub fn passes(self) -> bool {
+        matches!(self, Self::FailsOnce | Self::ResultLost | Self::Twice)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FailsOnce => "fails once",
+            Self::ResultLost => "result lost",
+            Self::Twice => "twice",
+            Self::FailsForGood => "fails for good",
+            Self::Panics => "panics",
+            Self::Hangs => "hangs",
+            Self::HangsAfterwards => "hangs afterwards",
+        })
+    }
+}
+
+/// A task of one of the two flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Which flow: that of creation or of deletion.
+    pub phase: Phase,
+    /// Which task.
+    pub task: ShootTask,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.phase, self.task)
+    }
+}
+
+/// The flow of a phase with every task that it can have.
+///
+/// # Errors
+/// The flow is no flow.
+pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
+    let facts = ShootFacts {
+        workerless: false,
+        has_credentials: true,
+        has_backup: true,
+        has_internal_domain: true,
+        has_external_domain: true,
+        nodes_cidr_known: false,
+        skip_readiness: false,
+    };
+    let there = DeletionFacts {
+        namespace_active: true,
+        shoot_cleanup: true,
+        control_plane_needed: true,
+    };
+    let goal = match phase {
+        Phase::Delete => Goal::Delete(there),
+        _ => Goal::Reconcile,
+    };
+    shoot_flow(&facts, &goal).map_err(|error| error.to_string())
+}
+
+/// How a task is tried, as its flow says.
+///
+/// # Errors
+/// The flow has no such task.
+pub fn settings(place: Place) -> Result<TaskSettings, String> {
+    let flow = widest(place.phase)?;
+    let step = flow.step(place.task);
+    step.map(base_flow::Step::settings)
+        .ok_or_else(|| format!("{place} is in no flow"))
+}
+
+/// Lets tasks that panic on purpose do so without a word on standard error; other panics are told as ever.
+pub fn hush() {
+    static HUSHED: Once = Once::new();
+    HUSHED.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if panic.payload().downcast_ref::<&str>() != Some(&SAID) {
+                loud(panic);
+            }
+        }));
+    });
+}
+
+/// Which tasks are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Victims {
+    /// None.
+    #[default]
+    Nobody,
+    /// Each task, as it comes.
+    Everybody,
+    /// This one.
+    One(Place),
+}
+
+/// Breaks tasks. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Harm(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    meant: Option<(Kind, Victims)>,
+    seen: BTreeSet<Place>,
+    done: BTreeSet<Place>,
+    working: BTreeMap<Place, usize>,
+}
+
+/// A try that has begun and not ended.
+struct Working {
+    harm: Harm,
+    place: Place,
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        if let Some(count) = self.harm.state().working.get_mut(&self.place) {
+            *count -= 1;
+        }
+    }
+}
+
+impl Harm {
+    /// From now on, and until [`Harm::cease`], this is done to these.
+    pub fn begin(&self, kind: Kind, victims: Victims) {
+        let mut state = self.state();
+        state.meant = Some((kind, victims));
+        state.seen.clear();
+        state.done.clear();
+    }
+
+    /// From now on nothing is done to anybody.
+    pub fn cease(&self) {
+        self.state().meant = None;
+    }
+
+    /// The tasks that were tried since harm began.
+    #[must_use]
+    pub fn seen(&self) -> BTreeSet<Place> {
+        self.state().seen.clone()
+    }
+
+    /// The tasks to which something was done since harm began.
+    #[must_use]
+    pub fn done(&self) -> BTreeSet<Place> {
+        self.state().done.clone()
+    }
+
+    /// The tasks at work now.
+    #[must_use]
+    pub fn working(&self) -> BTreeSet<Place> {
+        let state = self.state();
+        let busy = state.working.iter().filter(|(_, count)| **count > 0);
+        busy.map(|(place, _)| *place).collect()
+    }
+
+    /// What to put around the tasks.
+    ///
+    /// # Errors
+    /// The flows are no flows.
+    pub fn layer(&self) -> Result<TaskLayer, String> {
+        let harm = self.clone();
+        let mut phases = BTreeMap::new();
+        for phase in [Phase::Create, Phase::Delete] {
+            phases.insert(widest(phase)?.name().to_owned(), phase);
+        }
+        Ok(TaskLayer::new(move |one, work| {
+            let place = place(&phases, &one);
+            harm.clone().around(place, work).boxed()
+        }))
+    }
+
+    async fn around(self, place: Option<Place>, work: Work<'_>) -> Result<(), Fault> {
+        let Some(place) = place else {
+            return Err(Fault::bug("a task that is not in the enum of tasks"));
+        };
+        let _working = self.enter(place);
+        let Some(kind) = self.decide(place) else {
+            return work().await;
+        };
+        match kind {
+            Kind::FailsOnce => {
+                self.did(place);
+                Err(Fault::transient(SAID))
+            }
+            Kind::ResultLost => {
+                work().await?;
+                self.did(place);
+                Err(Fault::transient(SAID))
+            }
+            Kind::Twice => {
+                work().await?;
+                self.did(place);
+                work().await
+            }
+            Kind::FailsForGood => {
+                self.did(place);
+                Err(Fault::user(SAID).code(CODE).hint("mend it"))
+            }
+            Kind::Panics => {
+                self.did(place);
+                std::panic::panic_any(SAID)
+            }
+            Kind::Hangs => {
+                self.did(place);
+                std::future::pending().await
+            }
+            Kind::HangsAfterwards => {
+                work().await?;
+                self.did(place);
+                std::future::pending().await
+            }
+        }
+    }
+
+    fn enter(&self, place: Place) -> Working {
+        let mut state = self.state();
+        state.seen.insert(place);
+        *state.working.entry(place).or_default() += 1;
+        Working {
+            harm: self.clone(),
+            place,
+        }
+    }
+
+    fn decide(&self, place: Place) -> Option<Kind> {
+        let state = self.state();
+        let (kind, victims) = state.meant?;
+        let meant = match victims {
+            Victims::Nobody => false,
+            Victims::Everybody => true,
+            Victims::One(one) => one == place,
+        };
+        let again = matches!(kind, Kind::FailsOnce | Kind::ResultLost) && state.done.contains(&place);
+        (meant && !again).then_some(kind)
+    }
+
+    fn did(&self, place: Place) {
+        self.state().done.insert(place);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which task a try is of. Names are unique over both flows: what is not found is not in the enum.
+fn place(phases: &BTreeMap<String, Phase>, one: &Try) -> Option<Place> {
+    let task = ShootTask::ALL.iter().find(|task| task.name() == one.task)?;
+    Some(Place {
+        phase: *phases.get(&one.flow)?,
+        task: *task,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_one_task() {
+        let names: BTreeSet<&str> = ShootTask::ALL.iter().map(Name::name).collect();
+        assert_eq!(names.len(), ShootTask::ALL.len());
+    }
+}
