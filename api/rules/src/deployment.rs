@@ -9,19 +9,46 @@ use api_meta::annotations::{
 use api_meta::names::DEPLOYMENT_TYPE_HELM;
 use api_meta::{Classified, FaultClass, NamedResourceReference, RawJson};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 
 use crate::checks::{distinct, dns_label, name};
 use crate::{FieldError, Path};
 
+/// Where v1beta1 describes what is installed.
+const PROVIDER_CONFIG: &str = "providerConfig";
+
 /// A ControllerDeployment cannot be read in the other version.
 #[derive(Debug, thiserror::Error)]
-pub enum ConversionError {
-    /// `providerConfig` of type helm is no chart description.
-    #[error("providerConfig of a ControllerDeployment of type helm must hold chart, values, ociRepository")]
-    HelmConfig(#[source] serde_json::Error),
-    /// An annotation that carries a field of the other version is no JSON.
-    #[error("annotation {0} must hold JSON")]
-    Annotation(&'static str, #[source] serde_json::Error),
+#[error("{0}")]
+pub struct ConversionError(pub FieldError);
+
+impl ConversionError {
+    /// `providerConfig` of type helm is no chart description: names the first field that cannot be read.
+    fn helm_config(config: &RawJson, error: &serde_json::Error) -> Self {
+        let path = Path::new(PROVIDER_CONFIG);
+        let Value::Object(fields) = config.value() else {
+            return Self(path.invalid(config, "must be an object with chart or ociRepository, and values"));
+        };
+        let unreadable = fields.into_iter().find_map(|(name, value)| {
+            let alone = json!({&name: &value});
+            let error = serde_json::from_value::<v1beta1::HelmControllerDeployment>(alone).err()?;
+            let words = match (name.as_str(), &value) {
+                ("chart", _) => "must be the whole chart, a gzipped tar archive, in base64".to_owned(),
+                _ => error.to_string(),
+            };
+            Some(path.child(&name).invalid(value, words))
+        });
+        Self(unreadable.unwrap_or_else(|| path.invalid(config, error.to_string())))
+    }
+
+    /// An annotation that carries a field of the other version is no JSON of it.
+    fn annotation(key: &str, text: &str, error: &serde_json::Error) -> Self {
+        let path = Path::new("metadata.annotations").key(key);
+        Self(path.invalid(
+            text,
+            format!("must hold JSON: {error}; remove it, it is written by conversion"),
+        ))
+    }
 }
 
 impl Classified for ConversionError {
@@ -49,14 +76,16 @@ pub fn deployment_to_v1(old: &v1beta1::ControllerDeployment) -> Result<v1::Contr
     };
     if let Some(text) = take_annotation(&mut new.metadata, MIGRATION_DEPLOYMENT_RESOURCES) {
         new.resources = serde_json::from_str::<Vec<NamedResourceReference>>(&text)
-            .map_err(|error| ConversionError::Annotation(MIGRATION_DEPLOYMENT_RESOURCES, error))?;
+            .map_err(|error| ConversionError::annotation(MIGRATION_DEPLOYMENT_RESOURCES, &text, &error))?;
     }
     if type_ == DEPLOYMENT_TYPE_HELM {
         let v1beta1::HelmControllerDeployment {
             chart,
             values,
             oci_repository,
-        } = provider_config.decode().map_err(ConversionError::HelmConfig)?;
+        } = provider_config
+            .decode()
+            .map_err(|error| ConversionError::helm_config(provider_config, &error))?;
         new.helm = Some(v1::HelmControllerDeployment {
             raw_chart: chart,
             values,
@@ -103,7 +132,7 @@ pub fn deployment_to_v1beta1(new: &v1::ControllerDeployment) -> Result<v1beta1::
         old.type_ = type_;
         if let Some(text) = take_annotation(&mut old.metadata, MIGRATION_DEPLOYMENT_PROVIDER_CONFIG) {
             old.provider_config = RawJson::parse(&text)
-                .map_err(|error| ConversionError::Annotation(MIGRATION_DEPLOYMENT_PROVIDER_CONFIG, error))?;
+                .map_err(|error| ConversionError::annotation(MIGRATION_DEPLOYMENT_PROVIDER_CONFIG, &text, &error))?;
         }
     }
     if !resources.is_empty() {
@@ -170,7 +199,7 @@ pub fn validate_controller_deployment_v1beta1(deployment: &v1beta1::ControllerDe
     }
     match deployment_to_v1(deployment) {
         Ok(deployment) => validate_controller_deployment(&deployment),
-        Err(error) => vec![Path::new("providerConfig").invalid(&deployment.provider_config, error.to_string())],
+        Err(ConversionError(error)) => vec![error],
     }
 }
 
@@ -266,8 +295,6 @@ fn validate_repository(errors: &mut Vec<FieldError>, path: &Path, repository: &v
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn v1_of(value: serde_json::Value) -> v1::ControllerDeployment {
@@ -329,12 +356,32 @@ mod tests {
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].to_string().starts_with(expected), "{}", found[0]);
         }
-        let broken: v1beta1::ControllerDeployment =
-            serde_json::from_value(json!({"metadata": {"name": "d"}, "type": "helm", "providerConfig": {"chart": 1}}))
-                .unwrap();
-        assert_eq!(
-            validate_controller_deployment_v1beta1(&broken)[0].path,
-            "providerConfig"
-        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_a_chart_is_named_by_its_field() {
+        for (config, expected) in [
+            (
+                json!({"chart": "H4sI/yk...", "values": {}}),
+                "providerConfig.chart: Invalid value: \"H4sI/yk...\": must be the whole chart, a gzipped tar archive, in base64",
+            ),
+            (
+                json!({"chart": 1}),
+                "providerConfig.chart: Invalid value: 1: must be the whole",
+            ),
+            (
+                json!({"values": {}, "ociRepository": "r"}),
+                "providerConfig.ociRepository: Invalid value: \"r\": invalid type",
+            ),
+            (
+                json!("chart"),
+                "providerConfig: Invalid value: \"chart\": must be an object",
+            ),
+        ] {
+            let deployment = json!({"metadata": {"name": "d"}, "type": "helm", "providerConfig": config});
+            let found = validate_controller_deployment_v1beta1(&serde_json::from_value(deployment).unwrap());
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].to_string().starts_with(expected), "{}", found[0]);
+        }
     }
 }

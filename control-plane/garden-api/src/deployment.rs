@@ -98,18 +98,9 @@ where
     To: Serialize,
 {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let invalid = |error: FieldError| Status::invalid(CORE, "ControllerDeployment", name, &[error]);
-    let from: From = decode(object).map_err(invalid)?;
-    let to = convert(&from).map_err(|error| {
-        let source = std::error::Error::source(&error)
-            .map(|source| format!(": {source}"))
-            .unwrap_or_default();
-        invalid(FieldError::invalid(
-            "providerConfig",
-            Value::Null,
-            format!("{error}{source}"),
-        ))
-    })?;
+    let invalid = |errors: &[FieldError]| Status::invalid(CORE, "ControllerDeployment", name, errors);
+    let from: From = decode(object).map_err(|error| invalid(&[error]))?;
+    let to = convert(&from).map_err(|api_rules::ConversionError(error)| invalid(&field_errors(vec![error])))?;
     serde_json::to_value(&to).map_err(Status::internal)
 }
 
