@@ -12,6 +12,7 @@ use api_extensions::EXTENSION_KINDS;
 use api_meta::GoDuration;
 
 use crate::checks::{dns_label, frozen, known, name, not_empty};
+use crate::old_spellings::enabled_otherwise;
 use crate::{FieldError, Path};
 
 /// How long an Extension may take to reconcile when its registration does not say.
@@ -119,6 +120,7 @@ fn validate_resource(errors: &mut Vec<FieldError>, path: &Path, resource: &Contr
             )));
         }
     }
+    enabled_otherwise(errors, path, resource);
     validate_lifecycle(errors, path, resource);
 }
 

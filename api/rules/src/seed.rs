@@ -11,6 +11,7 @@ use api_core::v1beta1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::checks::{credentials_ref, distinct, dns_label, dns_name, frozen, known, name, named_resources, not_empty};
+use crate::old_spellings::both_on_and_off;
 use crate::{FieldError, Path, cidr};
 
 /// Room kept free when a seed says nothing.
@@ -114,6 +115,7 @@ pub fn validate_seed(seed: &Seed) -> Vec<FieldError> {
     distinct(&mut errors, types.iter().map(String::as_str), |index| {
         extensions.index(index).child("type")
     });
+    both_on_and_off(&mut errors, &extensions, &spec.extensions);
     named_resources(&mut errors, &path.child("resources"), &spec.resources);
     errors
 }

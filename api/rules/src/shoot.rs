@@ -8,6 +8,7 @@ use api_core::v1beta1::{
 
 use crate::checks::{distinct, dns_label, dns_name, known, name, named, named_resources, not_empty};
 use crate::node_ranges::validate_node_ranges;
+use crate::old_spellings::both_on_and_off;
 use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
 use crate::{FieldError, Path, cidr, shoot_workers, versions};
 
@@ -105,6 +106,7 @@ fn validate_extensions(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
     for (index, extension) in spec.extensions.iter().enumerate() {
         not_empty(errors, &path.index(index).child("type"), &extension.type_);
     }
+    both_on_and_off(errors, path, &spec.extensions);
 }
 
 fn validate_name(errors: &mut Vec<FieldError>, name: &str) {

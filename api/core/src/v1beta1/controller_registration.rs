@@ -61,6 +61,9 @@ pub struct ControllerResource {
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub auto_enable: Vec<ClusterType>,
+    /// Older spelling of `autoEnable: [shoot]`, which is written in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub globally_enabled: Option<bool>,
     /// Clusters in which the extension works.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]

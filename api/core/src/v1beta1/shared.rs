@@ -42,6 +42,9 @@ pub struct Extension {
     /// Off, although a registration turns it on by itself. Formerly `enabled: false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
+    /// Older spelling, the opposite of `disabled`, which is written in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
 }
 
 /// A process of this system.

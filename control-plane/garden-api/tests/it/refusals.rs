@@ -131,6 +131,75 @@ fn fields() -> Vec<Row> {
     ]
 }
 
+/// Older spellings that contradict today's, and what stands in a field of a form of its own.
+fn spellings() -> Vec<Row> {
+    let chart = |version: &str, fields: Value| {
+        let mut asked = json!({"apiVersion": format!("core.gardener.cloud/{version}"), "kind": "ControllerDeployment",
+            "metadata": {"name": "d"}});
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        (
+            format!("/apis/core.gardener.cloud/{version}/controllerdeployments"),
+            asked,
+        )
+    };
+    let old = chart(
+        "v1beta1",
+        json!({"type": "helm", "providerConfig": {"chart": "H4sI/yk...", "values": {}}}),
+    );
+    let new = chart("v1", json!({"helm": {"rawChart": "H4sI/yk..."}}));
+    let elsewhere = {
+        let mut asked = registration("auto", &[("Extension", "auto")]);
+        asked["spec"]["resources"][0]["globallyEnabled"] = json!(true);
+        asked["spec"]["resources"][0]["autoEnable"] = json!(["seed"]);
+        asked
+    };
+    vec![
+        create(
+            "an extension that is off and on",
+            "/spec/extensions",
+            json!([{"type": "x", "enabled": false, "disabled": false}]),
+            &["spec.extensions[0].enabled", "false", "disabled: false", "remove one"],
+        ),
+        create(
+            "an extension that is on and off",
+            "/spec/extensions",
+            json!([{"type": "x", "enabled": true, "disabled": true}]),
+            &["spec.extensions[0].enabled", "true", "disabled: true", "remove one"],
+        ),
+        create(
+            "wrong type: text for an older switch",
+            "/spec/extensions",
+            json!([{"type": "x", "enabled": "yes"}]),
+            &["spec.extensions[0].enabled", "boolean"],
+        ),
+        post(
+            "an extension that is on by itself for others",
+            &format!("{CORE}/controllerregistrations"),
+            elsewhere,
+            &[
+                "spec.resources[0].globallyEnabled",
+                "autoEnable: [\"seed\"]",
+                "remove one",
+            ],
+        ),
+        post(
+            "a chart that is cut short",
+            &old.0,
+            old.1,
+            &["providerConfig.chart", "\"H4sI/yk...\"", "base64"],
+        ),
+        post(
+            "the same in v1",
+            &new.0,
+            new.1,
+            &["helm.rawChart", "\"H4sI/yk...\"", "byte"],
+        ),
+    ]
+}
+
 fn missing() -> Vec<Row> {
     vec![
         create(
@@ -570,6 +639,7 @@ async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do(
     let (mut told, mut wrong) = (String::new(), Vec::new());
     let sections = [
         ("Fields", fields()),
+        ("Spellings and forms", spellings()),
         ("Missing fields", missing()),
         ("What the landscape has", landscape()),
         (

@@ -272,8 +272,8 @@ mod tests {
         let mut shoot = core::Shoot::default();
         let named = |type_: &str, disabled| core::Extension {
             type_: type_.into(),
-            provider_config: None,
             disabled,
+            ..core::Extension::default()
         };
         shoot.spec.extensions = vec![named("Audit", None), named("off", Some(true))];
         shoot.spec.provider.workers = vec![core::Worker::default()];
