@@ -16,6 +16,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
+use tokio::sync::watch;
 
 use crate::follow::follow;
 
@@ -82,7 +83,8 @@ struct State {
     listening: BTreeMap<(IpAddr, u16), Listener>,
     ranges: BTreeMap<IpNet, Held>,
     addresses: BTreeSet<IpAddr>,
-    last_id: u64,
+    /// The number of the last listener: whoever waits for one hears of it.
+    last_id: watch::Sender<u64>,
 }
 
 /// A range that nodes hold.
@@ -144,8 +146,7 @@ impl Network {
         if state.listening.contains_key(&(ip, port)) {
             return Err(AddressInUse { port });
         }
-        state.last_id += 1;
-        let id = state.last_id;
+        let id = *state.last_id.borrow() + 1;
         let (endpoint, link) = match endpoint {
             Endpoint::Http(_) => (endpoint, None),
             Endpoint::Store(store) => {
@@ -154,6 +155,7 @@ impl Network {
             }
         };
         state.listening.insert((ip, port), Listener { id, endpoint, link });
+        state.last_id.send_replace(id);
         Ok(Binding {
             network: self.clone(),
             ip,
@@ -371,7 +373,8 @@ impl PodNetwork {
     }
 
     /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens,
-    /// watching its EndpointSlices. The last refusal is the error.
+    /// watching its EndpointSlices and who listens: of a pod that was started again the slices may say what they said
+    /// before. The last refusal is the error.
     pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
         let Target::Service { namespace, name, .. } = Target::parse(address, &self.namespace)? else {
             return self.dial(address).await;
@@ -379,18 +382,24 @@ impl PodNetwork {
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &namespace);
         let selector = watcher::Config::default().labels(&format!("{SERVICE_NAME_LABEL}={name}"));
         let mut refused = Refused::NotListening(address.to_owned());
+        let mut listeners = self.network.lock().last_id.subscribe();
         let dialled = tokio::time::timeout(within, async {
             let mut changes = Box::pin(follow(slices, selector));
-            while let Some(change) = changes.next().await {
-                if !matches!(change, watcher::Event::Apply(_) | watcher::Event::InitDone) {
-                    continue;
+            loop {
+                tokio::select! {
+                    biased;
+                    change = changes.next() => match change? {
+                        watcher::Event::Apply(_) | watcher::Event::InitDone => {}
+                        _ => continue,
+                    },
+                    // The sender lives as long as the network.
+                    _ = listeners.changed() => {}
                 }
                 match self.dial(address).await {
                     Ok(endpoint) => return Some(endpoint),
                     Err(error) => refused = error,
                 }
             }
-            None
         })
         .await;
         dialled.ok().flatten().ok_or(refused)

@@ -78,3 +78,46 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
         "the endpoint is listed, but nobody listens"
     );
 }
+
+/// An etcd that takes its time before it listens.
+async fn listens_late(context: ContainerContext) -> Exit {
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    listens(context).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_is_noticed_of_which_the_slices_have_no_news() {
+    let cluster = Cluster::new().await;
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let dials = move |context: ContainerContext| {
+        let said = said.clone();
+        async move {
+            let first = context.network.dial("etcd:2379").await;
+            let within = Duration::from_secs(20);
+            let dialled = context.network.dial_when_ready("etcd:2379", within).await;
+            said.send((first.is_ok(), dialled.is_ok())).unwrap();
+            Exit::done()
+        }
+    };
+    let catalogue = ImageCatalogue::new().with("listens", listens_late).with("dials", dials);
+    let _node = cluster.node("node-a", catalogue);
+    cluster.pod("etcd-0", json!({"image": "listens"}), json!({})).await;
+    let runs = |pod: &Pod| pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some());
+    let pod = cluster.pod_until("etcd-0", runs).await;
+    let service = json!({"metadata": {"name": "etcd"}, "spec": {
+        "ports": [{"name": "client", "port": 2379}], "selector": {"app": "none"},
+    }});
+    cluster.create(&cluster.api::<Service>(), service).await;
+    // As it was before the pod's container was started again.
+    let slice = json!({
+        "metadata": {"name": "etcd-1", "labels": {"kubernetes.io/service-name": "etcd"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [pod.status.unwrap().pod_ip.unwrap()], "conditions": {"ready": true}}],
+        "ports": [{"name": "client", "port": 2379, "protocol": "TCP"}],
+    });
+    cluster.create(&cluster.api::<EndpointSlice>(), slice).await;
+    cluster
+        .pod("client", json!({"image": "dials"}), json!({"restartPolicy": "Never"}))
+        .await;
+    assert_eq!(heard.recv().await, Some((false, true)));
+}

@@ -25,10 +25,10 @@ const NAME: &str = "local";
 const TECHNICAL_ID: &str = "shoot--local--local";
 
 /// `orangery up` on a folder and a port.
-struct Up(Child);
+pub(crate) struct Up(pub(crate) Child);
 
 impl Up {
-    fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_orangery"))
             .args(["up", "--port", &port.to_string()])
             .args(more)
@@ -41,19 +41,19 @@ impl Up {
     }
 
     /// Reads its output up to a line with `text`.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
         let found = lines.find_map(|line| line.ok().filter(|line| line.contains(text)));
         found.unwrap_or_else(|| unreachable!("it ended before it said {text:?}"))
     }
 
     /// `kill -9`.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
         assert!(asked.unwrap().success());
         assert!(self.0.wait().unwrap().success());
@@ -69,7 +69,7 @@ impl Drop for Up {
 }
 
 /// A port that was free a moment ago. It must be the same over restarts, for kubeconfigs name it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -97,50 +97,61 @@ fn shoot_kubeconfig(folder: &Path) -> PathBuf {
 async fn healthy(garden: &Client) {
     let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
     let judged = wait_until(&shoots, NAME, PATIENCE, |shoot| {
-        let status = shoot.and_then(|shoot| shoot.status.as_ref());
-        let well = shoot.zip(status).is_some_and(|(shoot, status)| {
-            let done = status
-                .last_operation
-                .as_ref()
-                .is_some_and(|operation| operation.state == LastOperationState::Succeeded && operation.progress == 100);
-            done && status.observed_generation == shoot.metadata.generation
-                && !status.conditions.is_empty()
-                && status
-                    .conditions
-                    .iter()
-                    .all(|condition| condition.status.to_string() == "True")
-        });
-        if well {
+        let Some((shoot, status)) = shoot.and_then(|shoot| Some((shoot, shoot.status.as_ref()?))) else {
+            return Judgement::NotYet("it is not there, or has no status".to_owned());
+        };
+        let done = status
+            .last_operation
+            .as_ref()
+            .is_some_and(|operation| operation.state == LastOperationState::Succeeded && operation.progress == 100);
+        let unwell: Vec<_> = status
+            .conditions
+            .iter()
+            .filter(|c| c.status.to_string() != "True")
+            .collect();
+        let newest = status.observed_generation == shoot.metadata.generation;
+        if done && newest && unwell.is_empty() && !status.conditions.is_empty() {
             Judgement::Done(())
         } else {
-            Judgement::NotYet(format!("{status:#?}"))
+            Judgement::NotYet(format!(
+                "newest: {newest}, {:?}, {:?}, unwell: {unwell:?}",
+                status.last_operation, status.last_errors
+            ))
         }
     });
-    judged.await.unwrap();
+    judged.await.unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Waits until each of the Shoot's pods that ran before runs again, started once more.
-async fn runs_again(seed: &Client, before: &[Pod]) {
+/// How often a pod's container was started again, whether it is ready, how it ended last.
+fn container(pod: &Pod) -> (i32, bool, String) {
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_ref());
+    let status = statuses.into_iter().flatten().next().unwrap();
+    let ended = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    let ended = ended.map(|ended| format!("{}, {:?}", ended.exit_code, ended.message));
+    (status.restart_count, status.ready, ended.unwrap_or_default())
+}
+
+/// Waits until each of the Shoot's pods that ran before runs again: started anew, once or more, for what waits too long
+/// for another on a busy machine ends and is started again.
+async fn run_again(seed: &Client, before: &[Pod]) {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), TECHNICAL_ID);
-    let restarts = |pod: &Pod| {
-        pod.status
-            .as_ref()?
-            .container_statuses
-            .as_ref()?
-            .first()
-            .map(|c| (c.restart_count, c.ready))
-    };
     for old in before {
-        let name = old.name_any();
-        let again = wait_until(&pods, &name, PATIENCE, |pod| {
-            let expected = restarts(old).map(|(count, _)| (count + 1, true));
-            if pod.is_some_and(|pod| pod.uid() == old.uid() && restarts(pod) == expected) {
-                Judgement::Done(())
-            } else {
-                Judgement::NotYet(format!("{pod:#?}"))
+        let (restarts, ..) = container(old);
+        let again = wait_until(&pods, &old.name_any(), PATIENCE, |pod| {
+            let Some(pod) = pod.filter(|pod| pod.uid() == old.uid()) else {
+                return Judgement::NotYet("it is gone, or another has its name".to_owned());
+            };
+            match container(pod) {
+                (now, true, _) if now > restarts => Judgement::Done(()),
+                (now, ready, ended) => Judgement::NotYet(format!(
+                    "started again {now} times, {restarts} before; ready: {ready}; it ended with {ended}"
+                )),
             }
         });
-        again.await.unwrap();
+        again.await.unwrap_or_else(|why| panic!("{why}"));
     }
     let now = pods.list(&ListParams::default()).await.unwrap().items;
     let names = |pods: &[Pod]| pods.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
@@ -207,7 +218,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
         let mut up = Up::start(folder.path(), port, &["--example"]);
         up.until("next, in another terminal");
         // All clients are those of before.
-        runs_again(&seed, &before).await;
+        run_again(&seed, &before).await;
         let nodes: Api<Node> = Api::all(shoot.clone());
         assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 1);
         assert_eq!(maps.get("kept").await.unwrap().data.unwrap()["a"], "b");
