@@ -66,6 +66,7 @@ where
     tracing::info!(lease = name, identity, "leading");
     let leading = stop.child_token();
     let lost = tokio::select! {
+        biased;
         () = body(leading.clone()) => None,
         lost = gate.renew(&mut lease) => Some(lost),
     };

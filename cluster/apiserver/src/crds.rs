@@ -174,6 +174,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
         tasks.spawn(async move {
             let stop = server.stop.clone();
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 outcome = clean_up(&server, &key, &group, &plural) => {
                     if let Err(error) = outcome {

@@ -62,6 +62,7 @@ async fn collect(context: Context) {
         }
         let next = later.due.first().map(|(at, _)| *at);
         tokio::select! {
+            biased;
             () = context.inventory.items_changed() => {}
             () = tokio::time::sleep_until(next.unwrap_or_else(|| Instant::now() + Duration::from_secs(1))), if next.is_some() => {}
         }

@@ -142,6 +142,7 @@ impl Workers {
             }
         };
         tokio::select! {
+            biased;
             joined = context.unless_obsolete(joined) => joined,
             never = saying => never,
         }

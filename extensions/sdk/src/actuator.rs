@@ -117,6 +117,7 @@ impl Context {
     /// Waits for `waiting` unless the operation becomes pointless first. For long waits.
     pub async fn unless_obsolete<T>(&self, waiting: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         tokio::select! {
+            biased;
             result = waiting => result,
             () = self.obsolete.cancelled() => Err(Fault::transient(Obsolete)),
         }

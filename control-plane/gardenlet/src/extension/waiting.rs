@@ -76,6 +76,7 @@ impl Waiting {
             }
         };
         tokio::select! {
+            biased;
             () = self.changed.notified() => {}
             () = ripe => {}
         }

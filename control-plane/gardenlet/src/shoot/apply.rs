@@ -83,6 +83,7 @@ pub(crate) async fn run_flow(
 async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std::convert::Infallible {
     loop {
         tokio::select! {
+            biased;
             changed = shown.changed() => {
                 if changed.is_err() {
                     return std::future::pending().await;

@@ -61,6 +61,7 @@ pub(crate) async fn drain(client: &Client, node: &Node, timeout: Duration) -> Re
         }
     };
     tokio::select! {
+        biased;
         emptied = empty => emptied.map_err(Fault::from),
         never = evicting => never,
     }
