@@ -1,4 +1,4 @@
-//! The audit record of completed requests: a bounded ring in memory, and whoever subscribes.
+//! The audit record of completed requests: whoever subscribes, and a bounded ring in memory for who reads it later.
 //! It never holds a body.
 
 use std::collections::VecDeque;
@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-/// Records kept in memory; older ones fall out. A first shoot needs a few thousand requests.
+/// Records that a test may want to read afterwards: a first shoot needs a few thousand requests. Nobody else should keep
+/// as many, for they have the best part of a kilobyte each.
 pub const AUDIT_RECORDS_MAX: usize = 65_536;
 
 /// One completed request. A watch is recorded when it begins.
@@ -44,11 +45,21 @@ pub struct AuditLog(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
+    /// How many records are kept; older ones fall out.
+    kept_max: usize,
     ring: Mutex<VecDeque<Arc<AuditRecord>>>,
     subscribers: Mutex<Vec<Subscriber>>,
 }
 
 impl AuditLog {
+    /// A log that keeps so many records.
+    pub(crate) fn keeping(kept_max: usize) -> Self {
+        Self(Arc::new(Shared {
+            kept_max,
+            ..Shared::default()
+        }))
+    }
+
     /// The records still kept, oldest first.
     pub fn records(&self) -> Vec<Arc<AuditRecord>> {
         self.0
@@ -74,14 +85,69 @@ impl AuditLog {
             .push(Box::new(subscriber));
     }
 
-    pub(crate) fn record(&self, record: AuditRecord) {
-        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    /// Takes in a record, which is only made when somebody wants it.
+    pub(crate) fn record(&self, record: impl FnOnce() -> AuditRecord) {
+        let subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        if subscribers.is_empty() && self.0.kept_max == 0 {
+            return;
+        }
+        let record = record();
+        for subscriber in subscribers.iter() {
             subscriber(&record);
         }
+        drop(subscribers);
+        if self.0.kept_max == 0 {
+            return;
+        }
         let mut ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        if ring.len() == AUDIT_RECORDS_MAX {
+        if ring.len() == self.0.kept_max {
             ring.pop_front();
         }
         ring.push_back(Arc::new(record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(path: &str) -> AuditRecord {
+        AuditRecord {
+            user: "alice".to_owned(),
+            groups: Vec::new(),
+            verb: "get".to_owned(),
+            group: String::new(),
+            resource: String::new(),
+            subresource: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            path: path.to_owned(),
+            code: 200,
+            at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_log_keeps_the_newest_records_and_none_are_made_for_nobody() {
+        let paths = |log: &AuditLog| {
+            log.records()
+                .iter()
+                .map(|record| record.path.clone())
+                .collect::<Vec<_>>()
+        };
+        let log = AuditLog::keeping(2);
+        for path in ["/a", "/b", "/c"] {
+            log.record(|| record(path));
+        }
+        assert_eq!(paths(&log), ["/b", "/c"]);
+
+        let log = AuditLog::keeping(0);
+        log.record(|| unreachable!("nobody wants it"));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hears = heard.clone();
+        log.subscribe(move |record| hears.lock().unwrap().push(record.path.clone()));
+        log.record(|| record("/d"));
+        assert_eq!(*heard.lock().unwrap(), ["/d"]);
+        assert!(paths(&log).is_empty());
     }
 }

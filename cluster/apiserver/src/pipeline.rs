@@ -118,19 +118,21 @@ fn bad_path(error: PathError) -> Status {
 }
 
 fn record(server: &Inner, trace: Trace, code: StatusCode) {
-    let user = trace.user.map(|user| (*user).clone()).unwrap_or_default();
-    let target = trace.info.target.unwrap_or_default();
-    server.audit.record(AuditRecord {
-        user: user.name,
-        groups: user.groups,
-        verb: trace.info.verb.to_owned(),
-        group: target.group,
-        resource: target.resource,
-        subresource: target.subresource.unwrap_or_default(),
-        namespace: target.namespace.unwrap_or_default(),
-        name: target.name.unwrap_or_default(),
-        path: trace.info.path,
-        code: code.as_u16(),
-        at: server.clock.now(),
+    server.audit.record(|| {
+        let user = trace.user.map(|user| (*user).clone()).unwrap_or_default();
+        let target = trace.info.target.unwrap_or_default();
+        AuditRecord {
+            user: user.name,
+            groups: user.groups,
+            verb: trace.info.verb.to_owned(),
+            group: target.group,
+            resource: target.resource,
+            subresource: target.subresource.unwrap_or_default(),
+            namespace: target.namespace.unwrap_or_default(),
+            name: target.name.unwrap_or_default(),
+            path: trace.info.path,
+            code: code.as_u16(),
+            at: server.clock.now(),
+        }
     });
 }

@@ -61,6 +61,7 @@ pub struct Builder {
     entropy: Entropy,
     authorities: Authorities,
     service_range: Option<IpNet>,
+    audit_records: usize,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -93,6 +94,7 @@ impl ApiServer {
             entropy: Entropy::os(),
             authorities: Authorities::default(),
             service_range: None,
+            audit_records: 0,
         }
     }
 
@@ -220,6 +222,13 @@ impl Builder {
         self
     }
 
+    /// How many audit records are kept for who reads them later; none by default. Subscribers hear of all.
+    #[must_use]
+    pub fn audit_records(mut self, kept_max: usize) -> Self {
+        self.audit_records = kept_max;
+        self
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
@@ -243,7 +252,7 @@ impl Builder {
             clock: self.clock,
             entropy: self.entropy,
             access,
-            audit: AuditLog::default(),
+            audit: AuditLog::keeping(self.audit_records),
             readiness: Readiness::default(),
             metrics: Metrics::default(),
             addresses: Addresses::new(self.service_range),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, PrivateKey};
-use cluster_apiserver::{ApiServer, Authorities, Builder, Kind, PeerCertificates, TokenAuthority};
+use cluster_apiserver::{AUDIT_RECORDS_MAX, ApiServer, Authorities, Builder, Kind, PeerCertificates, TokenAuthority};
 use cluster_store::MemoryStore;
 use kube::Client;
 
@@ -60,6 +60,7 @@ pub async fn embedded_with(name: &str, kinds: Vec<Arc<dyn Kind>>, change: impl F
         .clock(clock.clone())
         .entropy(entropy.clone())
         .authorities(authorities)
+        .audit_records(AUDIT_RECORDS_MAX)
         .service_range("10.96.0.0/16".parse().expect("a constant"))
         .kinds(kinds);
     let server = change(builder).build().await.expect("the server starts");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, PrivateKey};
-use cluster_apiserver::{ApiServer, Authorities, PeerCertificates, TokenAuthority};
+use cluster_apiserver::{AUDIT_RECORDS_MAX, ApiServer, Authorities, PeerCertificates, TokenAuthority};
 use cluster_store::MemoryStore;
 use http::{Method, Request};
 use kube::Client;
@@ -36,6 +36,7 @@ pub(crate) async fn start() -> Server {
         .clock(clock.clone())
         .entropy(entropy.clone())
         .authorities(authorities)
+        .audit_records(AUDIT_RECORDS_MAX)
         .service_range("10.0.0.0/24".parse().unwrap())
         .build()
         .await

@@ -68,7 +68,7 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let flags = Flags::parse("kube-apiserver", &context.args, &FLAGS)?;
     let settings = Settings::read(&flags, context)?;
     let etcd = connect(&flags, context).await?;
-    let server = build(&settings, context, etcd.clone()).await?;
+    let server = build(host, &settings, context, etcd.clone()).await?;
     let _power = Power(server.clone());
     if let Some(started) = &host.api_server_started {
         started(&server);
@@ -189,14 +189,20 @@ async fn connect(flags: &Flags, context: &ContainerContext) -> Result<Arc<EtcdCl
     }
 }
 
-async fn build(settings: &Settings, context: &ContainerContext, etcd: Arc<dyn Store>) -> Result<ApiServer, Exit> {
+async fn build(
+    host: &Host,
+    settings: &Settings,
+    context: &ContainerContext,
+    etcd: Arc<dyn Store>,
+) -> Result<ApiServer, Exit> {
     let namespace = context.pod.metadata.namespace.clone().unwrap_or_default();
     let version = context.container.image.as_deref().and_then(image_tag);
     let mut builder = ApiServer::builder(namespace)
         .shared_store(etcd)
         .clock(context.clock.clone())
         .entropy(context.entropy.clone())
-        .authorities(settings.authorities.clone());
+        .authorities(settings.authorities.clone())
+        .audit_records(host.audit_records);
     if let Some(version) = version {
         builder = builder.git_version(version);
     }

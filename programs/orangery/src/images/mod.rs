@@ -44,6 +44,8 @@ pub struct Host {
     pub networks: Networks,
     /// Told of every API server that an image starts; for who must see its audit record.
     pub api_server_started: Option<ApiServerStarted>,
+    /// How many audit records those API servers keep.
+    pub audit_records: usize,
 }
 
 /// Told of an API server that has been started.
@@ -58,6 +60,7 @@ impl Host {
             network: Network::new(),
             networks: Networks::new(),
             api_server_started: None,
+            audit_records: 0,
         }
     }
 }

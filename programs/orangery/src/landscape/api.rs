@@ -31,6 +31,7 @@ pub(super) struct ApiSettings<'a> {
     pub(super) front: &'a Front,
     pub(super) clock: &'a Clock,
     pub(super) entropy: &'a Entropy,
+    pub(super) audit_records: usize,
 }
 
 /// A running API server of the landscape.
@@ -56,6 +57,7 @@ impl Api {
             front,
             clock,
             entropy,
+            audit_records,
         } = settings;
         let server_name = format!("{name}.orangery.internal");
         let Keys {
@@ -78,7 +80,8 @@ impl Api {
             .kinds(kinds)
             .clock(clock.clone())
             .entropy(entropy.clone())
-            .authorities(authorities);
+            .authorities(authorities)
+            .audit_records(audit_records);
         if let Some(range) = services {
             builder = builder.service_range(range);
         }

@@ -26,6 +26,7 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
         front,
         clock: &settings.clock,
         entropy: &settings.entropy,
+        audit_records: settings.audit_records,
     })
     .await
 }

@@ -18,7 +18,7 @@ use kube::Client;
 use super::api::{Api, ApiSettings};
 use super::state::{self, State};
 use super::{Audits, Parts, Settings, bootstrap};
-use crate::images::{self, Host};
+use crate::images::{self, ApiServerStarted, Host};
 
 /// The range of the seed's Services, as its Seed object says.
 const SERVICES: &str = "10.2.0.0/16";
@@ -39,6 +39,7 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
         front,
         clock: &settings.clock,
         entropy: &settings.entropy,
+        audit_records: settings.audit_records,
     })
     .await
 }
@@ -99,15 +100,20 @@ fn start_cluster(
         cluster_controllers::scheduler::run(client("system:kube-scheduler")?, clock.clone(), parts.stop.clone()),
     );
     let audits = audits.clone();
+    let keep: ApiServerStarted = Arc::new(move |server| audits.add(server));
     let host = Host {
-        api_server_started: Some(Arc::new(move |server| audits.add(server))),
+        // Each Shoot leaves its record behind, so that it can be read after the Shoot.
+        api_server_started: (settings.audit_records > 0).then_some(keep),
+        audit_records: settings.audit_records,
         ..Host::new(front.clone())
     };
     let name = format!("seed-{}-0", settings.seed.name);
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: volumes.clone(),
-        pod_addresses: PodAddresses::part_of(range(PODS)?),
+        pod_addresses: PodAddresses::whole(range(PODS)?),
+        // As many as it has addresses for: its pods are futures, and what they need is this process's alone.
+        pods: u32::MAX,
         addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         ..NodeOptions::new(
             name.clone(),

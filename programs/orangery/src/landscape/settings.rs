@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use base_client::Layers;
 use base_clock::{Clock, Entropy};
 use base_flow_run::{Feed, TaskLayer};
+use cluster_apiserver::AUDIT_RECORDS_MAX;
 use jiff::Timestamp;
 
 /// Where the landscape can be reached.
@@ -60,6 +61,8 @@ pub struct Settings {
     pub entropy: Entropy,
     /// Hears the events of Shoots' flows. No part waits for a listener or knows of one.
     pub feed: Feed,
+    /// How many audit records each API server keeps for who reads them afterwards.
+    pub audit_records: usize,
     /// Around the client of every part: for whoever counts calls or breaks them.
     pub layers: Layers,
     /// Around every task of Shoots' flows: for whoever makes tasks fail.
@@ -78,6 +81,7 @@ impl Settings {
             clock: Clock::real(),
             entropy: Entropy::os(),
             feed: Feed::default(),
+            audit_records: 0,
             layers: Layers::default(),
             task_layer: TaskLayer::default(),
         }
@@ -91,6 +95,7 @@ impl Settings {
             dns: None,
             clock: Clock::simulated(epoch),
             entropy: Entropy::seeded(number),
+            audit_records: AUDIT_RECORDS_MAX,
             ..Self::real(data_dir, 0)
         }
     }
