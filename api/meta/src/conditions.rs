@@ -1,14 +1,15 @@
 //! Condition types and reasons of the wire contract. It only names them.
 
-/// Of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go).
+/// Of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go). Whoever
+/// installs must say Valid and Installed; one that also says Healthy and Progressing is taken at its word.
 pub mod installation {
     /// The deployment could be understood.
     pub const VALID: &str = "Valid";
     /// It is installed.
     pub const INSTALLED: &str = "Installed";
-    /// It runs well; only reported for charts.
+    /// What was installed runs well.
     pub const HEALTHY: &str = "Healthy";
-    /// It is being rolled out; only reported for charts.
+    /// A newer form of it is being rolled out.
     pub const PROGRESSING: &str = "Progressing";
     /// Extension objects need it.
     pub const REQUIRED: &str = "Required";
