@@ -62,10 +62,10 @@ impl ErrorCode {
             Self::InfraUnauthenticated | Self::InfraUnauthorized => FaultClass::Access,
             Self::InfraQuotaExceeded => FaultClass::Quota,
             Self::InfraRateLimitsExceeded => FaultClass::Transient,
-            Self::ConfigurationProblem | Self::RetryableConfigurationProblem | Self::ProblematicWebhook => {
-                FaultClass::User
-            }
-            Self::InfraDependencies
+            Self::ConfigurationProblem | Self::ProblematicWebhook => FaultClass::User,
+            // What is asked for does not fit yet: something else may make it fit, so it is tried again.
+            Self::RetryableConfigurationProblem
+            | Self::InfraDependencies
             | Self::RetryableInfraDependencies
             | Self::InfraResourcesDepleted
             | Self::CleanupClusterResources
@@ -92,6 +92,16 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::User,
+        Self::Quota,
+        Self::Access,
+        Self::Dependency,
+        Self::Transient,
+        Self::Bug,
+    ];
+
     /// One lower-case word for logs, metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -329,5 +339,13 @@ mod tests {
                 .retryable()
         );
         assert!(!Fault::user("x").retryable());
+    }
+
+    #[test]
+    fn a_code_that_is_retried_has_a_class_that_is_retried() {
+        for code in ErrorCode::KNOWN.iter().map(|code| ErrorCode::from(*code)) {
+            let fault = Fault::new(code.class(), "x").code(code.clone());
+            assert_eq!(fault.retryable(), code.retryable(), "{code}");
+        }
     }
 }

@@ -75,9 +75,7 @@ async fn check_code(code: ErrorCode) {
         Fault::new(FaultClass::Dependency, "the moon is on the other side").code(fails.clone())
     })));
     side_by_side(&scene.world).await;
-    // FIXME: ERR_RETRYABLE_CONFIGURATION_PROBLEM must be tried again, but its class is that of what its owner must change,
-    // and `Fault::retryable` goes by the class as well.
-    let rests = !code.retryable() || code == ErrorCode::RetryableConfigurationProblem;
+    let rests = !code.retryable();
     let state = match rests {
         true => LastOperationState::Failed,
         false => LastOperationState::Error,
