@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 
 use crate::fault::{fault_of, is_conflict, is_missing};
+use crate::read::read_again;
 use crate::write::{Operation, doing, send_json_patch};
 
 /// How often a finalizer is tried on a fresh copy when others keep writing the object; the next reconcile tries
@@ -69,7 +70,6 @@ async fn change<K>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    let name = object.name_any();
     for attempt in 1.. {
         let mut finalizers = object.finalizers().to_vec();
         if !edit(&mut finalizers) {
@@ -83,11 +83,9 @@ where
             Err(error) if is_conflict(&error) && attempt < ATTEMPTS_MAX => {}
             Err(error) => return Err(fault_of(error, doing)),
         }
-        let uid = object.uid();
-        match api.get_opt(&name).await {
-            Ok(Some(fresh)) if fresh.uid() == uid => object = fresh,
-            Ok(_) => return Ok(None),
-            Err(error) => return Err(fault_of(error, doing)),
+        match read_again(api, &object).await? {
+            Some(fresh) => object = fresh,
+            None => return Ok(None),
         }
     }
     Ok(None)

@@ -20,7 +20,7 @@ pub use fault::{fault_of, is_conflict, is_exists, is_missing};
 pub use finalizer::{add_finalizer, has_finalizer, remove_finalizer};
 pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record};
 pub use layers::Layers;
-pub use read::{get, list, observe};
+pub use read::{get, list, observe, read_again};
 pub use service::{HttpService, ResponseBody, empty_body, full_body, in_process, stream_body};
 pub use wait::{Judgement, Waited, delete_and_wait, wait_until, watch_fault};
 pub use watch::{WatchPause, watch, watch_metadata};

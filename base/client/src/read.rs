@@ -34,6 +34,16 @@ where
         .map_err(|error| fault_of(error, &format!("read {} {name}", K::kind(&()))))
 }
 
+/// Reads an object once more, after somebody else has written it. `None` when it is gone, also when another one has
+/// taken its name: what was decided for the one is nothing to write into the other.
+pub async fn read_again<K>(api: &Api<K>, known: &K) -> Result<Option<K>, Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let fresh = get(api, known.meta().name.as_deref().unwrap_or_default()).await?;
+    Ok(fresh.filter(|fresh| fresh.meta().uid == known.meta().uid))
+}
+
 /// Reads all objects that match `labels` (empty: all), page by page, ordered by namespace and name.
 pub async fn list<K>(api: &Api<K>, labels: &str) -> Result<Vec<K>, Fault>
 where

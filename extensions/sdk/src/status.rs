@@ -1,7 +1,7 @@
 //! How the common status moves. Pure functions, and one writer that keeps what others wrote.
 
 use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
-use base_client::patch_status_if_changed;
+use base_client::{patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
@@ -33,16 +33,11 @@ pub(crate) async fn edit_status<K: ActuatedKind>(
             Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => attempt += 1,
             Err(fault) => return Err(fault),
         }
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        before = match base_client::get(api, name).await? {
-            Some(fresh) if fresh.meta().uid == object.meta().uid => fresh,
-            _ => {
-                return Err(Fault::transient(format!(
-                    "{} {name} was deleted meanwhile",
-                    K::kind(&())
-                )));
-            }
+        let gone = || {
+            let name = object.meta().name.as_deref().unwrap_or_default();
+            Fault::transient(format!("{} {name} was deleted meanwhile", K::kind(&())))
         };
+        before = read_again(api, object).await?.ok_or_else(gone)?;
     }
 }
 

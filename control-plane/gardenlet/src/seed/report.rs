@@ -2,7 +2,7 @@
 
 use api_core::v1beta1::Seed;
 use api_meta::{Fault, conditions};
-use base_client::patch_status_if_changed;
+use base_client::{patch_status_if_changed, read_again};
 use kube::Api;
 
 use super::plan::Plan;
@@ -29,8 +29,7 @@ pub(crate) async fn report(context: &Context, seed: &Seed, plan: Plan) -> Result
     if fault.class != api_meta::FaultClass::Transient {
         return Err(fault);
     }
-    let name = seed.metadata.name.clone().unwrap_or_default();
-    let Some(fresh) = base_client::get(&api, &name).await? else {
+    let Some(fresh) = read_again(&api, seed).await? else {
         return Ok(());
     };
     before = fresh.clone();

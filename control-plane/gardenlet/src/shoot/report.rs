@@ -3,7 +3,7 @@
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType};
-use base_client::{get, patch_changed, patch_status_if_changed};
+use base_client::{patch_changed, patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
@@ -24,10 +24,12 @@ impl ShootStatusWriter {
     /// Begins with the shoot as it was read.
     #[must_use]
     pub(crate) fn new(context: &Context, shoot: core::Shoot) -> Self {
-        Self {
-            api: context.in_garden(&shoot.namespace().unwrap_or_default()),
-            known: Mutex::new(shoot),
-        }
+        Self::of(context.in_garden(&shoot.namespace().unwrap_or_default()), shoot)
+    }
+
+    fn of(api: Api<core::Shoot>, shoot: core::Shoot) -> Self {
+        let known = Mutex::new(shoot);
+        Self { api, known }
     }
 
     /// The shoot as it is known.
@@ -38,7 +40,7 @@ impl ShootStatusWriter {
     /// Changes the status. `edit` may run several times, each on a fresh copy.
     ///
     /// # Errors
-    /// What the API server says; dependency when the shoot is gone.
+    /// What the API server says; dependency when the shoot is gone, also when another has taken its name.
     pub(crate) async fn update(
         &self,
         edit: impl Fn(&mut core::ShootStatus) + Send + Sync,
@@ -73,7 +75,7 @@ impl ShootStatusWriter {
                 Ok(None) => {}
                 Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => {
                     let gone = || Fault::dependency(format!("Shoot {} is gone", known.name_any()));
-                    *known = get(&self.api, &known.name_any()).await?.ok_or_else(gone)?;
+                    *known = read_again(&self.api, &known).await?.ok_or_else(gone)?;
                     continue;
                 }
                 Err(fault) => return Err(fault),
@@ -255,6 +257,10 @@ pub(crate) fn summary(failures: Vec<Failure>) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::api::PostParams;
+    use kube::runtime::wait::{await_condition, conditions::is_crd_established};
+
     use super::*;
 
     fn now() -> Timestamp {
@@ -314,6 +320,47 @@ mod tests {
             .filter_map(|error| error.task_id.clone())
             .collect();
         assert_eq!(left, ["B"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_to_be_said_of_one_shoot_is_not_said_of_another_of_its_name() {
+        let garden = tests_kit::embedded().await;
+        let names =
+            serde_json::json!({"kind": "Shoot", "plural": "shoots", "singular": "shoot", "listKind": "ShootList"});
+        let schema = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "shoots.core.gardener.cloud"},
+            "spec": {"group": "core.gardener.cloud", "scope": "Namespaced", "names": names, "versions": [{
+                "name": "v1beta1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": schema},
+            }]},
+        }));
+        let definitions: Api<CustomResourceDefinition> = Api::all(garden.admin());
+        let definition = definitions
+            .create(&PostParams::default(), &definition.unwrap())
+            .await
+            .unwrap();
+        await_condition(definitions, &definition.name_any(), is_crd_established())
+            .await
+            .unwrap();
+        let api: Api<core::Shoot> = Api::namespaced(garden.admin(), "default");
+        let mut shoot = core::Shoot::default();
+        shoot.metadata.name = Some("b".into());
+        let make = || async { api.create(&PostParams::default(), &shoot).await.unwrap() };
+        let first = make().await;
+        let writer = ShootStatusWriter::of(api.clone(), first.clone());
+        let tell = |status: &mut core::ShootStatus| status.uid = "first".into();
+        writer.update(tell).await.unwrap();
+        base_client::delete(&api, "b").await.unwrap();
+        let second = make().await;
+        assert_ne!(first.metadata.uid, second.metadata.uid);
+        let fault = writer
+            .update(|status| status.technical_id = "shoot--first".into())
+            .await
+            .unwrap_err();
+        assert_eq!(fault.to_string(), "Shoot b is gone");
+        let left = api.get("b").await.unwrap();
+        assert_eq!(left.status.unwrap_or_default().technical_id, "");
     }
 
     #[test]
