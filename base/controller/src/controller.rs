@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
@@ -13,19 +13,17 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use kube::Resource;
-use kube::api::ObjectMeta;
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::cache::Cache;
+use crate::calls::{Calls, Failing, Retries, Weight, changed_by_others, is_news};
 use crate::changes::{Change, Changes};
 use crate::key::ObjectKey;
 use crate::metrics::ControllerMetrics;
-use crate::queue::Queue;
 
 /// What a successful reconcile wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +41,19 @@ const CONCURRENCY: usize = 5;
 /// within it, what waits for others would not end in ten times as much. They are safe to be cut off at any call, so
 /// this is courtesy, not need.
 const STOP_GRACE: Duration = Duration::from_secs(1);
-/// While an object fails, changes of related objects call for it no sooner than this: they may be our own
-/// writes, and must not defeat the backoff.
-const RELATED_PAUSE: Duration = Duration::from_secs(1);
 
 type Predicate<K> = Box<dyn Fn(Option<&K>, &K) -> bool + Send + Sync>;
 type Selection<K> = Box<dyn Fn(&K) -> bool + Send + Sync>;
-type Pump = Box<dyn FnOnce(Arc<Shared>) -> BoxFuture<'static, ()> + Send>;
+type Weigh<K> = Box<dyn Fn(Option<&K>, &K) -> Option<Weight> + Send + Sync>;
+type Pump = Box<dyn FnOnce(Arc<Calls>) -> BoxFuture<'static, ()> + Send>;
 
 /// A controller that is being put together; [`Controller::run`] starts it.
 pub struct Controller<K> {
     name: String,
     primary: Cache<K>,
-    predicate: Predicate<K>,
+    calls: Arc<Calls>,
+    predicate: Option<Predicate<K>>,
+    news: Option<Predicate<K>>,
     selection: Selection<K>,
     pumps: Vec<Pump>,
     concurrency: usize,
@@ -63,65 +61,21 @@ pub struct Controller<K> {
     metrics: Option<ControllerMetrics>,
 }
 
-#[derive(Default)]
-struct Shared {
-    queue: Mutex<State>,
-    wake: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    queue: Queue,
-    failures: BTreeMap<ObjectKey, u32>,
-}
-
-impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn call(&self, key: ObjectKey, related: bool) {
-        let now = Instant::now();
-        let mut state = self.lock();
-        let pause = related && state.failures.contains_key(&key);
-        state.queue.add(key, if pause { now + RELATED_PAUSE } else { now }, now);
-        drop(state);
-        self.wake.notify_one();
-    }
-}
-
-/// Whether anything but the status changed: the generation, labels, annotations, finalizers, owners, the
-/// deletion timestamp. For kinds without generation (ConfigMap, Secret, Node, ...), whether anything changed.
-pub fn changed_by_others<K: Resource>(old: Option<&K>, new: &K) -> bool {
-    let Some(old) = old else { return true };
-    let (old, new) = (old.meta(), new.meta());
-    if new.generation.is_none() || old.uid != new.uid {
-        return true;
-    }
-    let concerns = |meta: &ObjectMeta| {
-        (
-            meta.generation,
-            meta.deletion_timestamp.clone(),
-            meta.labels.clone(),
-            meta.annotations.clone(),
-            meta.finalizers.clone(),
-            meta.owner_references.clone(),
-        )
-    };
-    concerns(old) != concerns(new)
-}
-
 impl<K> Controller<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     /// A controller of the objects in `primary`, named in logs and metrics as `name`. It reconciles every object
-    /// once at the start and then whenever [`changed_by_others`] says so.
+    /// once at the start and then whenever [`changed_by_others`] says so. One that fails waits for the end of its
+    /// back-off, and has a turn at once when its generation, its deletion or the operation asked of it says that
+    /// something else is wanted; see also [`Controller::news`].
     pub fn new(name: impl Into<String>, primary: Cache<K>) -> Self {
         Self {
             name: name.into(),
             primary,
-            predicate: Box::new(changed_by_others),
+            calls: Arc::default(),
+            predicate: None,
+            news: None,
             selection: Box::new(|_| true),
             pumps: Vec::new(),
             concurrency: CONCURRENCY,
@@ -134,7 +88,15 @@ where
     /// argument is none for an object seen for the first time.
     #[must_use]
     pub fn when(mut self, predicate: impl Fn(Option<&K>, &K) -> bool + Send + Sync + 'static) -> Self {
-        self.predicate = Box::new(predicate);
+        self.predicate = Some(Box::new(predicate));
+        self
+    }
+
+    /// Which changes of a primary object, beside those named at [`Controller::new`], end the back-off of one that
+    /// fails. They must not be what a reconcile itself writes, or it is tried again without a pause.
+    #[must_use]
+    pub fn news(mut self, news: impl Fn(&K, &K) -> bool + Send + Sync + 'static) -> Self {
+        self.news = Some(Box::new(move |old, new| old.is_some_and(|old| news(old, new))));
         self
     }
 
@@ -156,13 +118,15 @@ where
         R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         let related = related.clone();
-        self.pumps.push(Box::new(move |shared| {
+        self.pumps.push(Box::new(move |pumped| {
             // Subscribed before the first list of the primary is read, so that nothing is missed in between.
             let mut changes = related.subscribe();
             Box::pin(async move {
                 loop {
                     let change = changes.next().await;
-                    map(&change).into_iter().for_each(|key| shared.call(key, true));
+                    map(&change)
+                        .into_iter()
+                        .for_each(|key| pumped.call(key, Weight::Related));
                 }
             })
         }));
@@ -193,10 +157,10 @@ where
     /// Lets every key that `calls` yields call for that object at once.
     #[must_use]
     pub fn called_by(mut self, mut calls: BoxStream<'static, ObjectKey>) -> Self {
-        self.pumps.push(Box::new(move |shared| {
+        self.pumps.push(Box::new(move |pumped| {
             Box::pin(async move {
                 while let Some(key) = calls.next().await {
-                    shared.call(key, false);
+                    pumped.call(key, Weight::News);
                 }
             })
         }));
@@ -217,6 +181,14 @@ where
         self
     }
 
+    /// Tells when its objects are tried again. To be asked for after [`Controller::backoff`].
+    pub fn retries(&self) -> Retries {
+        Retries {
+            calls: self.calls.clone(),
+            backoff: self.backoff,
+        }
+    }
+
     /// Counts reconciles, faults, durations and the queue's depth in `metrics`.
     #[must_use]
     pub fn metrics(mut self, metrics: &base_telemetry::Metrics) -> Self {
@@ -233,19 +205,21 @@ where
         let Self {
             name,
             primary,
+            calls,
             predicate,
+            news,
             selection,
             pumps,
             concurrency,
             backoff,
             metrics,
         } = self;
-        let shared = Arc::new(Shared::default());
         let mut pumping: JoinSet<()> = JoinSet::new();
         let changes = primary.subscribe();
-        pumping.spawn(pump_primary(primary.clone(), changes, predicate, shared.clone()));
+        let weigh = weighing(predicate, news);
+        pumping.spawn(pump_primary(primary.clone(), changes, weigh, calls.clone()));
         for pump in pumps {
-            pumping.spawn(pump(shared.clone()));
+            pumping.spawn(pump(calls.clone()));
         }
         let (tasks, keys) = (JoinSet::new(), BTreeMap::new());
         let mut work = Work {
@@ -254,19 +228,19 @@ where
             selection,
             backoff,
             metrics,
-            shared,
+            calls,
             reconcile,
             tasks,
             keys,
         };
         loop {
             work.start(concurrency);
-            let timer = work.shared.lock().queue.next_timer();
+            let timer = work.calls.lock().queue.next_timer();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 Some(ended) = work.tasks.join_next_with_id() => work.finish(ended),
-                () = work.shared.wake.notified() => {}
+                () = work.calls.wake.notified() => {}
                 () = sleep_until(timer), if timer.is_some() && work.tasks.len() < concurrency => {}
             }
         }
@@ -286,25 +260,46 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-async fn pump_primary<K>(cache: Cache<K>, mut changes: Changes<K>, predicate: Predicate<K>, shared: Arc<Shared>)
+/// What a change of a primary object is worth; none if it calls for nothing. Where the author says what calls, or where
+/// no generation tells what is wanted from what is so, any change may matter: then only time tells news from our own.
+fn weighing<K: Resource + 'static>(predicate: Option<Predicate<K>>, news: Option<Predicate<K>>) -> Weigh<K> {
+    Box::new(move |old, new| {
+        let calls = match &predicate {
+            Some(predicate) => predicate(old, new),
+            None => changed_by_others(old, new),
+        };
+        let news = is_news(old, new) || news.as_ref().is_some_and(|news| news(old, new));
+        let weight = match news {
+            true => Weight::News,
+            false if predicate.is_some() || new.meta().generation.is_none() => Weight::Related,
+            false => Weight::Touch,
+        };
+        calls.then_some(weight)
+    })
+}
+
+async fn pump_primary<K>(cache: Cache<K>, mut changes: Changes<K>, weigh: Weigh<K>, calls: Arc<Calls>)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     // Nothing is reconciled before all is known: a reconcile may look for other objects of its kind.
     cache.ready().await;
     for object in cache.list() {
-        if predicate(None, &object) {
-            shared.call(ObjectKey::of(&*object), false);
+        if let Some(weight) = weigh(None, &object) {
+            calls.call(ObjectKey::of(&*object), weight);
         }
     }
     loop {
         let change = changes.next().await;
         let key = ObjectKey::of(&*change.object);
         match change.new() {
-            Some(new) if predicate(change.old.as_deref(), new) => shared.call(key, false),
-            Some(_) => {}
+            Some(new) => {
+                if let Some(weight) = weigh(change.old.as_deref(), new) {
+                    calls.call(key, weight);
+                }
+            }
             None => {
-                shared.lock().failures.remove(&key);
+                calls.lock().failing.remove(&key);
             }
         }
     }
@@ -316,7 +311,7 @@ struct Work<K, F> {
     selection: Selection<K>,
     backoff: Backoff,
     metrics: Option<ControllerMetrics>,
-    shared: Arc<Shared>,
+    calls: Arc<Calls>,
     reconcile: F,
     tasks: JoinSet<(Result<Next, Fault>, Duration)>,
     keys: BTreeMap<Id, ObjectKey>,
@@ -333,12 +328,12 @@ where
     fn start(&mut self, concurrency: usize) {
         while self.tasks.len() < concurrency {
             let now = Instant::now();
-            let Some(key) = self.shared.lock().queue.take(now) else {
+            let Some(key) = self.calls.lock().queue.take(now) else {
                 break;
             };
             let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
-                let mut state = self.shared.lock();
-                state.failures.remove(&key);
+                let mut state = self.calls.lock();
+                state.failing.remove(&key);
                 state.queue.done(&key, None, true, now);
                 continue;
             };
@@ -347,7 +342,7 @@ where
             self.keys.insert(task.id(), key);
         }
         if let Some(metrics) = &self.metrics {
-            metrics.depth(self.shared.lock().queue.depth());
+            metrics.depth(self.calls.lock().queue.depth());
         }
     }
 
@@ -358,21 +353,21 @@ where
         };
         let Some(key) = self.keys.remove(&id) else { return };
         let now = Instant::now();
-        let mut state = self.shared.lock();
-        let mut failures_in_row = 0;
+        let mut state = self.calls.lock();
         let again = match &result {
             Ok(next) => {
-                state.failures.remove(&key);
+                state.failing.remove(&key);
                 match next {
                     Next::Change => None,
                     Next::After(delay) => Some(*delay),
                 }
             }
             Err(fault) => {
-                let failures = state.failures.entry(key.clone()).or_default();
-                *failures = failures.saturating_add(1);
-                failures_in_row = *failures;
-                Some(self.backoff.delay(fault.class, *failures))
+                let failing = state.failing.entry(key.clone()).or_default();
+                failing.in_a_row = failing.in_a_row.saturating_add(1);
+                let delay = self.backoff.delay(fault.class, failing.in_a_row);
+                self.log(&key, fault, failing, delay);
+                Some(delay)
             }
         };
         state
@@ -382,18 +377,15 @@ where
         if let Some(metrics) = &self.metrics {
             metrics.reconciled(took, result.as_ref().err().map(|fault| fault.class));
         }
-        if let Err(fault) = result {
-            self.log(&key, &fault, failures_in_row, again.unwrap_or_default());
-        }
     }
 
-    fn log(&self, key: &ObjectKey, fault: &Fault, failures: u32, retry: Duration) {
+    fn log(&self, key: &ObjectKey, fault: &Fault, failing: &Failing, retry: Duration) {
         let (controller, kind) = (&self.name, K::kind(&()));
         let (class, hint, chain) = (fault.class, &fault.hint, fault.chain());
         // What others bring about is often on its way; what is missing still at the second look is trouble.
         let may_pass = match class {
             FaultClass::Transient => true,
-            FaultClass::Dependency | FaultClass::Access => failures < 2,
+            FaultClass::Dependency | FaultClass::Access => failing.in_a_row < 2,
             FaultClass::User | FaultClass::Quota | FaultClass::Bug => false,
         };
         match class {

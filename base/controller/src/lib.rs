@@ -8,6 +8,7 @@
 
 mod backoff;
 mod cache;
+mod calls;
 mod changes;
 mod controller;
 mod events;
@@ -19,8 +20,9 @@ mod trouble;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
+pub use calls::{Retries, changed_by_others};
 pub use changes::{Change, Changes};
-pub use controller::{Controller, Next, changed_by_others};
+pub use controller::{Controller, Next};
 pub use events::{EventType, Recorder};
 pub use key::ObjectKey;
 pub use lease::{Lost, heartbeat, lead};

@@ -13,16 +13,34 @@ pub(crate) struct Queue {
     waiting: BTreeSet<ObjectKey>,
     timers: BTreeSet<(Instant, ObjectKey)>,
     due: BTreeMap<ObjectKey, Instant>,
-    running: BTreeMap<ObjectKey, Option<Instant>>,
+    running: BTreeMap<ObjectKey, Asked>,
+}
+
+/// What has been asked for while a key was at work.
+#[derive(Debug, Default)]
+struct Asked {
+    any: bool,
+    after_failure: Option<Instant>,
 }
 
 impl Queue {
+    /// Asks for work on `key` if it is at work: again when that has succeeded, and at `after_failure` or sooner when it
+    /// has failed; none leaves that to whatever the failure plans. Says whether it is at work.
+    pub(crate) fn ask(&mut self, key: &ObjectKey, after_failure: Option<Instant>) -> bool {
+        let Some(asked) = self.running.get_mut(key) else {
+            return false;
+        };
+        asked.any = true;
+        asked.after_failure = [asked.after_failure, after_failure].into_iter().flatten().min();
+        true
+    }
+
     /// Wants `key` worked on at `at` or sooner. One at work is worked on again afterwards.
     pub(crate) fn add(&mut self, key: ObjectKey, at: Instant, now: Instant) {
-        if let Some(again) = self.running.get_mut(&key) {
-            *again = Some(again.map_or(at, |other| other.min(at)));
-        } else if self.waiting.contains(&key) {
-        } else if at <= now {
+        if self.ask(&key, Some(at)) || self.waiting.contains(&key) {
+            return;
+        }
+        if at <= now {
             self.forget_timer(&key);
             self.waiting.insert(key.clone());
             self.ready.push_back(key);
@@ -47,15 +65,18 @@ impl Queue {
         }
         let key = self.ready.pop_front()?;
         self.waiting.remove(&key);
-        self.running.insert(key.clone(), None);
+        self.running.insert(key.clone(), Asked::default());
         Some(key)
     }
 
     /// Work on `key` has ended; `again` is when it wants to be worked on next. After a success whoever asked meanwhile
     /// is served at once: they were put off because of failures that are over.
     pub(crate) fn done(&mut self, key: &ObjectKey, again: Option<Instant>, succeeded: bool, now: Instant) {
-        let asked = self.running.remove(key).flatten();
-        let asked = asked.map(|at| if succeeded { now } else { at });
+        let asked = self.running.remove(key).unwrap_or_default();
+        let asked = match succeeded {
+            true => asked.any.then_some(now),
+            false => asked.after_failure,
+        };
         if let Some(at) = [asked, again].into_iter().flatten().min() {
             self.add(key.clone(), at, now);
         }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actuator::{Actuator, Observer};
 use crate::kinds::ActuatedKind;
-use crate::reconcile::{Primary, Secondary, Shared, concerns_primary, lets_go_on};
+use crate::reconcile::{Primary, Secondary, Shared, lets_go_on};
 
 /// The heartbeat's Lease (gardener/gardener v1.150 extensions/pkg/controller/heartbeat).
 pub const HEARTBEAT_LEASE: &str = "gardener-extension-heartbeat";
@@ -152,7 +152,7 @@ impl Extension {
             actuator,
             finalizer,
         });
-        let controller = self.controller(K::NOUN, &registration, &cache).when(concerns_primary);
+        let controller = self.controller(K::NOUN, &registration, &cache);
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
             controller.run(stop, move |object| primary.clone().reconcile(object)),

@@ -10,7 +10,7 @@ use api_meta::annotations::{self, operation};
 use api_meta::{Fault, names};
 use base_client::{add_finalizer, get, has_finalizer, patch_changed, remove_finalizer};
 use base_clock::{Clock, Entropy};
-use base_controller::{Cache, EventType, Next, ObjectKey, Recorder, changed_by_others};
+use base_controller::{Cache, EventType, Next, ObjectKey, Recorder};
 use kube::Api;
 use tokio_util::sync::CancellationToken;
 
@@ -261,11 +261,6 @@ impl<K: ActuatedKind> Secondary<K> {
         .await
         .map(|_| Next::Change)
     }
-}
-
-/// Calls for a reconcile of a primary: anything but our own status writes.
-pub(crate) fn concerns_primary<K: ActuatedKind>(old: Option<&K>, new: &K) -> bool {
-    changed_by_others(old, new)
 }
 
 /// Whether a change of a Cluster lets its objects go on: it has come, or its shoot is Failed no more.

@@ -1,0 +1,134 @@
+//! Who calls for an object, and when it has its turn then: at once, or as its failures say.
+//!
+//! In controller-runtime (v0.22 pkg/controller/priorityqueue and client-go's workqueue) every event of an object that
+//! fails has it reconciled at once: one that comes during the turn right after it, one that comes later in front of its
+//! back-off. A controller that labels what it fails on, or whose status another one turns into a label, so retries
+//! without a pause, unless its author has thought of a predicate. Here only what says something new ends a back-off.
+//! Nothing is lost by that: a failure always plans another turn, and that turn sees the object as it is then.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api_meta::{FaultClass, annotations};
+use kube::Resource;
+use kube::api::ObjectMeta;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::key::ObjectKey;
+use crate::queue::Queue;
+
+/// While an object fails, changes of related objects call for it no sooner than this: they may be our own
+/// writes, and must not defeat the backoff.
+const RELATED_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a call for an object that fails is worth. One that does not fail has its turn at once, whatever calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Something else is wanted: at once.
+    News,
+    /// Something has changed that may matter, and that may be our own doing: after [`RELATED_PAUSE`].
+    Related,
+    /// Something about it has changed that asks for nothing: when its back-off is over.
+    Touch,
+}
+
+/// The queue of one controller and what its objects have failed with, shared by all who call.
+#[derive(Default)]
+pub(crate) struct Calls {
+    state: Mutex<State>,
+    pub(crate) wake: Notify,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) queue: Queue,
+    pub(crate) failing: BTreeMap<ObjectKey, Failing>,
+}
+
+/// The failures of one object since it last succeeded.
+#[derive(Debug, Default)]
+pub(crate) struct Failing {
+    pub(crate) in_a_row: u32,
+}
+
+impl Calls {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn call(&self, key: ObjectKey, weight: Weight) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let fails = state.failing.contains_key(&key);
+        let after_failure = match weight {
+            Weight::News => Some(now),
+            Weight::Related if fails => Some(now + RELATED_PAUSE),
+            Weight::Related => Some(now),
+            Weight::Touch => None,
+        };
+        if !state.queue.ask(&key, after_failure) {
+            match after_failure {
+                _ if !fails => state.queue.add(key, now, now),
+                Some(at) => state.queue.add(key, at, now),
+                // It waits for its back-off already.
+                None => {}
+            }
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+}
+
+/// Tells of the objects of one controller when they are tried again.
+#[derive(Clone)]
+pub struct Retries {
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) backoff: Backoff,
+}
+
+impl Retries {
+    /// How long the object `key`, which is at work, will wait if it fails now with a fault of this class. News of it,
+    /// or a change of what concerns it, has it tried sooner.
+    pub fn delay(&self, key: &ObjectKey, class: FaultClass) -> Duration {
+        let before = self.calls.lock().failing.get(key).map_or(0, |failing| failing.in_a_row);
+        self.backoff.delay(class, before.saturating_add(1))
+    }
+}
+
+/// Whether anything but the status changed: the generation, labels, annotations, finalizers, owners, the
+/// deletion timestamp. For kinds without generation (ConfigMap, Secret, Node, ...), whether anything changed.
+pub fn changed_by_others<K: Resource>(old: Option<&K>, new: &K) -> bool {
+    let Some(old) = old else { return true };
+    let (old, new) = (old.meta(), new.meta());
+    if new.generation.is_none() || old.uid != new.uid {
+        return true;
+    }
+    let concerns = |meta: &ObjectMeta| {
+        (
+            meta.generation,
+            meta.deletion_timestamp.clone(),
+            meta.labels.clone(),
+            meta.annotations.clone(),
+            meta.finalizers.clone(),
+            meta.owner_references.clone(),
+        )
+    };
+    concerns(old) != concerns(new)
+}
+
+/// Whether a change says that something else is wanted, or lets a deletion go on. Neither can be a controller's own
+/// doing turn after turn: operations are asked for by others, and what is being deleted gets no new finalizers.
+pub(crate) fn is_news<K: Resource>(old: Option<&K>, new: &K) -> bool {
+    let Some(old) = old else { return true };
+    let (old, new) = (old.meta(), new.meta());
+    let operation = |meta: &ObjectMeta| meta.annotations.as_ref()?.get(annotations::OPERATION).cloned();
+    let held = |meta: &ObjectMeta| meta.finalizers.as_ref().map_or(0, Vec::len);
+    old.uid != new.uid
+        || old.generation != new.generation
+        || old.deletion_timestamp.is_some() != new.deletion_timestamp.is_some()
+        || operation(new).is_some() && operation(old) != operation(new)
+        || new.deletion_timestamp.is_some() && held(new) < held(old)
+}
