@@ -1,6 +1,6 @@
 //! One controller: a primary kind, what else concerns its objects, and a function that reconciles one of them.
 //! It never reconciles an object twice at the same time, never lets one object hold back another beyond its
-//! concurrency limit, and logs each fault once.
+//! concurrency limit, and logs each fault once: the same one at every retry is told again only after an hour.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -366,7 +366,7 @@ where
                 let failing = state.failing.entry(key.clone()).or_default();
                 failing.in_a_row = failing.in_a_row.saturating_add(1);
                 let delay = self.backoff.delay(fault.class, failing.in_a_row);
-                self.log(&key, fault, failing, delay);
+                self.log(&key, fault, failing, delay, now);
                 Some(delay)
             }
         };
@@ -379,7 +379,7 @@ where
         }
     }
 
-    fn log(&self, key: &ObjectKey, fault: &Fault, failing: &Failing, retry: Duration) {
+    fn log(&self, key: &ObjectKey, fault: &Fault, failing: &mut Failing, retry: Duration, now: Instant) {
         let (controller, kind) = (&self.name, K::kind(&()));
         let (class, hint, chain) = (fault.class, &fault.hint, fault.chain());
         // What others bring about is often on its way; what is missing still at the second look is trouble.
@@ -388,9 +388,11 @@ where
             FaultClass::Dependency | FaultClass::Access => failing.in_a_row < 2,
             FaultClass::User | FaultClass::Quota | FaultClass::Bug => false,
         };
+        let says = !may_pass && failing.told.is_to_be_told(&chain, now);
+        let times = failing.told.times();
         match class {
-            _ if may_pass => {
-                tracing::debug!(controller, %kind, object = %key, %class, hint, ?retry, "{chain}");
+            _ if !says => {
+                tracing::debug!(controller, %kind, object = %key, %class, hint, ?retry, times, "{chain}");
             }
             FaultClass::Bug => tracing::error!(controller, %kind, object = %key, %class, hint, ?retry, "{chain}"),
             _ => tracing::warn!(controller, %kind, object = %key, %class, hint, ?retry, "{chain}"),

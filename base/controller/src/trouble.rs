@@ -1,5 +1,6 @@
-//! Which failures of a watch are worth a line in the log: not that of a server which restarts or ends, nor a refusal by
-//! one whose rights are just being granted, but what lasts. Pure: time is an argument.
+//! Which failures are worth a line in the log. Of a watch: not that of a server which restarts or ends, nor a refusal by
+//! one whose rights are just being granted, but what lasts. Of a reconcile: not the same again at every retry. Pure: time
+//! is an argument.
 
 use std::time::Duration;
 
@@ -9,6 +10,9 @@ use tokio::time::Instant;
 const LASTING: Duration = Duration::from_secs(10);
 /// Failures further apart than this have nothing to do with each other: longer than the longest pause of a watch.
 const APART: Duration = Duration::from_secs(30);
+
+/// The same failure is told again after this long: often enough for whoever looks at a day's log, and once per log kept.
+const AGAIN: Duration = Duration::from_secs(3600);
 
 /// Failures in a row.
 #[derive(Clone, Debug)]
@@ -42,9 +46,56 @@ impl Trouble {
     }
 }
 
+/// What has been told of the failures of one object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    last: Option<(String, Instant)>,
+    times: u32,
+}
+
+impl Told {
+    /// Takes one more failure in, and says whether it is to be told.
+    pub(crate) fn is_to_be_told(&mut self, text: &str, now: Instant) -> bool {
+        self.times = match &self.last {
+            Some((told, _)) if told == text => self.times.saturating_add(1),
+            _ => 1,
+        };
+        let known = self
+            .last
+            .as_ref()
+            .is_some_and(|(told, at)| told == text && now - *at < AGAIN);
+        if !known {
+            self.last = Some((text.to_owned(), now));
+        }
+        !known
+    }
+
+    /// How often in a row it has been the same.
+    pub(crate) fn times(&self) -> u32 {
+        self.times
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_failure_is_told_once_and_again_when_it_changes_or_after_an_hour() {
+        let start = Instant::now();
+        let mut told = Told::default();
+        let mut says = |second, text| {
+            let says = told.is_to_be_told(text, start + Duration::from_secs(second));
+            (says, told.times())
+        };
+        assert_eq!(says(0, "no"), (true, 1));
+        assert_eq!(says(30, "no"), (false, 2));
+        assert_eq!(says(60, "never"), (true, 1));
+        assert_eq!(says(90, "no"), (true, 1), "it has changed back");
+        assert_eq!(says(3689, "no"), (false, 2));
+        assert_eq!(says(3690, "no"), (true, 3), "an hour");
+        assert_eq!(says(3700, "no"), (false, 4));
+    }
 
     #[test]
     fn what_lasts_is_said_once_and_what_passes_is_not() {
