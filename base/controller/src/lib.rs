@@ -15,6 +15,7 @@ mod events;
 mod key;
 mod lease;
 mod metrics;
+mod mirrors;
 mod queue;
 mod trouble;
 
@@ -26,3 +27,4 @@ pub use controller::{Controller, Next};
 pub use events::{EventType, Recorder};
 pub use key::ObjectKey;
 pub use lease::{Lost, heartbeat, lead};
+pub use mirrors::{Mirror, MirrorChange, Mirrors};

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::shoot::SharedNodeMirrors;
+use crate::shoot::NodeMirrors;
 
 /// Field manager of everything gardenlet applies.
 pub(crate) const MANAGER: &str = "gardenlet";
@@ -53,7 +53,7 @@ pub(crate) struct Context {
     /// Mirrors of the seed.
     pub seed_caches: SeedCaches,
     /// Mirrors of the nodes of shoots.
-    pub nodes: SharedNodeMirrors,
+    pub nodes: NodeMirrors,
     /// The last timestamp of a request to an extension.
     pub stamped: Mutex<Timestamp>,
     /// Writes events into the garden.

@@ -31,7 +31,6 @@ pub mod judged {
 }
 
 use context::{Context, GardenCaches, SeedCaches};
-use shoot::NodeMirrors;
 
 /// Runs a gardenlet until `stop`.
 ///
@@ -49,11 +48,12 @@ pub async fn run(
     seed::prepare_cluster(&seed).await?;
     seed::register(&garden, &config).await?;
     let stop = stop.child_token();
-    let (nodes, node_calls) = NodeMirrors::new(stop.clone());
+    let garden_caches = GardenCaches::start(&garden, &stop);
+    let (nodes, node_changes) = shoot::node_mirrors(&garden_caches.shoots, config.seed_name(), stop.clone());
     let context = Arc::new(Context {
-        garden_caches: GardenCaches::start(&garden, &stop),
+        garden_caches,
         seed_caches: SeedCaches::start(&seed, &stop),
-        nodes: Arc::new(nodes),
+        nodes,
         stamped: Mutex::new(clock.now()),
         events: Recorder::new(garden.clone(), "gardenlet", clock.clone()),
         connector: shoots,
@@ -79,7 +79,7 @@ pub async fn run(
         installation::run(context.clone(), stop.clone()).boxed(),
         backup::run_buckets(context.clone(), stop.clone()).boxed(),
         backup::run_entries(context.clone(), stop.clone()).boxed(),
-        shoot::run_care(context.clone(), node_calls, stop.clone()).boxed(),
+        shoot::run_care(context.clone(), node_changes, stop.clone()).boxed(),
         shoot::run(context.clone(), stop.clone()).boxed(),
     );
     Ok(())

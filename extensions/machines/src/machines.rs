@@ -6,12 +6,12 @@ use std::sync::Arc;
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet};
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
-use base_controller::{Cache, Change, Controller, ObjectKey, Recorder};
+use base_controller::{Cache, Change, Controller, MirrorChange, ObjectKey, Recorder};
 use base_telemetry::Metrics;
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::runtime::watcher;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -21,7 +21,7 @@ use crate::deployment::Deployments;
 use crate::driver::Driver;
 use crate::machine::{class_key, node_name};
 use crate::set::Sets;
-use crate::target::{NodeChanged, Targets};
+use crate::target::Targets;
 
 /// Machines worked on at the same time: upstream's default for a shoot, here for all of a process.
 const MACHINE_CONCURRENCY: usize = 50;
@@ -62,7 +62,7 @@ pub struct Machines {
     sets: Cache<MachineSet>,
     machines: Cache<Machine>,
     classes: Cache<MachineClass>,
-    node_changes: mpsc::UnboundedReceiver<NodeChanged>,
+    node_changes: mpsc::UnboundedReceiver<MirrorChange>,
     metrics: Metrics,
     stop: CancellationToken,
 }
@@ -78,18 +78,18 @@ impl Machines {
             entropy,
             metrics,
         } = options;
-        let (changes, node_changes) = mpsc::unbounded_channel();
-        let targets = Arc::new(Targets::new(client.clone(), connector, changes, stop.clone()));
+        let machines = mirror(&client, &stop);
+        let (targets, node_changes) = Targets::new(client.clone(), connector, &machines, stop.clone());
         let recorder = Recorder::new(client.clone(), "machine-controller-manager", clock.clone());
         Self {
             deployments: mirror(&client, &stop),
             sets: mirror(&client, &stop),
-            machines: mirror(&client, &stop),
+            machines,
             classes: mirror(&client, &stop),
             shared: Shared {
                 client,
                 driver,
-                targets,
+                targets: Arc::new(targets),
                 recorder,
                 began: clock.now(),
                 clock,
@@ -166,7 +166,6 @@ impl Machines {
             .called_by(by_nodes(&machines, node_changes))
             .concurrency(MACHINE_CONCURRENCY)
             .metrics(&metrics);
-        let closing = close_unused(shared.targets.clone(), machines.clone());
         let set_parts = Arc::new(Sets {
             shared: shared.clone(),
             machines: machines.clone(),
@@ -184,7 +183,6 @@ impl Machines {
             deployment_controller.run(stop.clone(), move |object| deployment_parts.clone().reconcile(object)),
             set_controller.run(stop.clone(), move |object| set_parts.clone().reconcile(object)),
             machine_controller.run(stop.clone(), move |object| machine_parts.clone().reconcile(object)),
-            stop.run_until_cancelled(closing),
         );
     }
 }
@@ -231,29 +229,17 @@ where
 /// The machines whose node has changed; all of the namespace when its nodes were listed anew.
 fn by_nodes(
     machines: &Cache<Machine>,
-    changes: mpsc::UnboundedReceiver<NodeChanged>,
+    changes: mpsc::UnboundedReceiver<MirrorChange>,
 ) -> futures::stream::BoxStream<'static, ObjectKey> {
     let machines = machines.clone();
-    let keys = move |change: NodeChanged| {
+    let keys = move |change: MirrorChange| {
         let concerned: Vec<ObjectKey> = machines
             .list_in(&change.namespace)
             .iter()
-            .filter(|machine| change.node.is_empty() || node_name(machine) == Some(change.node.as_str()))
+            .filter(|machine| change.name.is_none() || node_name(machine) == change.name.as_deref())
             .map(|machine| ObjectKey::of(&**machine))
             .collect();
         futures::stream::iter(concerned)
     };
     UnboundedReceiverStream::new(changes).flat_map(keys).boxed()
-}
-
-/// Closes the connection to a shoot when its last machine has gone.
-async fn close_unused(targets: Arc<Targets>, machines: Cache<Machine>) {
-    let mut changes = machines.subscribe();
-    loop {
-        let change = changes.next().await;
-        let namespace = change.object.namespace().unwrap_or_default();
-        if change.deleted && machines.list_in(&namespace).is_empty() {
-            targets.close(&namespace);
-        }
-    }
 }

@@ -1,12 +1,12 @@
 //! The clusters that machines join: one connection and one mirror of the Nodes per shoot, opened when a machine
-//! needs it and closed with the shoot's access Secret. What cannot be seen is Unknown, never absent.
+//! needs it and closed with the last of them. What cannot be seen is Unknown, never absent.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use api_machine::Machine;
 use api_meta::{Fault, Seen};
 use base_client::Connector;
-use base_controller::{Cache, ObjectKey};
+use base_controller::{Cache, Mirror, MirrorChange, Mirrors, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::Api;
 use kube::config::Kubeconfig;
@@ -20,9 +20,7 @@ use crate::names::{KUBECONFIG_KEY, SHOOT_ACCESS_SECRET};
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) client: kube::Client,
-    pub(crate) nodes: Cache<Node>,
-    version: Option<String>,
-    stop: CancellationToken,
+    nodes: Cache<Node>,
 }
 
 impl Target {
@@ -40,40 +38,30 @@ impl Target {
     }
 }
 
-/// A node of a shoot has changed.
-#[derive(Clone, Debug)]
-pub(crate) struct NodeChanged {
-    pub(crate) namespace: String,
-    pub(crate) node: String,
-}
-
 /// All shoots' clusters.
 pub(crate) struct Targets {
     connector: Arc<dyn Connector>,
     secrets: Cache<Secret>,
-    open: Mutex<BTreeMap<String, Target>>,
-    changes: mpsc::UnboundedSender<NodeChanged>,
-    stop: CancellationToken,
+    nodes: Mirrors<Node>,
 }
 
 impl Targets {
-    /// Node changes are sent to `changes`; their number is bounded by that of nodes, because the receiver only
-    /// marks objects for another turn.
+    /// For the shoots of `machines`. Node changes come by the receiver.
     pub(crate) fn new(
         client: kube::Client,
         connector: Arc<dyn Connector>,
-        changes: mpsc::UnboundedSender<NodeChanged>,
+        machines: &Cache<Machine>,
         stop: CancellationToken,
-    ) -> Self {
+    ) -> (Self, mpsc::UnboundedReceiver<MirrorChange>) {
         let config = watcher::Config::default().fields(&format!("metadata.name={SHOOT_ACCESS_SECRET}"));
         let secrets = Cache::start(Api::all(client), config, stop.clone());
-        Self {
+        let (nodes, changes) = Mirrors::new(machines, |machine: &Machine| machine.metadata.namespace.clone(), stop);
+        let targets = Self {
             connector,
             secrets,
-            open: Mutex::default(),
-            changes,
-            stop,
-        }
+            nodes,
+        };
+        (targets, changes)
     }
 
     /// The access Secrets, whose changes concern all machines of their namespace.
@@ -83,55 +71,19 @@ impl Targets {
 
     /// The cluster that machines of `namespace` join.
     pub(crate) fn get(&self, namespace: &str) -> Result<Target, Fault> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let secret = self.secrets.get(&ObjectKey::namespaced(namespace, SHOOT_ACCESS_SECRET));
-        let version = secret
-            .as_ref()
-            .and_then(|secret| secret.metadata.resource_version.clone());
-        if let Some(target) = open.get(namespace)
-            && target.version == version
-            && secret.is_some()
-        {
-            return Ok(target.clone());
-        }
-        if let Some(stale) = open.remove(namespace) {
-            stale.stop.cancel();
-        }
         let secret = secret.ok_or_else(|| {
             Fault::dependency(format!(
                 "the shoot cannot be reached: there is no Secret {namespace}/{SHOOT_ACCESS_SECRET}"
             ))
             .hint("gardenlet writes it once the shoot's API server runs: look at the Shoot's status")
         })?;
-        let client = self.connector.client(&kubeconfig_of(&secret, namespace)?)?;
-        let stop = self.stop.child_token();
-        let nodes = Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone());
-        tokio::spawn(pump(
-            namespace.to_owned(),
-            nodes.clone(),
-            self.changes.clone(),
-            stop.clone(),
-        ));
-        let target = Target {
-            client,
-            nodes,
-            version,
-            stop,
-        };
-        open.insert(namespace.to_owned(), target.clone());
-        Ok(target)
-    }
-
-    /// Closes the connection to the shoot of `namespace`, if there is one.
-    pub(crate) fn close(&self, namespace: &str) {
-        if let Some(target) = self
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(namespace)
-        {
-            target.stop.cancel();
-        }
+        let connect = || self.connector.client(&kubeconfig_of(&secret, namespace)?);
+        let version = secret.metadata.resource_version.as_deref();
+        let opened = self.nodes.open(namespace, version, connect)?;
+        let gone = || Fault::dependency(format!("the last Machine of namespace {namespace} has gone meanwhile"));
+        let Mirror { client, objects, .. } = opened.ok_or_else(gone)?;
+        Ok(Target { client, nodes: objects })
     }
 }
 
@@ -149,30 +101,4 @@ fn kubeconfig_of(secret: &Secret, namespace: &str) -> Result<Kubeconfig, Fault> 
         .ok_or_else(|| wrong("has no kubeconfig"))?;
     let text = std::str::from_utf8(&data.0).map_err(|_| wrong("has a kubeconfig that is not text"))?;
     Kubeconfig::from_yaml(text).map_err(|_| wrong("has a kubeconfig that cannot be read"))
-}
-
-async fn pump(
-    namespace: String,
-    nodes: Cache<Node>,
-    changes: mpsc::UnboundedSender<NodeChanged>,
-    stop: CancellationToken,
-) {
-    let mut seen = nodes.subscribe();
-    let pumping = async {
-        // The first list may lack nodes that machines wait for: those machines look again once it is there.
-        nodes.ready().await;
-        let mut said = changes.send(NodeChanged {
-            namespace: namespace.clone(),
-            node: String::new(),
-        });
-        while said.is_ok() {
-            let change = seen.next().await;
-            let node = change.object.metadata.name.clone().unwrap_or_default();
-            said = changes.send(NodeChanged {
-                namespace: namespace.clone(),
-                node,
-            });
-        }
-    };
-    stop.run_until_cancelled(pumping).await;
 }

@@ -5,5 +5,6 @@ mod backoffs;
 mod caches;
 mod calls;
 mod leases;
+mod mirrors;
 mod reconciles;
 mod server;

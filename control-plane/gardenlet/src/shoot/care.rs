@@ -8,7 +8,7 @@ use api_core::v1beta1 as core;
 use api_extensions::ControlPlane;
 use api_meta::{Condition, ConditionStatus, Fault, LastOperationState, LastOperationType, conditions, labels};
 use api_resources::ManagedResource;
-use base_controller::{Cache, Change, Controller, Next, ObjectKey};
+use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey};
 use base_secrets::{Credential, lookup};
 use components_hosted::{API_SERVER, CONTROLLER_MANAGER, ETCD, RESOURCE_MANAGER, SCHEDULER};
 use futures::{FutureExt, StreamExt};
@@ -26,11 +26,14 @@ use super::report::ShootStatusWriter;
 use super::task;
 use crate::context::Context;
 
-/// Keeps the conditions of our seed's shoots true until `stop`. `nodes`: calls for shoots whose nodes changed.
-pub(crate) async fn run(context: Arc<Context>, nodes: mpsc::UnboundedReceiver<ObjectKey>, stop: CancellationToken) {
+/// Keeps the conditions of our seed's shoots true until `stop`. `nodes`: what has changed of their nodes.
+pub(crate) async fn run(context: Arc<Context>, nodes: mpsc::UnboundedReceiver<MirrorChange>, stop: CancellationToken) {
     let caches = &context.seed_caches;
     let shoots = &context.garden_caches.shoots;
-    let calls = futures::stream::unfold(nodes, |mut nodes| async { Some((nodes.recv().await?, nodes)) }).boxed();
+    let known = shoots.clone();
+    let calls = futures::stream::unfold(nodes, |mut nodes| async { Some((nodes.recv().await?, nodes)) })
+        .filter_map(move |change| std::future::ready(shoot_of(&known, &change.namespace)))
+        .boxed();
     let seed = context.config.seed_name().to_owned();
     let controller = Controller::new("shoot-care", shoots.clone())
         .only(move |shoot| is_cared_for(shoot, &seed))
@@ -52,16 +55,16 @@ where
 {
     let shoots = shoots.clone();
     move |change| {
-        let namespace = change.object.meta().namespace.clone().unwrap_or_default();
-        let ours = |shoot: &&Arc<core::Shoot>| technical_id(shoot) == namespace;
-        shoots
-            .list()
-            .iter()
-            .find(ours)
-            .map(|shoot| ObjectKey::of(&**shoot))
-            .into_iter()
-            .collect()
+        let namespace = change.object.meta().namespace.as_deref().unwrap_or_default();
+        shoot_of(&shoots, namespace).into_iter().collect()
     }
+}
+
+/// The shoot whose namespace in the seed this is.
+fn shoot_of(shoots: &Cache<core::Shoot>, namespace: &str) -> Option<ObjectKey> {
+    let shoots = shoots.list();
+    let found = shoots.iter().find(|shoot| technical_id(shoot) == namespace)?;
+    Some(ObjectKey::of(&**found))
 }
 
 fn technical_id(shoot: &core::Shoot) -> String {
@@ -178,7 +181,7 @@ pub fn unhealthy(resource: &ManagedResource) -> Option<String> {
 
 async fn nodes(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result<Vec<(String, bool)>, String> {
     let mirror = match context.nodes.get(namespace) {
-        Some(mirror) => mirror,
+        Some(mirror) => mirror.objects,
         None => open(context, shoot, namespace).await.map_err(|fault| fault.chain())?,
     };
     if let Some(error) = mirror.error() {
@@ -218,7 +221,9 @@ async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result
     let client = context
         .connector
         .client(&kubeconfig_of(context, &validated, authority, credential)?)?;
-    Ok(context.nodes.open(namespace, ObjectKey::of(shoot), client))
+    let gone = || Fault::dependency(format!("Shoot {} is to go or lives elsewhere", ObjectKey::of(shoot)));
+    let opened = context.nodes.open(namespace, None, || Ok(client))?;
+    opened.map(|mirror| mirror.objects).ok_or_else(gone)
 }
 
 /// The conditions that follow.

@@ -18,7 +18,7 @@ mod validated;
 pub(crate) use care::run as run_care;
 pub use care::unhealthy;
 pub use managed::not_applied;
-pub(crate) use nodes::{NodeMirrors, SharedNodeMirrors};
+pub(crate) use nodes::{NodeMirrors, node_mirrors};
 pub(crate) use reconcile::run;
 pub use required::not_served;
 pub use task::{etcd_not_rolled_out, not_rolled_out};

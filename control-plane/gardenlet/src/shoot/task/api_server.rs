@@ -159,7 +159,6 @@ pub fn not_rolled_out(deployment: &Deployment, generation: i64) -> Option<String
 pub(crate) async fn delete_deployment(op: &Operation) -> Result<(), Fault> {
     // Nobody can use the connection any more.
     op.results().shoot_client = None;
-    op.context.nodes.close(op.namespace());
     delete(&op.here::<Deployment>(), API_SERVER).await
 }
 

@@ -2,7 +2,6 @@
 
 use api_meta::{Fault, FaultClass};
 use base_client::{apply, get};
-use base_controller::ObjectKey;
 use base_secrets::Credential;
 use components_hosted::shoot::access_bindings;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
@@ -58,8 +57,8 @@ pub(crate) async fn connect(op: &Operation) -> Result<(), Fault> {
     let version = client.apiserver_version().await;
     version.map_err(|error| base_client::fault_of(error, "ask the shoot's API server for its version"))?;
     if !op.shoot.workerless {
-        let key = ObjectKey::namespaced(&op.shoot.garden_namespace, &op.shoot.name);
-        op.context.nodes.open(op.namespace(), key, client.clone());
+        // With a new connection, if there was one before.
+        op.context.nodes.open(op.namespace(), None, || Ok(client.clone()))?;
     }
     op.results().shoot_client = Some(client);
     Ok(())
