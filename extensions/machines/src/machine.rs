@@ -13,7 +13,7 @@ use api_machine::{
     CurrentStatus, LastOperation, Machine, MachineClass, MachineOperationType, MachinePhase, MachineState,
 };
 use api_meta::{Fault, FaultClass, Seen};
-use base_client::{add_finalizer, delete, get, patch_changed, patch_status_if_changed, remove_finalizer};
+use base_client::{add_finalizer, delete, patch_changed, patch_status_if_changed, read_again, remove_finalizer};
 use base_controller::{Cache, EventType, Next, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -23,7 +23,7 @@ use crate::driver::MachineRequest;
 use crate::machines::Shared;
 use crate::names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL};
 use crate::target::Target;
-use plan::{Verdict, View, judge};
+use plan::{Verdict, View, failing, judge};
 
 /// The Machine controller's parts.
 pub(crate) struct Machines {
@@ -44,7 +44,7 @@ pub(crate) fn class_key(namespace: Option<&str>, class: Option<&api_machine::Cla
 }
 
 /// Whether nobody wants to wait for it to go.
-fn is_forced(machine: &Machine) -> bool {
+pub(crate) fn is_forced(machine: &Machine) -> bool {
     machine
         .labels()
         .get(FORCE_DELETION_LABEL)
@@ -52,8 +52,22 @@ fn is_forced(machine: &Machine) -> bool {
 }
 
 impl Machines {
-    /// One turn for one machine.
+    /// One turn for one machine. What goes wrong stands in its status until a turn has something else to say.
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<Machine>) -> Result<Next, Fault> {
+        let ended = self.turn(&known).await;
+        if let Err(fault) = &ended
+            && let Err(untold) = self.tell(&known, fault).await
+        {
+            tracing::debug!(
+                machine = known.name_any(),
+                "its fault is not written: {}",
+                untold.chain()
+            );
+        }
+        ended
+    }
+
+    async fn turn(&self, known: &Machine) -> Result<Next, Fault> {
         let namespace = known.namespace().unwrap_or_default();
         let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &namespace);
         let class = self
@@ -62,9 +76,9 @@ impl Machines {
         let class =
             class.ok_or_else(|| Fault::dependency(format!("the MachineClass of {} is missing", known.name_any())))?;
         if known.metadata.deletion_timestamp.is_some() {
-            return self.take_down(&api, (*known).clone(), &class).await;
+            return self.take_down(&api, known.clone(), &class).await;
         }
-        let machine = self.make(&api, (*known).clone(), &class).await?;
+        let machine = self.make(&api, known.clone(), &class).await?;
         let request = MachineRequest {
             machine: &machine,
             class: &class,
@@ -99,20 +113,7 @@ impl Machines {
             machine: &machine,
             class,
         };
-        let created = match self.shared.driver.create(request).await {
-            Ok(created) => created,
-            Err(fault) => {
-                let verdict = Verdict {
-                    phase: MachinePhase::CrashLoopBackOff,
-                    operation: MachineOperationType::Create,
-                    state: MachineState::Failed,
-                    description: format!("Machine {} cannot be made: {}", machine.name_any(), fault.chain()),
-                    look_again: None,
-                };
-                self.report(api, &machine, &verdict, None).await?;
-                return Err(fault);
-            }
-        };
+        let created = self.shared.driver.create(request).await?;
         let mut after = machine.clone();
         after.spec.provider_id = Some(created.provider_id);
         after.labels_mut().insert(NODE_LABEL.to_owned(), created.node_name);
@@ -141,6 +142,18 @@ impl Machines {
             Err(fault) if fault.class == FaultClass::Transient => Ok(()),
             Err(fault) => Err(fault),
             Ok(_) => Ok(()),
+        }
+    }
+
+    /// Writes down what went wrong. The turn may have written the machine itself, so it is read anew.
+    async fn tell(&self, known: &Machine, fault: &Fault) -> Result<(), Fault> {
+        let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &known.namespace().unwrap_or_default());
+        let Some(machine) = read_again(&api, known).await? else {
+            return Ok(());
+        };
+        match failing(&machine, fault) {
+            Some(verdict) => self.report(&api, &machine, &verdict, None).await,
+            None => Ok(()),
         }
     }
 
@@ -175,10 +188,11 @@ impl Machines {
             };
         }
         let last = status.last_operation.get_or_insert_default();
-        if moved || last.description.as_ref() != Some(&verdict.description) {
+        let code = verdict.code.map(str::to_owned);
+        if moved || last.description.as_ref() != Some(&verdict.description) || last.error_code != code {
             *last = LastOperation {
                 description: Some(verdict.description.clone()),
-                error_code: None,
+                error_code: code,
                 last_update_time: Some(now),
                 state: Some(verdict.state.clone()),
                 type_: Some(verdict.operation.clone()),
@@ -199,10 +213,13 @@ impl Machines {
             return Ok(Next::Change);
         }
         // The mirror may lack the finalizer's or the provider id's last change; deleting is done on what is.
-        let Some(machine) = get(api, &machine.name_any()).await? else {
+        let Some(machine) = read_again(api, &machine).await? else {
             return Ok(Next::Change);
         };
-        self.report(api, &machine, &terminating(&machine), None).await?;
+        // A fault of the try before stays until this one ends otherwise.
+        if plan::phase_of(&machine).0 != Some(&MachinePhase::Terminating) {
+            self.report(api, &machine, &terminating(&machine), None).await?;
+        }
         let forced = is_forced(&machine);
         let namespace = machine.namespace().unwrap_or_default();
         let (target, node) = self.look(&namespace, node_name(&machine));
@@ -255,6 +272,7 @@ impl Machines {
                 _ => base_client::Judgement::Done(()),
             });
         tokio::select! {
+            biased;
             drained = drain::drain(&target.client, node, timeout) => match drained {
                 Ok(()) => {}
                 Err(fault) => {
@@ -274,6 +292,7 @@ fn terminating(machine: &Machine) -> Verdict {
         operation: MachineOperationType::Delete,
         state: MachineState::Processing,
         description: format!("Machine {} is being removed", machine.name_any()),
+        code: None,
         look_again: None,
     }
 }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deployment::Deployments;
 use crate::driver::Driver;
-use crate::machine::{class_key, node_name};
+use crate::machine::{class_key, is_forced, node_name};
 use crate::set::Sets;
 use crate::target::Targets;
 
@@ -160,6 +160,7 @@ impl Machines {
             .only(of_provider(&classes, driver.clone(), |m: &Machine| {
                 m.spec.class.clone()
             }))
+            .news(|old, new| is_forced(new) && !is_forced(old))
             .watches(&classes, in_namespace(&machines))
             .watches(shared.targets.secrets(), in_namespace(&machines))
             .called_by(driver.changes())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_machine::{Machine, MachineOperationType, MachinePhase, MachineState};
-use api_meta::Seen;
+use api_meta::{ErrorCode, Fault, FaultClass, Seen};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 
@@ -36,6 +36,8 @@ pub(crate) struct Verdict {
     pub(crate) operation: MachineOperationType,
     pub(crate) state: MachineState,
     pub(crate) description: String,
+    /// What went wrong, by machine-controller-manager's names.
+    pub(crate) code: Option<&'static str>,
     pub(crate) look_again: Option<Duration>,
 }
 
@@ -97,6 +99,7 @@ pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
             },
             state: MachineState::Successful,
             description: format!("Machine {name} has joined the cluster"),
+            code: None,
             look_again: None,
         }),
         (Some(Err(why)), false, true) => {
@@ -153,6 +156,7 @@ fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
         operation: MachineOperationType::Create,
         state: MachineState::Processing,
         description: format!("Machine {name} has not joined: {why}{told}"),
+        code: None,
         look_again: Some(left),
     }
 }
@@ -165,6 +169,7 @@ fn unseen(view: &View<'_>, name: &str) -> Verdict {
         operation: MachineOperationType::Create,
         state: MachineState::Processing,
         description: format!("Machine {name} has not joined: the cluster's nodes cannot be seen ({why})"),
+        code: None,
         look_again: None,
     }
 }
@@ -175,6 +180,7 @@ fn unknown(description: String) -> Verdict {
         operation: MachineOperationType::HealthCheck,
         state: MachineState::Processing,
         description,
+        code: None,
         look_again: None,
     }
 }
@@ -184,6 +190,60 @@ fn failed(description: String) -> Verdict {
         phase: MachinePhase::Failed,
         state: MachineState::Failed,
         ..unknown(description)
+    }
+}
+
+/// What is said of a machine for which a turn has failed; none of one that is given up anyway, and of what a second try
+/// mends: a write that somebody else's has overtaken. Its phase stays, but a machine that could not be made or is to go
+/// is called so, as by machine-controller-manager v0.60.
+pub(crate) fn failing(machine: &Machine, fault: &Fault) -> Option<Verdict> {
+    let (phase, _) = phase_of(machine);
+    let deleting = machine.metadata.deletion_timestamp.is_some();
+    let passes = fault.class == FaultClass::Transient && fault.codes.is_empty();
+    if passes || !deleting && phase == Some(&MachinePhase::Failed) {
+        return None;
+    }
+    let (phase, operation, what) = match machine.spec.provider_id {
+        _ if deleting => (MachinePhase::Terminating, MachineOperationType::Delete, "removed"),
+        None => (MachinePhase::CrashLoopBackOff, MachineOperationType::Create, "made"),
+        Some(_) if has_joined(phase) => (
+            phase.cloned().unwrap_or(MachinePhase::Unknown),
+            MachineOperationType::HealthCheck,
+            "looked after",
+        ),
+        Some(_) => (
+            MachinePhase::Pending,
+            MachineOperationType::Create,
+            "brought into its cluster",
+        ),
+    };
+    let name = machine.metadata.name.as_deref().unwrap_or_default();
+    let to_do = match fault.hint.as_str() {
+        "" => String::new(),
+        hint => format!(" (to do: {hint})"),
+    };
+    Some(Verdict {
+        phase,
+        operation,
+        state: MachineState::Failed,
+        description: format!("Machine {name} cannot be {what}: {}{to_do}", fault.chain()),
+        code: Some(code_of(fault)),
+        look_again: None,
+    })
+}
+
+/// A fault by the names of machine-controller-manager v0.60 (pkg/util/provider/machinecodes/codes): cluster autoscalers
+/// look for `ResourceExhausted`.
+fn code_of(fault: &Fault) -> &'static str {
+    let is = |code: ErrorCode| fault.codes.contains(&code);
+    match fault.class {
+        _ if is(ErrorCode::InfraResourcesDepleted) => "ResourceExhausted",
+        _ if is(ErrorCode::InfraUnauthenticated) => "Unauthenticated",
+        FaultClass::Quota => "ResourceExhausted",
+        FaultClass::Access => "PermissionDenied",
+        FaultClass::User => "InvalidArgument",
+        FaultClass::Dependency | FaultClass::Transient => "Unavailable",
+        FaultClass::Bug => "Internal",
     }
 }
 
@@ -272,6 +332,68 @@ mod tests {
                 ..Default::default()
             }),
         }
+    }
+
+    #[test]
+    fn a_fault_is_told_by_what_it_keeps_from_happening_and_by_the_upstream_code() {
+        let made = |phase: Option<MachinePhase>| {
+            let mut made = machine(phase, 0);
+            made.spec.provider_id = Some("p".into());
+            made
+        };
+        let mut going = made(Some(MachinePhase::Failed));
+        going.metadata.deletion_timestamp = Some(Time(at(5)));
+        let said = |machine: &Machine, fault: Fault| {
+            let verdict = failing(machine, &fault)?;
+            let Verdict {
+                phase,
+                operation,
+                state,
+                description,
+                code,
+                look_again: None,
+            } = verdict
+            else {
+                return None;
+            };
+            Some(format!(
+                "{phase} {operation} {state} {}: {description}",
+                code.unwrap_or_default()
+            ))
+        };
+        let no = || Fault::user("no").hint("say yes");
+        for (machine, fault, expected) in [
+            (
+                machine(None, 0),
+                no(),
+                "CrashLoopBackOff Create Failed InvalidArgument: Machine m cannot be made: no (to do: say yes)",
+            ),
+            (
+                made(Some(MachinePhase::CrashLoopBackOff)),
+                Fault::dependency("no").code(ErrorCode::InfraResourcesDepleted),
+                "Pending Create Failed ResourceExhausted: Machine m cannot be brought into its cluster: no",
+            ),
+            (
+                made(Some(MachinePhase::Running)),
+                Fault::access("no"),
+                "Running HealthCheck Failed PermissionDenied: Machine m cannot be looked after: no",
+            ),
+            (
+                going,
+                Fault::bug("no"),
+                "Terminating Delete Failed Internal: Machine m cannot be removed: no",
+            ),
+        ] {
+            assert_eq!(said(&machine, fault).as_deref(), Some(expected));
+        }
+        assert_eq!(
+            said(&made(Some(MachinePhase::Failed)), no()),
+            None,
+            "it is given up anyway"
+        );
+        assert_eq!(said(&made(None), Fault::transient("overtaken")), None);
+        let limited = Fault::transient("slow down").code(ErrorCode::InfraRateLimitsExceeded);
+        assert!(said(&made(None), limited).is_some_and(|said| said.contains("Unavailable")));
     }
 
     fn node(ready: &str) -> Seen<Arc<Node>> {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use api_extensions::Worker;
-use api_machine::{Machine, MachineClass, MachinePhase};
+use api_machine::{Machine, MachineClass, MachinePhase, MachineState};
 use api_meta::LastOperationState;
 use extensions_provider_local::{MACHINE_ADDRESS_ENV, ledger};
 use k8s_openapi::api::core::v1::Pod;
@@ -114,6 +114,30 @@ async fn machines_made_at_once_have_addresses_of_their_own_in_their_subnet() {
         given.iter().all(|address| grown.contains(address)),
         "no machine was moved"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_says_why_its_node_cannot_have_its_labels() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    let mut spec = landscape.worker_spec(&infrastructure, "agent", 1);
+    spec["pools"][0]["labels"]["a b"] = json!("c d");
+    landscape.write::<Worker>("ape", spec).await;
+    let told = |worker: &Worker| {
+        let last = worker.status.as_ref().and_then(|status| status.last_operation.as_ref());
+        last.is_some_and(|last| {
+            last.description
+                .contains("cannot be brought into its cluster: patch Node")
+        })
+    };
+    until(&landscape.api::<Worker>(), "ape", "told", told).await;
+    let machines = landscape.api::<Machine>().list(&Default::default()).await.unwrap();
+    let last = machines.items[0].status.clone().unwrap().last_operation.unwrap();
+    assert_eq!(last.error_code.as_deref(), Some("InvalidArgument"), "{last:?}");
+    assert_eq!(last.state, Some(MachineState::Failed));
+    assert!(last.description.unwrap().contains("a b"));
 }
 
 #[tokio::test(start_paused = true)]
