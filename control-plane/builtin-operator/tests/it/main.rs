@@ -34,14 +34,15 @@ impl Landscape {
             define(&garden, kind, plural).await;
         }
         let stop = CancellationToken::new();
-        tokio::spawn(run(
-            garden.admin(),
-            seed.admin(),
-            "s".to_owned(),
-            garden.clock.clone(),
-            stop.clone(),
-        ));
-        Self { garden, seed, stop }
+        let landscape = Self { garden, seed, stop };
+        landscape.run(landscape.stop.clone());
+        landscape
+    }
+
+    /// Starts an operator.
+    fn run(&self, stop: CancellationToken) {
+        let (garden, seed) = (self.garden.admin(), self.seed.admin());
+        tokio::spawn(run(garden, seed, "s".to_owned(), self.garden.clock.clone(), stop));
     }
 
     fn installations(&self) -> Api<ControllerInstallation> {
@@ -93,9 +94,16 @@ impl Landscape {
     /// What the controller of Deployments reports: so many pods of the newest form, so many in all.
     async fn report(&self, updated: i32, all: i32, available: &str) {
         let generation = self.deployments().get("some").await.unwrap().metadata.generation;
+        let complete = (updated, all) == (1, 1);
+        let reason = if complete {
+            "NewReplicaSetAvailable"
+        } else {
+            "ReplicaSetUpdated"
+        };
+        let progressing = json!({"type": "Progressing", "status": "True", "reason": reason});
         let available = json!({"type": "Available", "status": available});
         let status = json!({"status": {"observedGeneration": generation, "replicas": all, "updatedReplicas": updated,
-            "availableReplicas": 1, "conditions": [available]}});
+            "availableReplicas": 1, "conditions": [available, progressing]}});
         self.deployments()
             .patch_status("some", &PatchParams::default(), &Patch::Merge(status))
             .await
@@ -242,6 +250,30 @@ async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
     landscape
         .until("Installed", ConditionStatus::True, "InstallationSuccessful")
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_ended_while_the_operator_was_dead_is_seen_by_the_next_and_a_crash_leaves_it_installed() {
+    let landscape = Landscape::start().await;
+    landscape.deploy("builtin", json!({"image": "one"})).await;
+    landscape.install("some-x7z", "s").await;
+    landscape
+        .until("Installed", ConditionStatus::False, "InstallationPending")
+        .await;
+    landscape.stop.cancel();
+    landscape.make_available().await;
+    let next = CancellationToken::new();
+    landscape.run(next.clone());
+    landscape
+        .until("Installed", ConditionStatus::True, "InstallationSuccessful")
+        .await;
+    landscape.report(1, 1, "False").await;
+    let ill = landscape
+        .until("Healthy", ConditionStatus::False, "ControllerNotHealthy")
+        .await;
+    assert_eq!(condition(&ill, "Installed").unwrap().status, ConditionStatus::True);
+    assert_eq!(condition(&ill, "Progressing").unwrap().status, ConditionStatus::False);
+    next.cancel();
 }
 
 #[tokio::test(start_paused = true)]
