@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
 use super::operation::Operation;
 use super::plan::{Decision, decide};
-use super::report::{Failure, ShootStatusWriter, failed, started, succeeded, summary};
+use super::report::{Failure, ShootStatusWriter, failed, started, succeeded, summary, taken_up};
 use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
 use crate::context::Context;
@@ -150,16 +150,23 @@ async fn work(
         .flat_map(|status| &status.last_errors)
         .filter_map(|error| error.task_id.clone())
         .collect();
-    let observed = match observe_surroundings(&context, &shoot).await {
-        Ok(observed) => observed,
-        Err(fault) => return give_up(&context, &status, &type_, 0, vec![failure(TASK_READ, fault)]).await,
-    };
     let gardener = core::Gardener {
         id: context.config.identity.clone(),
         name: context.config.identity.clone(),
         version: context.config.version.clone(),
     };
-    let (now, technical_id) = (context.clock.now(), observed.validated.namespace.clone());
+    let now = context.clock.now();
+    let observed = match observe_surroundings(&context, &shoot).await {
+        Ok(observed) => observed,
+        Err(fault) => {
+            // Nothing is begun for it, so that a deletion need not undo anything; but it has been looked at.
+            status
+                .update(|state| taken_up(state, &shoot, &gardener, now))
+                .await?;
+            return give_up(&context, &status, &type_, 0, vec![failure(TASK_READ, fault)]).await;
+        }
+    };
+    let technical_id = observed.validated.namespace.clone();
     status
         .update(|state| started(state, &type_, &shoot, &technical_id, &gardener, now))
         .await?;
@@ -369,13 +376,8 @@ async fn give_up(
     failures: Vec<Failure>,
 ) -> Result<Next, Fault> {
     let now = context.clock.now();
-    let generation = status.shoot().await.metadata.generation;
     let shoot = status
-        .update(|state| {
-            failed(state, type_, percent, &failures, now);
-            // What failed before anything began has been observed nevertheless.
-            state.observed_generation = state.observed_generation.or(generation);
-        })
+        .update(|state| failed(state, type_, percent, &failures, now))
         .await?;
     let said = shoot
         .status

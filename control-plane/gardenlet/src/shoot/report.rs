@@ -106,24 +106,29 @@ pub(crate) fn started(
     gardener: &core::Gardener,
     now: Timestamp,
 ) {
+    taken_up(status, shoot, gardener, now);
+    let description = match type_ {
+        LastOperationType::Delete => "Deletion of Shoot cluster in progress.".to_owned(),
+        type_ => format!("{} of Shoot cluster initialized.", noun(type_)),
+    };
+    status.last_operation = Some(operation(type_, LastOperationState::Processing, 0, description, now));
+    status.technical_id = technical_id.to_owned();
+    status.uid = shoot.metadata.uid.clone().unwrap_or_default();
+    if *type_ != LastOperationType::Delete {
+        status.seed_name.clone_from(&shoot.spec.seed_name);
+    }
+}
+
+/// Of a generation that somebody has looked at, whatever comes of it: whoever waits for an answer to it has one now.
+pub(crate) fn taken_up(status: &mut core::ShootStatus, shoot: &core::Shoot, gardener: &core::Gardener, now: Timestamp) {
     let new_cycle = status.retry_cycle_start_time.is_none()
         || status.observed_generation != shoot.metadata.generation
         || status.gardener.version != gardener.version;
     if new_cycle {
         status.retry_cycle_start_time = Some(Time(now));
     }
-    let description = match type_ {
-        LastOperationType::Delete => "Deletion of Shoot cluster in progress.".to_owned(),
-        type_ => format!("{} of Shoot cluster initialized.", noun(type_)),
-    };
-    status.last_operation = Some(operation(type_, LastOperationState::Processing, 0, description, now));
     status.observed_generation = shoot.metadata.generation;
     status.gardener = gardener.clone();
-    status.technical_id = technical_id.to_owned();
-    status.uid = shoot.metadata.uid.clone().unwrap_or_default();
-    if *type_ != LastOperationType::Delete {
-        status.seed_name.clone_from(&shoot.spec.seed_name);
-    }
 }
 
 /// While it runs. `cleaned`: tasks that failed last time and have succeeded now.

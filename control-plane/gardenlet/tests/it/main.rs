@@ -6,6 +6,7 @@ mod backup;
 mod domains;
 mod extensions_there;
 mod lies;
+mod told;
 mod world;
 
 use api_core::v1beta1 as core;
