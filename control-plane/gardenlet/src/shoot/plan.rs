@@ -1,5 +1,6 @@
 //! What is to be done with a shoot now. Plain functions over what was observed.
 
+use std::fmt;
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
@@ -15,11 +16,45 @@ pub(crate) enum Decision {
     /// Nothing was ever made for it: only let it go.
     Release,
     /// Do not work on it, but let extensions see it as it is.
-    OnlySync(&'static str),
+    OnlySync(OnHold),
     /// Nothing to do until then.
     Wait(Duration),
     /// Work on it.
     Run(LastOperationType),
+}
+
+/// Why a shoot is not worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnHold {
+    /// An operator has stopped all reconciliations of the seed.
+    EmergencyStop,
+    /// Somebody wants it left alone.
+    Ignored,
+    /// Its last operation has been given up.
+    Failed,
+}
+
+impl OnHold {
+    /// What ends it, where the status does not say that.
+    pub(crate) fn to_do(self) -> Option<&'static str> {
+        match self {
+            Self::EmergencyStop => Some("remove it from the Seed to go on"),
+            Self::Ignored => Some("remove it to go on"),
+            Self::Failed => None,
+        }
+    }
+}
+
+impl fmt::Display for OnHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmergencyStop => write!(f, "annotation {}=true of its Seed", annotations::SEED_EMERGENCY_STOP),
+            Self::Ignored => write!(f, "annotation {}=true", annotations::SHOOT_IGNORE),
+            Self::Failed => {
+                f.write_str("the last operation failed for good; a change or the annotation retry starts it again")
+            }
+        }
+    }
 }
 
 /// Decides.
@@ -47,23 +82,19 @@ pub(crate) fn decide(
         .get(annotations::SEED_EMERGENCY_STOP)
         .is_some_and(|value| value == "true")
     {
-        return Ok(Decision::OnlySync(
-            "an operator has stopped all reconciliations of the seed",
-        ));
+        return Ok(Decision::OnlySync(OnHold::EmergencyStop));
     }
     if shoot
         .annotations()
         .get(annotations::SHOOT_IGNORE)
         .is_some_and(|value| value == "true")
     {
-        return Ok(Decision::OnlySync("the shoot is to be ignored"));
+        return Ok(Decision::OnlySync(OnHold::Ignored));
     }
     let observed = status.observed_generation == shoot.metadata.generation;
     let state = status.last_operation.as_ref().map(|last| last.state.clone());
     if state == Some(LastOperationState::Failed) && observed && status.gardener.version == version {
-        return Ok(Decision::OnlySync(
-            "the last operation failed for good; a change or the annotation retry starts it again",
-        ));
+        return Ok(Decision::OnlySync(OnHold::Failed));
     }
     if deleting {
         if status.uid.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_extensions::Cluster;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
 use super::operation::Operation;
-use super::plan::{Decision, decide};
+use super::plan::{Decision, OnHold, decide};
 use super::report::{Failure, ShootStatusWriter, failed, started, succeeded, summary, taken_up};
 use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
@@ -28,6 +29,9 @@ use crate::context::Context;
 const TASK_READ: &str = "Read the shoot's surroundings";
 const TASK_EXTENSIONS: &str = "Check required extensions";
 const TASK_PREPARE: &str = "Prepare the operation";
+
+/// What a deletion waits for is told again after this long: API servers forget events after an hour.
+const REMINDER: Duration = Duration::from_secs(30 * 60);
 
 /// Reconciles the shoots of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -111,9 +115,21 @@ fn decide_now(context: &Context, shoot: &core::Shoot) -> Result<Decision, Fault>
     )
 }
 
-/// Lets extensions see a shoot that is not worked on: its Cluster is kept up to date, if it has one.
-async fn only_sync(context: &Context, shoot: &core::Shoot, why: &str) -> Result<Next, Fault> {
+/// Lets extensions see a shoot that is not worked on: its Cluster is kept up to date, if it has one. Its status is left
+/// alone as well, as in gardener/gardener v1.150; whoever waits for its deletion is told by an event.
+async fn only_sync(context: &Context, shoot: &core::Shoot, why: OnHold) -> Result<Next, Fault> {
     tracing::debug!(shoot = %ObjectKey::of(shoot), "left alone: {why}");
+    let mut next = Next::Change;
+    if shoot.metadata.deletion_timestamp.is_some()
+        && let Some(to_do) = why.to_do()
+    {
+        let said = format!("deletion waits: {why}; {to_do}");
+        context
+            .events
+            .record(shoot, EventType::Warning, "DeletionWaits", &said)
+            .await;
+        next = Next::After(REMINDER);
+    }
     let name = shoot
         .status
         .as_ref()
@@ -124,7 +140,7 @@ async fn only_sync(context: &Context, shoot: &core::Shoot, why: &str) -> Result<
         let observed = observe_surroundings(context, shoot).await?;
         cluster::sync(context, &name, shoot, &observed.seed, &observed.cloud_profile).await?;
     }
-    Ok(Next::Change)
+    Ok(next)
 }
 
 async fn run_interruptible(context: Arc<Context>, shoot: core::Shoot, type_: LastOperationType) -> Result<Next, Fault> {
@@ -254,7 +270,7 @@ async fn conclude(
     match outcome.end {
         FlowEnd::Succeeded => {}
         // What has made it pointless is looked at now.
-        FlowEnd::Interrupted | FlowEnd::Cancelled => return Ok(Next::After(std::time::Duration::ZERO)),
+        FlowEnd::Interrupted | FlowEnd::Cancelled => return Ok(Next::After(Duration::ZERO)),
         FlowEnd::Failed => {
             let failures = outcome
                 .errors

@@ -1,12 +1,17 @@
 //! What the owner of a Shoot is told while nothing is done for it: by its status, and by events.
 
+use std::time::Duration;
+
 use api_core::v1beta1 as core;
 use api_meta::LastOperationState;
-use base_client::delete;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Patch, PatchParams};
+use base_client::{Judgement, delete};
+use base_controller::Cache;
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::watcher;
 use serde_json::{Value, json};
-use tests_kit::until;
+use tests_kit::{until, until_gone};
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, shoot};
 use crate::{errors, state, succeeded};
@@ -38,4 +43,49 @@ async fn a_generation_that_fails_before_it_begins_has_been_observed() {
     let status = failed.status.unwrap();
     assert_eq!(status.observed_generation, failed.metadata.generation);
     assert!(status.retry_cycle_start_time.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_for() {
+    let world = World::start().await;
+    world.create_shoot(&shoot()).await;
+    let shoots = world.shoots();
+    let before = until(&shoots, "b", "ready", succeeded).await;
+    patch(
+        &world,
+        &json!({"metadata": {"annotations": {"shoot.gardener.cloud/ignore": "true"}}}),
+    )
+    .await;
+    shoots.delete("b", &DeleteParams::default()).await.unwrap();
+    let stop = CancellationToken::new();
+    let events: Cache<Event> = Cache::start(world.garden_namespace(), watcher::Config::default(), stop.clone());
+    let told = |events: &Cache<Event>| {
+        let all = events.list();
+        match all
+            .iter()
+            .find(|event| event.reason.as_deref() == Some("DeletionWaits"))
+        {
+            Some(event) => Judgement::Done(event.message.clone().unwrap_or_default()),
+            None => Judgement::NotYet("no event".to_owned()),
+        }
+    };
+    let told = events.wait_for("event", Duration::from_secs(60), told).await.unwrap();
+    stop.cancel();
+    assert_eq!(
+        told,
+        "deletion waits: annotation shoot.gardener.cloud/ignore=true; remove it to go on"
+    );
+    let operation = |shoot: &core::Shoot| shoot.status.as_ref().and_then(|status| status.last_operation.clone());
+    let ignored = shoots.get("b").await.unwrap();
+    assert_eq!(
+        operation(&ignored),
+        operation(&before),
+        "whoever is ignored is left alone"
+    );
+    patch(
+        &world,
+        &json!({"metadata": {"annotations": {"shoot.gardener.cloud/ignore": null}}}),
+    )
+    .await;
+    until_gone(&shoots, "b").await;
 }
