@@ -7,6 +7,7 @@ mod fault;
 mod kind;
 mod raw;
 mod references;
+mod retry;
 mod seen;
 mod status;
 mod string_enum;
@@ -26,6 +27,7 @@ pub use raw::RawJson;
 pub use references::{
     CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,
 };
+pub use retry::Retry;
 pub use seen::Seen;
 pub use status::{Condition, ConditionStatus, LastError, LastOperation, LastOperationState, LastOperationType};
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_extensions::Cluster;
-use api_meta::{Fault, LastOperationType, annotations, finalizers};
+use api_meta::{Fault, LastOperationType, Retry, annotations, finalizers};
 use api_rules::required_types_for_shoot;
 use base_client::{add_finalizer, delete, get, remove_finalizer};
-use base_controller::{Change, Controller, EventType, Next, ObjectKey};
+use base_controller::{Change, Controller, EventType, Next, ObjectKey, Retries};
 use base_flow_run::{FlowEnd, Outcome};
 use control_plane_shoot_flow::{Goal, ShootTask, shoot_flow};
 use futures::FutureExt;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
 use super::operation::Operation;
 use super::plan::{Decision, OnHold, decide};
-use super::report::{Failure, ShootStatusWriter, failed, started, succeeded, summary, taken_up};
+use super::report::{Failure, ShootStatusWriter, failed, is_for_good, sentence, started, succeeded, summary, taken_up};
 use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
 use crate::context::Context;
@@ -51,10 +51,40 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
                     .collect()
             },
         )
+        .news(|old, new| {
+            ASKING
+                .iter()
+                .any(|key| asks(new, key) && new.annotations().get(*key) != old.annotations().get(*key))
+        })
         .concurrency(context.config.shoots_max);
+    let retries = controller.retries();
     controller
-        .run(stop, move |shoot| reconcile(context.clone(), shoot).boxed())
+        .run(stop, move |shoot| {
+            let turn = Turn {
+                context: context.clone(),
+                retries: retries.clone(),
+            };
+            reconcile(turn, shoot).boxed()
+        })
         .await;
+}
+
+/// What a turn works with.
+#[derive(Clone)]
+struct Turn {
+    context: Arc<Context>,
+    retries: Retries,
+}
+
+/// Annotations by which people ask for something, beside the operation: who sets one waits for no back-off.
+const ASKING: [&str; 3] = [
+    annotations::CONFIRMATION_DELETION,
+    annotations::SHOOT_TASKS,
+    annotations::SHOOT_SKIP_READINESS,
+];
+
+fn asks(shoot: &core::Shoot, key: &str) -> bool {
+    shoot.annotations().contains_key(key)
 }
 
 fn is_on(shoot: &core::Shoot, seed: &str) -> bool {
@@ -73,21 +103,22 @@ fn waits_for_extensions(shoot: &core::Shoot) -> bool {
         .any(|error| error.task_id.as_deref() == Some(TASK_EXTENSIONS))
 }
 
-async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
-    match decide_now(&context, &shoot)? {
+async fn reconcile(turn: Turn, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
+    let context = &turn.context;
+    match decide_now(context, &shoot)? {
         Decision::Leave => Ok(Next::Change),
         Decision::Wait(left) => Ok(Next::After(left)),
-        Decision::OnlySync(why) => only_sync(&context, &shoot, why).await,
+        Decision::OnlySync(why) => only_sync(context, &shoot, why).await,
         Decision::Release | Decision::Run(_) => {
             // The mirror may be behind what our last turn has written: look again before work begins.
             let api: Api<core::Shoot> = context.in_garden(&shoot.namespace().unwrap_or_default());
             let Some(shoot) = get(&api, &shoot.name_any()).await? else {
                 return Ok(Next::Change);
             };
-            match decide_now(&context, &shoot)? {
+            match decide_now(context, &shoot)? {
                 Decision::Leave => Ok(Next::Change),
                 Decision::Wait(left) => Ok(Next::After(left)),
-                Decision::OnlySync(why) => only_sync(&context, &shoot, why).await,
+                Decision::OnlySync(why) => only_sync(context, &shoot, why).await,
                 Decision::Release => {
                     Box::pin(remove_finalizer(&api, shoot, finalizers::GARDENER)).await?;
                     Ok(Next::Change)
@@ -97,7 +128,7 @@ async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Nex
                         LastOperationType::Delete => shoot,
                         _ => Box::pin(add_finalizer(&api, shoot, finalizers::GARDENER)).await?,
                     };
-                    run_interruptible(context, shoot, type_).await
+                    run_interruptible(turn, shoot, type_).await
                 }
             }
         }
@@ -143,9 +174,10 @@ async fn only_sync(context: &Context, shoot: &core::Shoot, why: OnHold) -> Resul
     Ok(next)
 }
 
-async fn run_interruptible(context: Arc<Context>, shoot: core::Shoot, type_: LastOperationType) -> Result<Next, Fault> {
+async fn run_interruptible(turn: Turn, shoot: core::Shoot, type_: LastOperationType) -> Result<Next, Fault> {
     let interrupted = CancellationToken::new();
-    let work = work(context.clone(), shoot.clone(), type_, interrupted.clone()).boxed();
+    let context = turn.context.clone();
+    let work = work(turn, shoot.clone(), type_, interrupted.clone()).boxed();
     tokio::select! {
         biased;
         next = work => next,
@@ -154,11 +186,12 @@ async fn run_interruptible(context: Arc<Context>, shoot: core::Shoot, type_: Las
 }
 
 async fn work(
-    context: Arc<Context>,
+    turn: Turn,
     shoot: core::Shoot,
     type_: LastOperationType,
     interrupted: CancellationToken,
 ) -> Result<Next, Fault> {
+    let context = turn.context.clone();
     let status = ShootStatusWriter::new(&context, shoot.clone());
     let failed_before: BTreeSet<String> = shoot
         .status
@@ -176,10 +209,8 @@ async fn work(
         Ok(observed) => observed,
         Err(fault) => {
             // Nothing is begun for it, so that a deletion need not undo anything; but it has been looked at.
-            status
-                .update(|state| taken_up(state, &shoot, &gardener, now))
-                .await?;
-            return give_up(&context, &status, &type_, 0, vec![failure(TASK_READ, fault)]).await;
+            status.update(|state| taken_up(state, &shoot, &gardener, now)).await?;
+            return give_up(&turn, &status, &type_, 0, vec![failure(TASK_READ, fault)]).await;
         }
     };
     let technical_id = observed.validated.namespace.clone();
@@ -189,17 +220,17 @@ async fn work(
     if type_ != LastOperationType::Delete
         && let Err(fault) = check_extensions(&context, &shoot, &observed.seed)
     {
-        return give_up(&context, &status, &type_, 0, vec![failure(TASK_EXTENSIONS, fault)]).await;
+        return give_up(&turn, &status, &type_, 0, vec![failure(TASK_EXTENSIONS, fault)]).await;
     }
     let goal = match prepare(&context, &status, &observed, &type_).await {
         Ok(goal) => goal,
-        Err(fault) => return give_up(&context, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
+        Err(fault) => return give_up(&turn, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
     };
     let flow = shoot_flow(&facts(&observed, &shoot), &goal)
         .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
     let operation = Operation::new(context.clone(), observed, status, known_nodes(&shoot));
     let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;
-    Box::pin(conclude(&operation, &shoot, type_, outcome)).await
+    Box::pin(conclude(&turn, &operation, &shoot, type_, outcome)).await
 }
 
 fn failure(task: &str, fault: Fault) -> Failure {
@@ -260,12 +291,12 @@ async fn prepare(
 }
 
 async fn conclude(
+    turn: &Turn,
     operation: &Operation,
     begun: &core::Shoot,
     type_: LastOperationType,
     outcome: Outcome<ShootTask>,
 ) -> Result<Next, Fault> {
-    let context = &operation.context;
     let percent = outcome.progress.percent();
     match outcome.end {
         FlowEnd::Succeeded => {}
@@ -277,7 +308,7 @@ async fn conclude(
                 .into_iter()
                 .map(|error| failure(base_flow::Name::name(&error.task), error.fault))
                 .collect();
-            return give_up(context, &operation.status, &type_, percent, failures).await;
+            return give_up(turn, &operation.status, &type_, percent, failures).await;
         }
     }
     let ended = match type_ {
@@ -288,7 +319,7 @@ async fn conclude(
         Ok(next) => Ok(next),
         Err(fault) => {
             give_up(
-                context,
+                turn,
                 &operation.status,
                 &type_,
                 percent,
@@ -385,27 +416,32 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
 
 /// Writes the failures down. Retried by the class of the most hopeful, unless one of them ends it.
 async fn give_up(
-    context: &Context,
+    turn: &Turn,
     status: &ShootStatusWriter,
     type_: &LastOperationType,
     percent: i32,
     failures: Vec<Failure>,
 ) -> Result<Next, Fault> {
+    let context = &turn.context;
+    let fault = summary(&failures);
     let now = context.clock.now();
+    let key = ObjectKey::of(&status.shoot().await);
+    let retry = (!is_for_good(&failures)).then(|| Retry {
+        at: now + turn.retries.delay(&key, fault.class),
+        class: fault.class,
+    });
     let shoot = status
-        .update(|state| failed(state, type_, percent, &failures, now))
+        .update(|state| failed(state, type_, percent, &failures, retry, now))
         .await?;
-    let said = shoot
-        .status
-        .as_ref()
-        .and_then(|state| state.last_operation.as_ref())
-        .map(|last| last.description.clone());
     context
         .events
-        .record(&shoot, EventType::Warning, "ReconcileError", &said.unwrap_or_default())
+        .record(&shoot, EventType::Warning, "ReconcileError", &sentence(&failures))
         .await;
-    if failures.iter().any(|failure| !failure.fault.retryable()) {
-        return Ok(Next::Change);
+    match retry {
+        Some(_) => Err(fault),
+        None => {
+            tracing::warn!(shoot = %key, class = %fault.class, hint = fault.hint, "given up: {}", fault.chain());
+            Ok(Next::Change)
+        }
     }
-    Err(summary(failures))
 }

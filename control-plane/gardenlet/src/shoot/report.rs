@@ -2,7 +2,7 @@
 //! Writes only what changed, on top of what others have written meanwhile.
 
 use api_core::v1beta1 as core;
-use api_meta::{ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType};
+use api_meta::{ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType, Retry};
 use base_client::{patch_changed, patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -176,24 +176,36 @@ pub(crate) struct Failure {
     pub fault: Fault,
 }
 
-/// After failure: one entry per task; `Failed` only if trying again by itself cannot help with one of them.
+/// Whether trying again by itself cannot help with one of them.
+#[must_use]
+pub(crate) fn is_for_good(failures: &[Failure]) -> bool {
+    failures.iter().any(|failure| !failure.fault.retryable())
+}
+
+/// What is said of failures, without when they are tried again: that is another text each time.
+#[must_use]
+pub(crate) fn sentence(failures: &[Failure]) -> String {
+    let texts: Vec<String> = failures
+        .iter()
+        .map(|failure| format!("task {:?} failed: {}", failure.task, failure.fault.chain()))
+        .collect();
+    texts.join("; ")
+}
+
+/// After failure: one entry per task; `Failed` without a next try.
 pub(crate) fn failed(
     status: &mut core::ShootStatus,
     type_: &LastOperationType,
     progress: i32,
     failures: &[Failure],
+    retry: Option<Retry>,
     now: Timestamp,
 ) {
-    let for_good = failures.iter().any(|failure| !failure.fault.retryable());
-    let texts: Vec<String> = failures
-        .iter()
-        .map(|failure| format!("task {:?} failed: {}", failure.task, failure.fault.chain()))
-        .collect();
-    let (state, suffix) = match for_good {
-        true => (LastOperationState::Failed, ""),
-        false => (LastOperationState::Error, ". Operation will be retried."),
+    let said = sentence(failures);
+    let (state, description) = match retry {
+        None => (LastOperationState::Failed, said),
+        Some(retry) => (LastOperationState::Error, format!("{said}{retry}")),
     };
-    let description = format!("{}{suffix}", texts.join("; "));
     status.last_operation = Some(operation(type_, state, progress, description, now));
     status.last_errors = failures
         .iter()
@@ -242,7 +254,7 @@ fn operation(
 
 /// One fault for all failures: retried as soon as the most hopeful of them.
 #[must_use]
-pub(crate) fn summary(failures: Vec<Failure>) -> Fault {
+pub(crate) fn summary(failures: &[Failure]) -> Fault {
     let hope = |class: FaultClass| match class {
         FaultClass::Transient => 0,
         FaultClass::Dependency => 1,
@@ -281,7 +293,9 @@ mod tests {
 
     fn after(failures: &[Failure]) -> core::ShootStatus {
         let mut status = core::ShootStatus::default();
-        failed(&mut status, &LastOperationType::Create, 40, failures, now());
+        let class = summary(failures).class;
+        let retry = (!is_for_good(failures)).then(|| Retry { at: now(), class });
+        failed(&mut status, &LastOperationType::Create, 40, failures, retry, now());
         status
     }
 
@@ -292,7 +306,7 @@ mod tests {
         assert_eq!((last.state, last.progress), (LastOperationState::Error, 40));
         assert_eq!(
             last.description,
-            "task \"Wait\" failed: slow. Operation will be retried."
+            "task \"Wait\" failed: slow. Operation will be retried. Next try at 2026-01-01T00:00:00Z or sooner (dependency)."
         );
         assert_eq!(status.last_errors[0].description, "slow (to do: wait)");
 
@@ -375,7 +389,7 @@ mod tests {
             failure("B", Fault::transient("y")),
             failure("C", Fault::access("z")),
         ];
-        assert_eq!(summary(all).class, FaultClass::Transient);
+        assert_eq!(summary(&all).class, FaultClass::Transient);
     }
 
     #[test]

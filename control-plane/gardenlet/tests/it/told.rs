@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
-use api_meta::LastOperationState;
+use api_meta::{FaultClass, LastOperation, LastOperationState, Retry};
 use base_client::{Judgement, delete};
 use base_controller::Cache;
 use k8s_openapi::api::core::v1::{Event, Secret};
@@ -88,4 +88,41 @@ async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_fo
     )
     .await;
     until_gone(&shoots, "b").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_tells_when_it_is_tried_again_and_it_is() {
+    let world = World::start().await;
+    world
+        .extensions
+        .fail("ControlPlane", "no room", "ERR_CLEANUP_CLUSTER_RESOURCES");
+    world.create_shoot(&shoot()).await;
+    let shoots = world.shoots();
+    let last = |shoot: &core::Shoot| -> Option<LastOperation> {
+        let last = shoot.status.as_ref()?.last_operation.clone()?;
+        (last.state == LastOperationState::Error).then_some(last)
+    };
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let after = times.last().map(|last: &LastOperation| last.last_update_time.0);
+        let failed = until(&shoots, "b", "failed once more", |shoot| {
+            last(shoot).is_some_and(|last| Some(last.last_update_time.0) > after)
+        })
+        .await;
+        times.extend(last(&failed));
+    }
+    let mut waits = Vec::new();
+    for last in &times {
+        let retry = Retry::of(&last.description).expect(&last.description);
+        assert_eq!(retry.class, FaultClass::Dependency);
+        assert!(
+            Retry::strip(&last.description).ends_with("no room"),
+            "{}",
+            last.description
+        );
+        waits.push(retry.at.as_second() - last.last_update_time.0.as_second());
+    }
+    assert_eq!(waits, [1, 2, 4]);
+    world.extensions.speak("ControlPlane");
+    until(&shoots, "b", "ready", succeeded).await;
 }
