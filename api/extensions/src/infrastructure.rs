@@ -46,6 +46,10 @@ pub struct InfrastructureSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "api_meta::schema::bytes")]
     pub ssh_public_key: Option<ByteString>,
+    /// Name under which the API server was to be reached, of older documents; taken and read by nobody: it is a
+    /// DNSRecord's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns: Option<RawJson>,
 }
 
 /// What the extension reports about the infrastructure.

@@ -6,6 +6,7 @@ mod capacity;
 mod cli_reference;
 mod errors;
 mod live;
+mod older_documents;
 mod power;
 mod restart;
 mod separate_process;
