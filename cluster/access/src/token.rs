@@ -2,7 +2,8 @@
 //! (kubernetes/kubernetes v1.35 pkg/serviceaccount/claims.go). Other algorithms are never accepted, whatever the
 //! token's header says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
@@ -11,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::error::TokenFault;
 
@@ -22,6 +24,10 @@ pub const TOKEN_VALIDITY_MAX: Duration = Duration::from_secs(1 << 32);
 
 /// Longer tokens are not even parsed: a service account token is below 2 KiB.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// Tokens whose signature is known to be good. Each pod has one and shows it with every request; beyond this the oldest
+/// go first.
+const KNOWN_MAX: usize = 1024;
 
 /// A token to be issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +74,30 @@ pub struct ServiceAccountTokens {
     audiences: Vec<String>,
     signer: Option<PrivateKey>,
     verifiers: BTreeMap<String, PublicKey>,
+    known: Mutex<Known>,
     clock: Clock,
+}
+
+/// Digests of whole tokens, header, claims and signature, whose signature was good: checking one costs more than most
+/// requests. The keys never change, so a good signature stays good; all else about a token is judged anew each time.
+#[derive(Default)]
+struct Known {
+    digests: BTreeSet<[u8; 32]>,
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Known {
+    fn add(&mut self, digest: [u8; 32]) {
+        if !self.digests.insert(digest) {
+            return;
+        }
+        self.order.push_back(digest);
+        if self.order.len() > KNOWN_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.digests.remove(&oldest);
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -135,6 +164,7 @@ impl ServiceAccountTokens {
             audiences,
             signer,
             verifiers,
+            known: Mutex::default(),
             clock,
         }
     }
@@ -215,23 +245,7 @@ impl ServiceAccountTokens {
     /// Returns the claims and the audiences both sides know. Whether the accounts still exist is the caller's part.
     pub(crate) fn verify(&self, token: &str, audiences: &[String]) -> Result<(Claims, Vec<String>), TokenFault> {
         let (header, claims, signature) = parts(token).ok_or(TokenFault::Form)?;
-        let signed = token
-            .rsplit_once('.')
-            .map(|(signed, _)| signed)
-            .ok_or(TokenFault::Form)?;
-        let header: Header = decode(header).ok_or(TokenFault::Form)?;
-        if header.alg != "ES256" {
-            return Err(TokenFault::Signature);
-        }
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Form)?;
-        let by = |key: &PublicKey| key.verifies_es256(signed.as_bytes(), &signature);
-        let good = match self.verifiers.get(&header.kid) {
-            Some(key) => by(key),
-            None => header.kid.is_empty() && self.verifiers.values().any(by),
-        };
-        if !good {
-            return Err(TokenFault::Signature);
-        }
+        self.verify_signature(token, header, signature)?;
         let claims: Claims = decode(claims).ok_or(TokenFault::Form)?;
         let now = self.clock.now().as_second();
         let expected = format!(
@@ -265,6 +279,36 @@ impl ServiceAccountTokens {
         }
         Ok((claims, common))
     }
+
+    fn verify_signature(&self, token: &str, header: &str, signature: &str) -> Result<(), TokenFault> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        if self.known().digests.contains(&digest) {
+            return Ok(());
+        }
+        let signed = token
+            .rsplit_once('.')
+            .map(|(signed, _)| signed)
+            .ok_or(TokenFault::Form)?;
+        let header: Header = decode(header).ok_or(TokenFault::Form)?;
+        if header.alg != "ES256" {
+            return Err(TokenFault::Signature);
+        }
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Form)?;
+        let by = |key: &PublicKey| key.verifies_es256(signed.as_bytes(), &signature);
+        let good = match self.verifiers.get(&header.kid) {
+            Some(key) => by(key),
+            None => header.kid.is_empty() && self.verifiers.values().any(by),
+        };
+        if !good {
+            return Err(TokenFault::Signature);
+        }
+        self.known().add(digest);
+        Ok(())
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn parts(token: &str) -> Option<(&str, &str, &str)> {
@@ -283,4 +327,63 @@ fn encode(value: &impl Serialize) -> String {
 
 fn decode<T: for<'a> Deserialize<'a>>(part: &str) -> Option<T> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> (ServiceAccountTokens, Clock, Entropy) {
+        let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+        let entropy = Entropy::seeded(1);
+        let key = PrivateKey::generate(&entropy);
+        let issuer = "https://issuer.example".to_owned();
+        let tokens = ServiceAccountTokens::new(issuer, Vec::new(), Some(key), Vec::new(), clock.clone());
+        (tokens, clock, entropy)
+    }
+
+    fn issue(tokens: &ServiceAccountTokens, entropy: &Entropy) -> String {
+        let spec = TokenSpec {
+            namespace: "ns".to_owned(),
+            name: "robot".to_owned(),
+            uid: "u".to_owned(),
+            audiences: Vec::new(),
+            validity: TOKEN_VALIDITY_MIN,
+            bound: None,
+            node: None,
+        };
+        tokens.issue(&spec, entropy).unwrap().token.expose().to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_with_a_known_signature_is_still_judged_by_audience_and_time() {
+        let (tokens, _clock, entropy) = tokens();
+        let token = issue(&tokens, &entropy);
+        for known in [0, 1] {
+            assert_eq!(tokens.known().digests.len(), known);
+            tokens.verify(&token, &[]).unwrap();
+        }
+        let other = tokens.verify(&token, &["elsewhere".to_owned()]);
+        assert!(matches!(other, Err(TokenFault::Audience(_))));
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let forged = format!("{signed}.{}", issue(&tokens, &entropy).rsplit_once('.').unwrap().1);
+        assert_ne!(forged, format!("{signed}.{signature}"));
+        for _ in 0..2 {
+            assert!(matches!(tokens.verify(&forged, &[]), Err(TokenFault::Signature)));
+        }
+        tokio::time::advance(TOKEN_VALIDITY_MIN).await;
+        assert!(matches!(tokens.verify(&token, &[]), Err(TokenFault::Expired)));
+    }
+
+    #[test]
+    fn known_signatures_are_bounded_and_the_oldest_go_first() {
+        let mut known = Known::default();
+        let digest = |number: usize| -> [u8; 32] { Sha256::digest(number.to_le_bytes()).into() };
+        for number in 0..=KNOWN_MAX {
+            known.add(digest(number));
+            known.add(digest(number));
+        }
+        assert_eq!((known.digests.len(), known.order.len()), (KNOWN_MAX, KNOWN_MAX));
+        assert!(!known.digests.contains(&digest(0)) && known.digests.contains(&digest(KNOWN_MAX)));
+    }
 }
