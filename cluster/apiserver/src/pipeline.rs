@@ -1,4 +1,5 @@
-//! The way of every request: parse, authenticate, authorize, route, record. It knows no verb's meaning.
+//! The way of every request: parse, authenticate, authorize, route, record. It knows no verb's meaning, but for which
+//! verbs may change something: such a request goes on to its end when the client goes away.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use kube::client::Body;
 use crate::answer::Answer;
 use crate::audit::AuditRecord;
 use crate::context::Context;
+use crate::decode::read_body;
 use crate::path::{PathError, RequestInfo, Target};
 use crate::query::Query;
 use crate::server::Inner;
@@ -22,15 +24,68 @@ use crate::{User, access, plain, route};
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
     let head_only = request.method() == Method::HEAD;
     let mut trace = Trace::default();
-    // Strategies of other crates run below: a panic there must cost its request alone.
-    let outcome = AssertUnwindSafe(answer(&server, request, &mut trace))
-        .catch_unwind()
-        .await;
-    let outcome = outcome.unwrap_or_else(|_| Err(Status::internal("the request's handler panicked")));
+    let answer = match unless_it_panics(begin(&server, request, &mut trace)).await {
+        Err(status) => finish(&server, trace, Err(status)),
+        Ok(Begun::Answered(answer)) => finish(&server, trace, Ok(answer)),
+        Ok(Begun::Reading(context, body)) => {
+            let outcome = unless_it_panics(handle(&context, trace.info.verb, body)).await;
+            finish(&server, trace, outcome)
+        }
+        Ok(Begun::Changing(context, body)) => change(server, trace, context, body).await,
+    };
+    answer.into_response(head_only)
+}
+
+/// Strategies of other crates run below: a panic there must cost its request alone.
+async fn unless_it_panics<T>(work: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    outcome.unwrap_or_else(|_| Err(Status::internal("the request's handler panicked")))
+}
+
+/// Runs a request that may change something on a task of the server. Its caller may be gone at any moment, and a write
+/// that has reached the store happens all the same: then what follows from it (access rules, served kinds, the audit
+/// record) must happen too, and what it holds (addresses) must be held until it is stored.
+async fn change(server: Arc<Inner>, trace: Trace, context: Context, body: Body) -> Answer {
+    // Who shuts down waits for requests that began before, and no request begins after.
+    let running = server.tasks.token();
+    if server.stop.is_cancelled() {
+        return finish(&server, trace, Err(shutting_down()));
+    }
+    let tasks = server.tasks.clone();
+    let work = tasks.spawn(async move {
+        let outcome = unless_it_panics(handle(&context, trace.info.verb, body)).await;
+        finish(&server, trace, outcome)
+    });
+    drop(running);
+    let gone = |_| Answer::failure(&Status::internal("the request's task was stopped with its runtime"));
+    work.await.unwrap_or_else(gone)
+}
+
+async fn handle(context: &Context, verb: &str, body: Body) -> Result<Answer, Status> {
+    let version = context.served.version(context.version());
+    let warning = version.and_then(|version| version.deprecation_warning.clone());
+    Ok(route::dispatch(context, verb, body).await?.warn(warning))
+}
+
+fn finish(server: &Inner, trace: Trace, outcome: Result<Answer, Status>) -> Answer {
     let answer = outcome.unwrap_or_else(|status| Answer::failure(&status));
     server.metrics.count(trace.info.verb, answer.code);
-    record(&server, trace, answer.code);
-    answer.into_response(head_only)
+    record(server, trace, answer.code);
+    answer
+}
+
+fn shutting_down() -> Status {
+    Status::unavailable("the server is shutting down").retry_after(1)
+}
+
+/// How far a request is before it reaches the handler of its verb.
+enum Begun {
+    /// All done: no resource is concerned, or it was a question.
+    Answered(Answer),
+    /// The rest only reads, and ends with its client.
+    Reading(Context, Body),
+    /// The rest may change something. The body is at hand, for nobody might send the rest of it.
+    Changing(Context, Body),
 }
 
 /// What is known about a request by the time it is answered.
@@ -40,9 +95,9 @@ struct Trace {
     info: RequestInfo,
 }
 
-async fn answer(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -> Result<Answer, Status> {
+async fn begin(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -> Result<Begun, Status> {
     if server.stop.is_cancelled() {
-        return Err(Status::unavailable("the server is shutting down").retry_after(1));
+        return Err(shutting_down());
     }
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query()).map_err(bad_path)?;
@@ -51,19 +106,17 @@ async fn answer(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) 
     trace.user = Some(user.clone());
     authorize(server, &user, &trace.info)?;
     let Some(target) = trace.info.target.clone() else {
-        return plain::answer(server, &trace.info, &parts, &query);
+        return plain::answer(server, &trace.info, &parts, &query).map(Begun::Answered);
     };
     let kinds = server.registry.snapshot();
     if let Some(review) = crate::reviews::Review::find(&target) {
-        return review
-            .answer(server, &user, &target, trace.info.verb, &parts, body)
-            .await;
+        let answer = review.answer(server, &user, &target, trace.info.verb, &parts, body);
+        return answer.await.map(Begun::Answered);
     }
     let served = kinds
         .find(&target.group, &target.resource)
         .ok_or_else(Status::no_such_resource)?;
-    let version = served.version(&target.version).ok_or_else(Status::no_such_resource)?;
-    let warning = version.deprecation_warning.clone();
+    served.version(&target.version).ok_or_else(Status::no_such_resource)?;
     let scoped = served.info().namespaced == target.namespace.is_some();
     let across = served.info().namespaced && target.name.is_none() && matches!(trace.info.verb, "list" | "watch");
     if !(scoped || across || is_namespace(served.plural(), &target) || named_by_selector(&trace.info, &target)) {
@@ -78,7 +131,11 @@ async fn answer(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) 
         headers: parts.headers,
         now: server.clock.now(),
     };
-    Ok(route::dispatch(&context, trace.info.verb, body).await?.warn(warning))
+    if matches!(trace.info.verb, "get" | "list" | "watch") {
+        return Ok(Begun::Reading(context, body));
+    }
+    let body = read_body(body).await?;
+    Ok(Begun::Changing(context, Body::from(body)))
 }
 
 fn is_namespace(plural: &str, target: &Target) -> bool {

@@ -4,6 +4,7 @@
 mod access;
 mod crud;
 mod custom;
+mod dropped;
 mod hostile;
 mod ownership;
 mod server;

@@ -1,0 +1,207 @@
+//! Clients that go away in the middle of a write: access rules and served kinds are those of the store all the same.
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use cluster_apiserver::{AUDIT_RECORDS_MAX, ApiServer};
+use cluster_store::{FileOptions, FileStore, Key, Store};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::custom::{CRDS, definition};
+use crate::server::{delete, get, merge, post, put};
+
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const EVE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/eve";
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org";
+const THINGS: &str = "/apis/example.org/v1/namespaces/default/things";
+/// Long enough for a few writes on any disk.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn binding(user: &str, finalizers: &[&str]) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "eve", "labels": {"of": "eve"}, "finalizers": finalizers},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    })
+}
+
+async fn may(client: &Client, user: &str) -> bool {
+    let question = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "default"}},
+    });
+    let (code, answer) = post(client, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &question).await;
+    assert_eq!(code, 201, "{answer}");
+    answer["status"]["allowed"] == true
+}
+
+/// Polls a request until it has had to wait so often, then drops it. True: it was answered before.
+async fn given_up_after(waits: usize, request: impl Future<Output = (u16, Value)>) -> bool {
+    let mut request = Box::pin(request);
+    let mut left = waits;
+    poll_fn(|context| match request.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(true),
+        Poll::Pending if left <= 1 => Poll::Ready(false),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Waits until `holds`, which in the end it must.
+async fn in_the_end(what: &str, holds: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.unwrap_or_else(|_| panic!("{what}"));
+}
+
+struct OnDisk {
+    client: Client,
+    api: ApiServer,
+    store: FileStore,
+    folder: PathBuf,
+}
+
+impl OnDisk {
+    async fn start(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("apiserver-{name}-{}", std::process::id()));
+        let store = FileStore::open(&folder, FileOptions::default()).await.unwrap();
+        let api = ApiServer::builder("test")
+            .store(store.clone())
+            .audit_records(AUDIT_RECORDS_MAX)
+            .build()
+            .await
+            .unwrap();
+        Self {
+            client: api.loopback_client(),
+            api,
+            store,
+            folder,
+        }
+    }
+
+    async fn stop(self) {
+        self.api.shutdown().await;
+        self.store.close().await.unwrap();
+        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+
+    /// A write behind all that were made so far.
+    async fn flush(&self) {
+        let name = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "f-"}});
+        assert_eq!(post(&self.client, crate::server::CONFIG_MAPS, &name).await.0, 201);
+    }
+
+    async fn rules_follow(&self, after: &str) {
+        self.flush().await;
+        in_the_end(
+            &format!("the rules do not follow the store after {after}"),
+            async || (get(&self.client, EVE).await.0 == 200) == may(&self.client, "eve").await,
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn access_rules_follow_the_store_wherever_a_client_gives_up() {
+    let server = OnDisk::start("rules").await;
+    let client = &server.client;
+    for waits in 1.. {
+        let mut answered = given_up_after(waits, post(client, BINDINGS, &binding("eve", &[]))).await;
+        server.rules_follow("a create").await;
+
+        post(client, BINDINGS, &binding("eve", &[])).await;
+        answered &= given_up_after(waits, delete(client, EVE)).await;
+        server.rules_follow("a delete").await;
+
+        post(client, BINDINGS, &binding("eve", &[])).await;
+        answered &= given_up_after(waits, delete(client, &format!("{BINDINGS}?labelSelector=of%3Deve"))).await;
+        server.rules_follow("a delete of a collection").await;
+
+        delete(client, EVE).await;
+        post(client, BINDINGS, &binding("eve", &["example.org/waits"])).await;
+        delete(client, EVE).await;
+        let freed = json!({"metadata": {"finalizers": null}});
+        answered &= given_up_after(waits, merge(client, EVE, &freed)).await;
+        server.rules_follow("the last finalizer").await;
+        merge(client, EVE, &freed).await;
+
+        post(client, BINDINGS, &binding("eve", &[])).await;
+        answered &= given_up_after(waits, put(client, EVE, &binding("mallory", &[]))).await;
+        server.flush().await;
+        in_the_end("the rules do not follow the store after an update", async || {
+            let stored = get(client, EVE).await.1;
+            may(client, "mallory").await == (stored["subjects"][0]["name"] == "mallory")
+                && may(client, "eve").await == (stored["subjects"][0]["name"] == "eve")
+        })
+        .await;
+        delete(client, EVE).await;
+        if answered {
+            break;
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
+    let server = OnDisk::start("kinds").await;
+    let client = &server.client;
+    for waits in 1.. {
+        let mut answered = given_up_after(waits, post(client, CRDS, &definition())).await;
+        server.flush().await;
+        in_the_end("a stored definition is not served", async || {
+            (get(client, DEFINITION).await.0 == 200) == (get(client, THINGS).await.0 == 200)
+        })
+        .await;
+
+        post(client, CRDS, &definition()).await;
+        answered &= given_up_after(waits, delete(client, DEFINITION)).await;
+        server.flush().await;
+        in_the_end("a definition that was deleted stays", async || {
+            match get(client, DEFINITION).await {
+                (404, _) => get(client, THINGS).await.0 == 404,
+                (_, stored) => stored["metadata"]["deletionTimestamp"].is_null(),
+            }
+        })
+        .await;
+        delete(client, DEFINITION).await;
+        in_the_end("a definition that was deleted stays", async || {
+            get(client, DEFINITION).await.0 == 404
+        })
+        .await;
+        if answered {
+            break;
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_write_whose_client_gave_up_is_recorded_and_waited_for() {
+    let server = OnDisk::start("record").await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sees = seen.clone();
+    server
+        .api
+        .audit()
+        .subscribe(move |record| sees.lock().unwrap().push((record.verb.clone(), record.code)));
+    // Waits one: for the client's own queue; two: for the disk.
+    assert!(!given_up_after(2, post(&server.client, BINDINGS, &binding("eve", &[]))).await);
+    server.api.shutdown().await;
+    assert_eq!(*seen.lock().unwrap(), [("create".to_owned(), 201)]);
+    let key = Key::new("rbac.authorization.k8s.io/clusterrolebindings", None, "eve");
+    assert!(server.store.get(&key).await.unwrap().is_some());
+    server.stop().await;
+}
