@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod answer;
+mod applied;
 mod audit;
 mod bootstrap;
 mod builtin;

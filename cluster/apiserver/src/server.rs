@@ -14,6 +14,7 @@ use tower::util::BoxCloneSyncService;
 
 use crate::PeerCertificates;
 use crate::access::{Access, Authorities};
+use crate::applied::Applied;
 use crate::audit::AuditLog;
 use crate::health::Readiness;
 use crate::kind::Kind;
@@ -21,7 +22,6 @@ use crate::metrics::Metrics;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
-use crate::write::Applied;
 use crate::{bootstrap, builtin, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.

@@ -1,8 +1,7 @@
 //! What every write goes through between decoding and the store: metadata, managed fields, admission, strategy,
 //! validation. The verbs in other files decide what is written; this file decides whether and how.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cluster_schema::{FieldError, FieldErrorKind};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
@@ -12,8 +11,7 @@ use crate::context::Context;
 use crate::kind::{Call, Operation, Review};
 use crate::metadata;
 use crate::objects::Reader;
-use crate::registry::{Role, Served};
-use crate::server::Inner;
+use crate::registry::Role;
 use crate::status::Status;
 use crate::{crds, namespaces, policy, services};
 
@@ -445,39 +443,4 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
         _ => {}
     }
     Ok(())
-}
-
-/// Revisions remembered at most: the race they guard against lasts microseconds, so forgetting them all is harmless.
-const APPLIED_MAX: usize = 10_000;
-
-/// The newest revision of each object that changes how this server behaves: two writers of one object may get here in
-/// another order than their writes were made in.
-#[derive(Default)]
-pub(crate) struct Applied(Mutex<BTreeMap<Key, Revision>>);
-
-impl Inner {
-    /// Called after every write of the store by this server.
-    pub(crate) fn written(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
-        let definition = served.role == Role::CustomResourceDefinition;
-        if !definition && served.group() != policy::GROUP {
-            return;
-        }
-        let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if applied.len() >= APPLIED_MAX {
-            applied.clear();
-        }
-        if applied
-            .insert(entry.key.clone(), entry.revision)
-            .is_some_and(|newest| newest > entry.revision)
-        {
-            return;
-        }
-        if definition {
-            crds::written(self, entry, removed);
-        } else {
-            self.access
-                .written(&entry.key, if removed { None } else { Some(&entry.object) });
-            policy::aggregate_later(self, entry);
-        }
-    }
 }

@@ -1,4 +1,5 @@
-//! Clients that go away in the middle of a write: access rules and served kinds are those of the store all the same.
+//! Clients that go away in the middle of a write, and writers whose answers overtake each other: access rules and served
+//! kinds are those of the store all the same.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -6,13 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cluster_apiserver::{AUDIT_RECORDS_MAX, ApiServer};
-use cluster_store::{FileOptions, FileStore, Key, Store};
+use cluster_store::{
+    Changes, Entry, FileOptions, FileStore, Key, Listing, MemoryStore, Object, Page, Range, Revision, Store, StoreError,
+};
+use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::custom::{CRDS, definition};
-use crate::server::{delete, get, merge, post, put};
+use crate::server::{call, delete, get, merge, post, put};
 
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 const EVE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/eve";
@@ -204,4 +210,75 @@ async fn a_write_whose_client_gave_up_is_recorded_and_waited_for() {
     let key = Key::new("rbac.authorization.k8s.io/clusterrolebindings", None, "eve");
     assert!(server.store.get(&key).await.unwrap().is_some());
     server.stop().await;
+}
+
+/// A store whose answers to updates of `eve` come when the test says so; the updates themselves happen at once.
+struct Held {
+    store: MemoryStore,
+    updated: mpsc::UnboundedSender<oneshot::Sender<()>>,
+}
+
+#[async_trait]
+impl Store for Held {
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        self.store.get(key).await
+    }
+
+    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
+        self.store.list(range, page).await
+    }
+
+    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
+        self.store.create(key, object).await
+    }
+
+    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
+        let outcome = self.store.update(key, expected, object).await;
+        if &*key.name == "eve" {
+            let (go, gone) = oneshot::channel();
+            self.updated.send(go).unwrap();
+            gone.await.unwrap();
+        }
+        outcome
+    }
+
+    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
+        self.store.delete(key, expected).await
+    }
+
+    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
+        self.store.watch(range, from).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        self.store.revision().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_rule_holds_whichever_writer_hears_last() {
+    let (updated, mut updates) = mpsc::unbounded_channel();
+    let store = Held {
+        store: MemoryStore::new(),
+        updated,
+    };
+    let api = ApiServer::builder("test").store(store).build().await.unwrap();
+    let client = api.loopback_client();
+    assert_eq!(post(&client, BINDINGS, &binding("zero", &[])).await.0, 201);
+    let mut writers = Vec::new();
+    for user in ["one", "two", "three"] {
+        let client = client.clone();
+        let writing = tokio::spawn(async move {
+            let body = binding(user, &[]).to_string();
+            call(&client, Method::PUT, EVE, "application/json", body).await.0
+        });
+        writers.push((updates.recv().await.unwrap(), writing));
+    }
+    for turn in [2, 0, 0] {
+        let (go, writing) = writers.remove(turn);
+        go.send(()).unwrap();
+        assert_eq!(writing.await.unwrap(), 200);
+        assert!(may(&client, "three").await, "the newest write was heard of first");
+    }
+    assert!(!may(&client, "two").await && !may(&client, "one").await);
 }

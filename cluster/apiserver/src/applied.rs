@@ -1,0 +1,55 @@
+//! What the server takes in of its own writes: access rules and served kinds, each in the order of the store.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cluster_store::{Entry, Key, Revision};
+
+use crate::registry::{Role, Served};
+use crate::server::Inner;
+use crate::{crds, policy};
+
+/// Revisions remembered at most. The race they guard against lasts as long as a write takes, so that the older half can be
+/// forgotten.
+const APPLIED_MAX: usize = 10_000;
+
+/// The newest revision of each object that changes how this server behaves: two writers of one object may get here in
+/// another order than their writes were made in.
+#[derive(Default)]
+pub(crate) struct Applied(Mutex<BTreeMap<Key, Revision>>);
+
+/// Whether nothing newer of the object was seen before; then this is the newest.
+fn is_newest(applied: &mut BTreeMap<Key, Revision>, entry: &Entry) -> bool {
+    if applied.get(&entry.key).is_some_and(|newest| *newest > entry.revision) {
+        return false;
+    }
+    if applied.len() >= APPLIED_MAX {
+        let mut revisions: Vec<Revision> = applied.values().copied().collect();
+        let (_, middle, _) = revisions.select_nth_unstable(APPLIED_MAX / 2);
+        let middle = *middle;
+        applied.retain(|_, revision| *revision > middle);
+    }
+    applied.insert(entry.key.clone(), entry.revision);
+    true
+}
+
+impl Inner {
+    /// Called after every write of the store by this server.
+    pub(crate) fn written(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
+        let definition = served.role == Role::CustomResourceDefinition;
+        if !definition && served.group() != policy::GROUP {
+            return;
+        }
+        let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_newest(&mut applied, entry) {
+            return;
+        }
+        if definition {
+            crds::written(self, entry, removed);
+        } else {
+            self.access
+                .written(&entry.key, if removed { None } else { Some(&entry.object) });
+            policy::aggregate_later(self, entry);
+        }
+    }
+}
