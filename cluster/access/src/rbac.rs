@@ -330,6 +330,12 @@ impl RbacIndex {
         self.holds_all(user, &target.namespace, rules)
     }
 
+    /// Whether the user could grant everything there is, as who writes a ClusterRole with an aggregation rule must
+    /// (kubernetes/kubernetes v1.35 pkg/registry/rbac/clusterrole/policybased). `target` is the role written.
+    pub fn may_grant_everything(&self, user: &std::sync::Arc<User>, target: &ResourceTarget) -> bool {
+        self.may_grant_rules(user, target, &everything()).is_ok()
+    }
+
     /// Holds that whoever writes a binding has every permission of its role, or may `bind` it
     /// (kubernetes/kubernetes v1.35 pkg/registry/rbac/{rolebinding,clusterrolebinding}/policybased).
     /// `namespace` is empty for ClusterRoleBindings.

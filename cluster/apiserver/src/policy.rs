@@ -172,7 +172,10 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
     let namespace = context.namespace().unwrap_or_default();
     let unchanged = |field: &str| old.is_some_and(|old| old.get(field) == object.get(field));
     let outcome = match resource {
-        "roles" | "clusterroles" if unchanged("rules") && unchanged("aggregationRule") => Ok(()),
+        // By its labels a role's rules become those of others.
+        "roles" | "clusterroles" if unchanged("rules") && unchanged("aggregationRule") && same_labels(object, old) => {
+            Ok(())
+        }
         "roles" | "clusterroles" => {
             let rules = rules(resource, object)?;
             let target = ResourceTarget {
@@ -183,11 +186,15 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
                 name: name.to_owned(),
                 ..ResourceTarget::default()
             };
-            context
-                .server
-                .access
-                .rbac
-                .read(|index| index.may_grant_rules(&context.user, &target, &rules))
+            // What will be collected some day is unknown, and so is what a rule that goes has kept in bounds.
+            let collects = has_selectors(object) || old.is_some_and(has_selectors);
+            context.server.access.rbac.read(|index| {
+                index.may_grant_rules(&context.user, &target, &rules)?;
+                if collects && !index.may_grant_everything(&context.user, &target) {
+                    return Err("must have cluster-admin privileges to use an aggregationRule".to_owned());
+                }
+                Ok(())
+            })
         }
         _ if unchanged("roleRef") && unchanged("subjects") => Ok(()),
         _ => {
@@ -200,6 +207,21 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
         }
     };
     outcome.map_err(|why| Status::forbidden(GROUP, resource, name, &why))
+}
+
+fn has_selectors(role: &Value) -> bool {
+    let selectors = role.pointer("/aggregationRule/clusterRoleSelectors");
+    selectors
+        .and_then(Value::as_array)
+        .is_some_and(|selectors| !selectors.is_empty())
+}
+
+fn same_labels(object: &Value, old: Option<&Value>) -> bool {
+    fn labels(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+        let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+        labels.into_iter().flatten()
+    }
+    old.is_some_and(|old| labels(old).eq(labels(object)))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(object: &Value) -> Result<T, Status> {
