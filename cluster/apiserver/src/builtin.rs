@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use cluster_schema::{FieldError, Schema, builtin};
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::resource::{Form, ResourceInfo, ScalePaths};
 use crate::status::Status;
-use crate::{events, namespaces, pods};
+use crate::{events, namespaces, pods, signing_requests};
 
 /// Kinds of these groups are served elsewhere (events, reviews), or not at all yet: storing them would promise what
 /// is not kept.
@@ -261,7 +261,7 @@ impl Kind for BuiltinKind {
         match self.role {
             Role::Namespace => namespaces::prepare(call.subresource, object, old),
             Role::Pod => pods::prepare(object, old),
-            Role::CertificateSigningRequest => prepare_signing_request(call, object, old),
+            Role::CertificateSigningRequest => signing_requests::prepare(call, object, old),
             Role::CustomResourceDefinition => crate::crds::prepare(call, object, old),
             _ => {}
         }
@@ -312,68 +312,5 @@ impl Kind for BuiltinKind {
 
     fn creates_on_update(&self) -> bool {
         CREATED_BY_PUT.contains(&&*self.info.plural)
-    }
-}
-
-/// Who asks for a certificate is written by the server; approval and issuing are written apart
-/// (kubernetes/kubernetes v1.35 pkg/registry/certificates/certificates/strategy.go).
-fn prepare_signing_request(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
-    let Some(fields) = object.as_object_mut() else { return };
-    match (old, call.subresource) {
-        (None, _) => {
-            let user = call.user;
-            if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
-                for field in ["username", "uid", "groups", "extra"] {
-                    spec.remove(field);
-                }
-                spec.insert("username".to_owned(), json!(user.name));
-                if !user.uid.is_empty() {
-                    spec.insert("uid".to_owned(), json!(user.uid));
-                }
-                if !user.groups.is_empty() {
-                    spec.insert("groups".to_owned(), json!(user.groups));
-                }
-                if !user.extra.is_empty() {
-                    spec.insert("extra".to_owned(), json!(user.extra));
-                }
-            }
-        }
-        (Some(old), None) => {
-            if let Some(spec) = old.get("spec") {
-                fields.insert("spec".to_owned(), spec.clone());
-            }
-        }
-        (Some(old), Some("approval")) => {
-            let conditions = fields
-                .get("status")
-                .and_then(|status| status.get("conditions"))
-                .cloned();
-            if let Some(spec) = old.get("spec") {
-                fields.insert("spec".to_owned(), spec.clone());
-            }
-            let mut status = old.get("status").cloned().unwrap_or_else(|| json!({}));
-            if let Some(status) = status.as_object_mut() {
-                match conditions {
-                    Some(conditions) => status.insert("conditions".to_owned(), conditions),
-                    None => status.remove("conditions"),
-                };
-            }
-            stamp_conditions(&mut status, call);
-            fields.insert("status".to_owned(), status);
-        }
-        (Some(_), Some(_)) => {}
-    }
-}
-
-fn stamp_conditions(status: &mut Value, call: &Call<'_>) {
-    let now = json!(crate::metadata::timestamp(call.now));
-    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        for field in ["lastUpdateTime", "lastTransitionTime"] {
-            let missing = condition.get(field).is_none_or(Value::is_null);
-            if missing {
-                condition.insert(field.to_owned(), now.clone());
-            }
-        }
     }
 }

@@ -50,6 +50,7 @@ mod scale;
 mod selector;
 mod server;
 mod services;
+mod signing_requests;
 mod status;
 mod tables;
 mod tokens;

@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, policy, services};
+use crate::{crds, namespaces, policy, services, signing_requests};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -129,6 +129,7 @@ impl<'a> Write<'a> {
         errors.extend(self.judge(&call, &object, None));
         self.refuse(&name, errors)?;
         policy::check(context, &object, None)?;
+        signing_requests::check(context, &object, None)?;
         crds::check_names(context, &object)?;
         let review = Review {
             call,
@@ -182,6 +183,7 @@ impl<'a> Write<'a> {
         errors.extend(self.judge(&call, &object, Some(&old)));
         self.refuse(name, errors)?;
         policy::check(context, &object, Some(&old))?;
+        signing_requests::check(context, &object, Some(&old))?;
         let review = Review {
             call,
             object: Some(&object),

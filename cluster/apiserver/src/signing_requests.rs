@@ -1,0 +1,188 @@
+//! What is special about CertificateSigningRequests: who asked is written by the server; who may approve and who may sign
+//! is asked for each signer. Approving and signing themselves are work of controllers.
+
+use base_secrets::SigningRequest;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cluster_access::{Attributes, ResourceTarget, group};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::kind::Call;
+use crate::registry::Role;
+use crate::status::Status;
+
+const GROUP: &str = "certificates.k8s.io";
+/// The signer of client certificates for whom its requester likes.
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+
+/// Refuses approval and signature by who may not for the signer, and requests for certificates of those whom no rule
+/// binds (kubernetes/kubernetes v1.35 plugin/pkg/admission/certificates: approval, signing, subjectrestriction).
+pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    if context.served.role != Role::CertificateSigningRequest {
+        return Ok(());
+    }
+    let refuse = |why: &str| {
+        let name = crate::metadata::text(object, "name");
+        Err(Status::forbidden(GROUP, context.served.plural(), name, why))
+    };
+    let Some(old) = old else {
+        return match restricted(object) {
+            Some(why) => refuse(&why),
+            None => Ok(()),
+        };
+    };
+    let signer = signer(old);
+    let changed = |field: &str| object.pointer(field) != old.pointer(field);
+    match context.subresource() {
+        Some("approval") if !may(context, "approve", signer) => refuse(&format!(
+            "user not permitted to approve requests with signerName {signer:?}"
+        )),
+        Some("status") if changed("/status/certificate") || changed("/status/conditions") => {
+            if may(context, "sign", signer) {
+                return Ok(());
+            }
+            refuse(&format!(
+                "user not permitted to sign requests with signerName {signer:?}"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn signer(request: &Value) -> &str {
+    request
+        .pointer("/spec/signerName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Whether the user may do so for the signer, or for all of its domain.
+fn may(context: &Context, verb: &str, signer: &str) -> bool {
+    let domain = signer.split('/').next().unwrap_or_default();
+    let allowed = |name: String| {
+        let target = ResourceTarget {
+            group: GROUP.to_owned(),
+            version: "*".to_owned(),
+            resource: "signers".to_owned(),
+            name,
+            ..ResourceTarget::default()
+        };
+        let attributes = Attributes::resource(&context.user, verb, target);
+        context.server.access.authorize(&attributes).is_allowed()
+    };
+    allowed(signer.to_owned()) || allowed(format!("{domain}/*"))
+}
+
+fn restricted(request: &Value) -> Option<String> {
+    if signer(request) != CLIENT_SIGNER {
+        return None;
+    }
+    let encoded = request
+        .pointer("/spec/request")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let pem = STANDARD.decode(encoded).unwrap_or_default();
+    match SigningRequest::from_pem(&String::from_utf8_lossy(&pem)) {
+        Ok(asked) if asked.organizations().iter().any(|name| name == group::MASTERS) => Some(format!(
+            "use of {CLIENT_SIGNER} signer with {} group is not allowed",
+            group::MASTERS
+        )),
+        Ok(_) => None,
+        Err(error) => Some(format!("spec.request is no certificate request: {error}")),
+    }
+}
+
+fn is_decision(condition: &Value) -> bool {
+    matches!(
+        condition.get("type").and_then(Value::as_str),
+        Some("Approved" | "Denied")
+    )
+}
+
+/// A write of the status leaves approval and denial as they were.
+fn keep_decision(object: &mut Value, old: &Value) {
+    let conditions = |object: &Value| object.pointer("/status/conditions").and_then(Value::as_array).cloned();
+    let (given, before) = (
+        conditions(object).unwrap_or_default(),
+        conditions(old).unwrap_or_default(),
+    );
+    let decisions = || before.iter().filter(|condition| is_decision(condition));
+    if given.iter().filter(|condition| is_decision(condition)).eq(decisions()) {
+        return;
+    }
+    let others = given.iter().filter(|condition| !is_decision(condition));
+    let kept: Vec<Value> = decisions().chain(others).cloned().collect();
+    if let Some(fields) = object.as_object_mut() {
+        let status = fields.entry("status").or_insert_with(|| json!({}));
+        if let Some(status) = status.as_object_mut() {
+            status.insert("conditions".to_owned(), Value::Array(kept));
+        }
+    }
+}
+
+/// Who asks for a certificate is written by the server; approval and issuing are written apart
+/// (kubernetes/kubernetes v1.35 pkg/registry/certificates/certificates/strategy.go).
+pub(crate) fn prepare(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+    if let (Some(old), Some("status")) = (old, call.subresource) {
+        keep_decision(object, old);
+    }
+    let Some(fields) = object.as_object_mut() else { return };
+    match (old, call.subresource) {
+        (None, _) => {
+            let user = call.user;
+            if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+                for field in ["username", "uid", "groups", "extra"] {
+                    spec.remove(field);
+                }
+                spec.insert("username".to_owned(), json!(user.name));
+                if !user.uid.is_empty() {
+                    spec.insert("uid".to_owned(), json!(user.uid));
+                }
+                if !user.groups.is_empty() {
+                    spec.insert("groups".to_owned(), json!(user.groups));
+                }
+                if !user.extra.is_empty() {
+                    spec.insert("extra".to_owned(), json!(user.extra));
+                }
+            }
+        }
+        (Some(old), None) => {
+            if let Some(spec) = old.get("spec") {
+                fields.insert("spec".to_owned(), spec.clone());
+            }
+        }
+        (Some(old), Some("approval")) => {
+            let conditions = fields
+                .get("status")
+                .and_then(|status| status.get("conditions"))
+                .cloned();
+            if let Some(spec) = old.get("spec") {
+                fields.insert("spec".to_owned(), spec.clone());
+            }
+            let mut status = old.get("status").cloned().unwrap_or_else(|| json!({}));
+            if let Some(status) = status.as_object_mut() {
+                match conditions {
+                    Some(conditions) => status.insert("conditions".to_owned(), conditions),
+                    None => status.remove("conditions"),
+                };
+            }
+            stamp_conditions(&mut status, call);
+            fields.insert("status".to_owned(), status);
+        }
+        (Some(_), Some(_)) => {}
+    }
+}
+
+fn stamp_conditions(status: &mut Value, call: &Call<'_>) {
+    let now = json!(crate::metadata::timestamp(call.now));
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for field in ["lastUpdateTime", "lastTransitionTime"] {
+            let missing = condition.get(field).is_none_or(Value::is_null);
+            if missing {
+                condition.insert(field.to_owned(), now.clone());
+            }
+        }
+    }
+}
