@@ -15,6 +15,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use k8s_openapi::api::core::v1::Secret;
 
+use crate::context::Context;
 use crate::status::Status;
 use crate::{PeerCertificates, User};
 
@@ -162,6 +163,13 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
         cluster_access::Target::Path(_) => status,
         cluster_access::Target::Resource(target) => status.about(&target.group, &target.resource, &target.name),
     })
+}
+
+/// Refuses a request of another verb that would create its object to who may not create it.
+pub(crate) fn check_create(context: &Context) -> Result<(), Status> {
+    let target = crate::pipeline::resource_target(&context.target);
+    let attributes = Attributes::resource(&context.user, "create", target);
+    forbidden(&attributes, &context.server.access.authorize(&attributes)).map_or(Ok(()), Err)
 }
 
 /// What authentication looks up.

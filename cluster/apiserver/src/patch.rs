@@ -16,7 +16,7 @@ use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::{Cause, Status};
 use crate::write::{Refusal, Write};
-use crate::{metadata, read, render};
+use crate::{access, metadata, read, render};
 
 /// How often a patch is applied anew when others write in between, as kube-apiserver.
 const TRIES_MAX: usize = 5;
@@ -144,6 +144,7 @@ impl Request {
                 if self.form != Form::Apply || context.subresource().is_some() {
                     return Err(context.not_found(name));
                 }
+                access::check_create(context)?;
                 match self.create(context, &mut write).await {
                     Err(status) if status.reason() == "AlreadyExists" && attempt < TRIES_MAX => continue,
                     outcome => return Ok((StatusCode::CREATED, outcome?, write.warnings)),

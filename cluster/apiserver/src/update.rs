@@ -4,6 +4,7 @@ use http::StatusCode;
 use kube::client::Body;
 use serde_json::Value;
 
+use crate::access;
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::decode::{decode, encoding, read_body};
@@ -35,6 +36,7 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
         write.warnings.clone_from(&incoming.warnings);
         let Some(live) = live else {
             if context.subresource().is_none() && context.served.kind.creates_on_update() && unconditional {
+                access::check_create(context)?;
                 let entry = write.create(object).await?;
                 return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings));
             }

@@ -5,6 +5,7 @@ mod access;
 mod crud;
 mod custom;
 mod dropped;
+mod escalation;
 mod hostile;
 mod ownership;
 mod server;
