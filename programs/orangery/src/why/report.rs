@@ -178,33 +178,42 @@ fn moment(at: Timestamp, now: Timestamp) -> String {
 /// Lines of at most `width` columns, broken at spaces; a word that is longer is broken within. What would steer a
 /// terminal is taken out: extensions write these texts.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let is_break = |letter: char| letter.is_control() || letter.is_whitespace() && !UNBROKEN.contains(letter);
-    for word in text.split(is_break) {
-        for piece in pieces(&word.replace(UNBROKEN, " "), width) {
-            let last = lines.last().map_or(0, |line| line.width());
-            if last > 0 && last + 1 + piece.width() > width {
-                lines.push(String::new());
+    let words = words(text).flat_map(|word| match word.width() > width {
+        // Rather there than within.
+        true => word.split(UNBROKEN).map(str::to_owned).collect(),
+        false => vec![word.replace(UNBROKEN, " ")],
+    });
+    fill(words.flat_map(|word| pieces(&word, width)), width)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| letter.is_control() || letter.is_whitespace() && !UNBROKEN.contains(letter))
+}
+
+/// As many words in a line as have room.
+fn fill(words: impl Iterator<Item = String>, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= width => {
+                line.push(' ');
+                line.push_str(&word);
             }
-            if let Some(line) = lines.last_mut() {
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(&piece);
-            }
+            _ => lines.push(word),
         }
     }
-    lines.retain(|line| !line.is_empty());
     lines
 }
 
-/// The same for what is typed: a broken line ends in a backslash, so that it can be copied as it stands.
+/// The same for what is typed: a broken line ends in a backslash and no word is broken, so that it can be copied as it
+/// stands. A word that has no room is left to the terminal.
 fn wrap_command(text: &str, width: usize) -> Vec<String> {
-    let short = wrap(text, width);
+    let lines = |width| fill(words(text).map(|word| word.replace(UNBROKEN, " ")), width);
+    let short = lines(width);
     if short.len() < 2 {
         return short;
     }
-    let mut lines = wrap(text, width.saturating_sub(2));
+    let mut lines = lines(width.saturating_sub(2));
     let last = lines.len() - 1;
     for line in &mut lines[..last] {
         line.push_str(" \\");
@@ -308,6 +317,21 @@ Shoot garden-local/stuck is blocked: Create Processing at 24 %, tried since
     }
 
     #[test]
+    fn a_moment_breaks_at_its_spaces_and_a_command_never_within_a_word() {
+        let page = Page {
+            width: 40,
+            colour: false,
+        };
+        let printed = text(&answer(State::Blocked, vec![blocker()]), &page);
+        for expected in [
+            "    since     2026-01-01T00:01:00Z (2\n              min ago)\n",
+            "stuck \\\n              gardener.cloud/operation=retry\n",
+        ] {
+            assert!(printed.contains(expected), "{expected:?} is not in {printed}");
+        }
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal_and_nothing_steers_it() {
         let hostile = Blocker {
             says: format!(
@@ -321,7 +345,8 @@ Shoot garden-local/stuck is blocked: Create Processing at 24 %, tried since
         for width in [40, 80, 81, 120] {
             let page = Page { width, colour: false };
             let printed = text(&answer(State::Blocked, vec![hostile.clone()]), &page);
-            for line in printed.lines() {
+            // What is typed is never broken within a word.
+            for line in printed.lines().take_while(|line| !line.starts_with("    then")) {
                 assert!(line.width() <= width, "{width}: {line:?}");
             }
             assert!(!printed.contains('\u{1b}') && !printed.contains('\u{7}'));

@@ -87,6 +87,7 @@ enum Unserved {
         installation: Option<String>,
         since: Option<Timestamp>,
         why: String,
+        to_do: String,
     },
 }
 
@@ -154,6 +155,35 @@ fn not_installed(
         installation: installation.map(|one| one.name_any()),
         since: bad.map(|bad| bad.last_transition_time.0),
         why,
+        to_do: match installation {
+            Some(one) => to_install(registration, one, conditions),
+            None => "look at the controller-manager of the garden: it makes ControllerInstallations".to_owned(),
+        },
+    }
+}
+
+/// What to do about an installation that does not serve: before anybody has taken it up, nothing of it is in the seed.
+fn to_install(
+    registration: &ControllerRegistration,
+    installation: &ControllerInstallation,
+    conditions: &[Condition],
+) -> String {
+    let deployment = registration.spec.deployment.as_ref();
+    let described = deployment.and_then(|deployment| deployment.deployment_refs.first());
+    match (described, conditions) {
+        (None, []) => format!(
+            "name what installs it: spec.deployment.deploymentRefs of ControllerRegistration {} is empty",
+            registration.name_any()
+        ),
+        (Some(described), []) => format!(
+            "give ControllerDeployment {} a type that is installed here (\"builtin\" is, \"helm\" is not yet), or start \
+             the operator of its type",
+            described.name
+        ),
+        _ => format!(
+            "look at its pods in namespace extension-{} of the seed",
+            installation.name_any()
+        ),
     }
 }
 
@@ -202,6 +232,7 @@ fn of_reason(why: &Unserved, types: &str) -> Blocker {
             installation,
             since,
             why,
+            to_do,
         } => Blocker {
             says: format!("extension {registration} cannot be used on the seed: {why}"),
             details: vec![format!("needed for {types}")],
@@ -211,10 +242,7 @@ fn of_reason(why: &Unserved, types: &str) -> Blocker {
                 .collect(),
             since: *since,
             next_try: "at once when its ControllerInstallation changes".to_owned(),
-            to_do: match installation {
-                Some(name) => format!("look at its pods in namespace extension-{name} of the seed"),
-                None => "look at the controller-manager of the garden: it makes ControllerInstallations".to_owned(),
-            },
+            to_do: to_do.clone(),
             ..Blocker::new(
                 Cause::NotInstalled,
                 "whoever installs extensions on the seed".to_owned(),

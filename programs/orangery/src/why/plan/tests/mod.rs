@@ -1,5 +1,7 @@
 //! One test per cause: from facts to what is said of them.
 
+mod next_try;
+
 use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Shoot};
 use api_meta::{LastError, LastOperation};
 use control_plane_gardenlet::judged::Reported;
@@ -470,6 +472,27 @@ fn an_installation_that_does_not_run_well_is_told_in_its_own_words() {
     );
     facts.installations = Seen::Present(Vec::new());
     says(&only(&facts, Cause::NotInstalled), &["not installed on the seed"]);
+}
+
+#[test]
+fn an_installation_that_nobody_has_taken_up_has_no_pods_to_look_at() {
+    let mut facts = facts(|_| {});
+    let mut untouched = installation();
+    untouched.status = None;
+    facts.installations = Seen::Present(vec![untouched]);
+    let to_do = |facts: &Facts| only(facts, Cause::NotInstalled).to_do;
+    assert_eq!(
+        to_do(&facts),
+        "name what installs it: spec.deployment.deploymentRefs of ControllerRegistration provider-moon is empty"
+    );
+    let mut described = registration();
+    described.spec.deployment = Some(serde_json::from_value(json!({"deploymentRefs": [{"name": "chart"}]})).unwrap());
+    facts.registrations = Seen::Present(vec![described]);
+    let said = to_do(&facts);
+    assert!(
+        said.starts_with("give ControllerDeployment chart a type that is installed here"),
+        "{said}"
+    );
 }
 
 #[test]
