@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use api_meta::Fault;
@@ -13,13 +13,42 @@ const CHOOSE_ANOTHER: &str = "name a folder that you may write to with --data-di
 
 /// The fault of a data folder that cannot be used.
 pub(crate) fn unusable(doing: &str, path: &Path, error: &io::Error) -> Fault {
+    let whose = somebody_elses(path, error).unwrap_or_default();
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             "free some space there, or name another folder with --data-dir"
         }
+        _ if !whose.is_empty() => "run it as that user, or name a folder of your own with --data-dir",
         _ => CHOOSE_ANOTHER,
     };
-    Fault::user(format!("cannot {doing} {}: {error}", path.display())).hint(hint)
+    Fault::user(format!("cannot {doing} {}: {error}{whose}", path.display())).hint(hint)
+}
+
+/// Where rights are missing because the file, or the folder that it would stand in, is another user's: a half sentence
+/// that says so.
+pub(crate) fn somebody_elses(path: &Path, error: &io::Error) -> Option<String> {
+    if error.kind() != ErrorKind::PermissionDenied {
+        return None;
+    }
+    // `a` stands in `.`, whose name as a parent is empty.
+    let name = |path: &Path| {
+        if path == Path::new("") {
+            ".".into()
+        } else {
+            path.to_owned()
+        }
+    };
+    let (path, owner) = path.ancestors().map(name).find_map(|path| {
+        let owner = fs::metadata(&path).ok()?.uid();
+        Some((path, owner))
+    })?;
+    let own = fs::metadata("/proc/self").ok()?.uid();
+    (owner != own).then(|| {
+        format!(
+            "; {} belongs to user {owner}, and this process is of user {own}",
+            path.display()
+        )
+    })
 }
 
 /// Makes a folder for its owner alone, and those above it.

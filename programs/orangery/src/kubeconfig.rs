@@ -12,6 +12,7 @@ use kube::api::PostParams;
 use kube::config::Kubeconfig;
 
 use crate::cli::{self, KubeconfigOf, ShootRef};
+use crate::data_folder;
 
 /// How long a Shoot's kubeconfig is valid: long enough for a session at the terminal.
 const VALID_SECONDS: i64 = 3600;
@@ -48,8 +49,13 @@ fn read(data_dir: &Path, part: &str) -> Result<String, Fault> {
 /// A file that cannot be read, is empty, or is no complete kubeconfig; each names the file.
 pub(crate) fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig), Fault> {
     let wrong = |why: String| Fault::user(why).hint(hint);
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| wrong(format!("cannot read the kubeconfig {}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let fault = |whose: &str| wrong(format!("cannot read the kubeconfig {}: {error}{whose}", path.display()));
+        match data_folder::somebody_elses(path, &error) {
+            Some(whose) => fault(&whose).hint("run this as that user"),
+            None => fault(""),
+        }
+    })?;
     if text.trim().is_empty() {
         return Err(wrong(format!("the file {} is empty, not a kubeconfig", path.display())));
     }
@@ -98,6 +104,18 @@ fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &ShootRef)
             "`kubectl --kubeconfig {garden} get shoots --all-namespaces` lists those there are"
         ));
     }
+    if lacks_address(&error) {
+        return Fault::user(format!(
+            "Shoot {}/{} has no address of its API server yet",
+            shoot.namespace, shoot.name
+        ))
+        .hint(format!(
+            "wait until its creation has succeeded; `orangery why --data-dir {} {}/{}` says what it waits for",
+            data_dir.display(),
+            shoot.namespace,
+            shoot.name
+        ));
+    }
     let answered = matches!(error, kube::Error::Api(_));
     let fault = fault_of(error, doing);
     if answered {
@@ -106,4 +124,13 @@ fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &ShootRef)
     fault.hint(format!(
         "the landscape that wrote {garden} has ended: start `orangery up` again, or name another folder with --data-dir"
     ))
+}
+
+/// Whether the garden has refused because the Shoot's API server cannot be reached by anybody yet.
+fn lacks_address(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.field == "status.advertisedAddresses")
 }
