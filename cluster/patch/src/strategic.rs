@@ -370,4 +370,30 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn long_lists_are_merged_reversed_and_deleted_as_short_ones() {
+        let long = 20_000;
+        let element = |n: usize, value: &str| json!({"name": format!("n{n}"), "image": value});
+        let list = |elements: Vec<Value>| json!({"items": elements});
+        let object = list((0..long).map(|n| element(n, "old")).collect());
+        let started = std::time::Instant::now();
+        let reversed = list((0..long).rev().map(|n| element(n, "new")).collect());
+        assert_eq!(strategic_merge(&object, &reversed, &schema()), Ok(reversed));
+        let every_second = (0..long).step_by(2);
+        let deletions = every_second
+            .map(|n| json!({"name": format!("n{n}"), "$patch": "delete"}))
+            .collect();
+        let left = list((1..long).step_by(2).map(|n| element(n, "old")).collect());
+        assert_eq!(strategic_merge(&object, &list(deletions), &schema()), Ok(left));
+        let again = [json!({"name": "n0", "$patch": "delete"}), element(0, "again")].to_vec();
+        let merged = strategic_merge(
+            &list(vec![element(0, "old"), element(1, "old")]),
+            &list(again),
+            &schema(),
+        );
+        assert_eq!(merged, Ok(list(vec![element(0, "again"), element(1, "old")])));
+        // Searching the list for each element takes minutes.
+        assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    }
 }

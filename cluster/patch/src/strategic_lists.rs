@@ -1,5 +1,7 @@
 //! Lists in strategic merge patches: merged by key, as sets, or replaced; deletions and the order of elements.
 
+use std::collections::{HashMap, HashSet};
+
 use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
@@ -36,6 +38,37 @@ impl<'a> ListRule<'a> {
     fn position(&self, list: &[Value], element: &Value) -> Option<usize> {
         let identity = self.identity(element)?;
         list.iter().position(|other| self.identity(other) == Some(identity))
+    }
+}
+
+/// Where elements stand in a list, so that long lists are not searched again for each element.
+struct Places(HashMap<String, Vec<usize>>);
+
+impl Places {
+    fn of(list: &[Value], rule: &ListRule<'_>) -> Self {
+        let mut places = Places(HashMap::with_capacity(list.len()));
+        for (place, element) in list.iter().enumerate() {
+            if let Some(identity) = rule.identity(element) {
+                places.add(identity, place);
+            }
+        }
+        places
+    }
+
+    fn add(&mut self, identity: &Value, place: usize) {
+        self.0.entry(identity.to_string()).or_default().push(place);
+    }
+
+    fn first(&self, identity: &Value) -> Option<usize> {
+        self.0.get(&identity.to_string())?.first().copied()
+    }
+
+    fn first_of(&self, element: &Value, rule: &ListRule<'_>) -> Option<usize> {
+        self.first(rule.identity(element)?)
+    }
+
+    fn remove(&mut self, identity: &Value) -> Vec<usize> {
+        self.0.remove(&identity.to_string()).unwrap_or_default()
     }
 }
 
@@ -86,15 +119,16 @@ pub(crate) fn merge_list_in_order(
 }
 
 fn merge_set(mut old: Vec<Value>, patch: &[Value]) -> Vec<Value> {
+    let mut there: HashSet<String> = old.iter().map(Value::to_string).collect();
     for value in patch {
-        if !old.contains(value) {
+        if there.insert(value.to_string()) {
             old.push(value.clone());
         }
     }
     old
 }
 
-fn merge_elements(mut old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> Result<Vec<Value>, PatchError> {
+fn merge_elements(old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> Result<Vec<Value>, PatchError> {
     let Some(key) = rule.key else {
         return Err(PatchError::Malformed(
             "cannot merge lists of objects without a merge key".to_owned(),
@@ -106,6 +140,8 @@ fn merge_elements(mut old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> 
     {
         return Ok(patch.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect());
     }
+    let mut places = Places::of(&old, rule);
+    let mut merged: Vec<Option<Value>> = old.into_iter().map(Some).collect();
     for item in patch {
         let Value::Object(fields) = item else {
             return Err(PatchError::Malformed(format!(
@@ -118,18 +154,27 @@ fn merge_elements(mut old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> 
             )));
         };
         match fields.get(PATCH).map(|directive| (directive, directive.as_str())) {
-            Some((_, Some("delete"))) => old.retain(|other| rule.identity(other) != Some(identity)),
-            Some((directive, _)) => return Err(unknown_directive(directive)),
-            None => match rule.position(&old, item) {
-                Some(position) => {
-                    let merged = merge_map(take_fields(&mut old[position]), fields, rule.items)?;
-                    old[position] = Value::Object(merged);
+            Some((_, Some("delete"))) => {
+                for place in places.remove(identity) {
+                    merged[place] = None;
                 }
-                None => old.push(Value::Object(merge_map(Map::new(), fields, rule.items)?)),
-            },
+            }
+            Some((directive, _)) => return Err(unknown_directive(directive)),
+            None => {
+                let place = places.first(identity);
+                let before = place.and_then(|place| merged[place].as_mut()).map(take_fields);
+                let element = Value::Object(merge_map(before.unwrap_or_default(), fields, rule.items)?);
+                match place {
+                    Some(place) => merged[place] = Some(element),
+                    None => {
+                        places.add(identity, merged.len());
+                        merged.push(Some(element));
+                    }
+                }
+            }
         }
     }
-    Ok(old)
+    Ok(merged.into_iter().flatten().collect())
 }
 
 fn take_fields(value: &mut Value) -> Map<String, Value> {
@@ -141,9 +186,10 @@ fn take_fields(value: &mut Value) -> Map<String, Value> {
 
 /// Puts elements named in `order` into that order and lets the others keep their place among the server's.
 fn in_order(merged: Vec<Value>, order: &[Value], server: &[Value], rule: &ListRule<'_>) -> Vec<Value> {
+    let (wanted, present) = (Places::of(order, rule), Places::of(server, rule));
     let (mut ordered, mut others) = (Vec::new(), Vec::new());
     for item in merged {
-        match rule.position(order, &item) {
+        match wanted.first_of(&item, rule) {
             Some(position) => ordered.push((position, item)),
             None => others.push(item),
         }
@@ -154,7 +200,7 @@ fn in_order(merged: Vec<Value>, order: &[Value], server: &[Value], rule: &ListRu
     let mut result = Vec::new();
     loop {
         let other_first = match (others.peek(), ordered.peek()) {
-            (Some(other), Some(next)) => match (rule.position(server, other), rule.position(server, next)) {
+            (Some(other), Some(next)) => match (present.first_of(other, rule), present.first_of(next, rule)) {
                 (Some(other), Some(next)) => other < next,
                 _ => false,
             },

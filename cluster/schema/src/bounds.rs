@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::limits::Patterns;
 use crate::tree::{Bounds, ListType, Schema};
-use crate::{FieldError, FieldPath, Pattern};
+use crate::{FieldError, FieldPath};
 
 /// The list type, with its keys checked against the items.
 pub(crate) fn list_type(
@@ -51,7 +52,12 @@ pub(crate) fn list_type(
 }
 
 /// Bounds that stand in the node itself.
-pub(crate) fn read_bounds(json: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> Bounds {
+pub(crate) fn read_bounds(
+    json: &Map<String, Value>,
+    path: &FieldPath<'_>,
+    patterns: &mut Patterns,
+    errors: &mut Vec<FieldError>,
+) -> Bounds {
     let whole = |name: &str| json.get(name).and_then(Value::as_u64);
     let number = |name: &str| json.get(name).and_then(Value::as_f64);
     let flag = |name: &str| json.get(name).and_then(Value::as_bool) == Some(true);
@@ -73,7 +79,7 @@ pub(crate) fn read_bounds(json: &Map<String, Value>, path: &FieldPath<'_>, error
         ..Bounds::default()
     };
     if let Some(source) = json.get("pattern").and_then(Value::as_str) {
-        match Pattern::new(source) {
+        match patterns.compile(source) {
             Ok(pattern) => bounds.pattern = Some(pattern),
             Err(why) => {
                 let words = format!("must be a valid regular expression, but isn't: {why}");

@@ -1,14 +1,16 @@
 //! Validation rules in CEL (`x-kubernetes-validations`; apiextensions-apiserver v0.35 `pkg/apiserver/schema/cel`).
 //! Rules are compiled once, with the schema. A rule is refused when its text is too long or too deeply nested to be
-//! walked on an ordinary stack, and is not run on a value so large that its loops would exceed the cost limit: that is
-//! an error of the object, never a pass.
+//! walked on an ordinary stack, and ends when it has cost more than a rule may: that is an error of the object, never a
+//! pass.
 
 mod guard;
+mod meter;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
 
@@ -16,6 +18,7 @@ use crate::tree::{Kind, Scalar, Schema};
 use crate::validate::correlate;
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
 use guard::{Survey, nesting, single_signs};
+use meter::{Ended, LookUps, meter, weight_of_json};
 use value::to_cel;
 
 /// Longest rule in bytes: the longest published ones have about 5 000.
@@ -24,23 +27,20 @@ const RULE_BYTES_MAX: usize = 16 * 1024;
 /// Deepest nesting of a rule's expressions: parser and interpreter recurse, on stacks of 2 MB.
 const RULE_DEPTH_MAX: usize = 120;
 
-/// Steps one rule may cost on one value, estimated before it runs (Kubernetes: 1 000 000 per expression).
-const RULE_COST_MAX: u64 = 10_000_000;
+/// What one rule may cost on one value, in copied elements (Kubernetes: 1 000 000 of larger steps per expression).
+const RULE_COST_MAX: u64 = 5_000_000;
 
-/// Steps all rules together may cost on one object (Kubernetes: 100 000 000 of smaller steps).
-const OBJECT_COST_MAX: u64 = 50_000_000;
+/// What all rules together may cost on one object (Kubernetes: 10 000 000 of larger steps).
+const OBJECT_COST_MAX: u64 = 20_000_000;
 
 /// One compiled rule.
 pub(crate) struct Rule {
     source: String,
-    program: Program,
-    /// Expression nodes, and how deeply loops nest.
-    nodes: u64,
-    loops: u32,
+    expression: IdedExpr,
     uses_old_self: bool,
     optional_old_self: bool,
     message: Option<String>,
-    message_program: Option<Program>,
+    message_expression: Option<IdedExpr>,
     reason: FieldErrorKind,
     field_path: Option<String>,
 }
@@ -64,8 +64,11 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>) -> Result<Rule, Field
     let source = text("rule").ok_or_else(|| FieldError::required(rule_path, "rule is not specified"))?;
     let program = parse(source).map_err(|why| FieldError::invalid(rule_path, source, why))?;
     let message_path = path.field("messageExpression");
-    let message_program = match text("messageExpression") {
-        Some(source) => Some(parse(source).map_err(|why| FieldError::invalid(message_path, source, why))?),
+    let message_expression = match text("messageExpression") {
+        Some(source) => {
+            let program = parse(source).map_err(|why| FieldError::invalid(message_path, source, why))?;
+            Some(metered(&program))
+        }
         None => None,
     };
     let reason = match text("reason") {
@@ -84,25 +87,28 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>) -> Result<Rule, Field
         }
     };
     let mut survey = Survey::default();
-    survey.visit(program.expression(), 0);
+    survey.visit(program.expression());
     if let Some(name) = survey.unknown {
         let why = format!("compilation failed: undeclared reference to '{name}'");
         return Err(FieldError::invalid(rule_path, source, why));
     }
-    let (nodes, loops) = (survey.nodes, survey.loops);
     let uses_old_self = program.references().has_variable("oldSelf");
     Ok(Rule {
         source: source.to_owned(),
-        nodes,
-        loops,
+        expression: metered(&program),
         uses_old_self,
         optional_old_self: entry.get("optionalOldSelf").and_then(Value::as_bool) == Some(true),
         message: text("message").map(str::to_owned),
-        message_program,
+        message_expression,
         reason,
         field_path: text("fieldPath").map(|path| path.trim_start_matches('.').to_owned()),
-        program,
     })
+}
+
+fn metered(program: &Program) -> IdedExpr {
+    let mut expression = program.expression().clone();
+    meter(&mut expression);
+    expression
 }
 
 fn parse(source: &str) -> Result<Program, String> {
@@ -142,7 +148,11 @@ struct Run<'e> {
 
 thread_local! {
     /// The function library; building it for each rule would cost more than most rules.
-    static LIBRARY: Context<'static> = Context::default().with_all();
+    static LIBRARY: Context<'static> = {
+        let mut library = Context::default().with_all();
+        meter::register(&mut library);
+        library
+    };
 }
 
 impl Run<'_> {
@@ -193,37 +203,52 @@ impl Run<'_> {
         settled: bool,
         path: &FieldPath<'_>,
     ) {
+        let look_ups = LookUps {
+            this: weight_of_json(value),
+            old: old.map_or(1, weight_of_json),
+        };
         let mut context = library.new_inner_scope();
+        context.set_variable_resolver(&look_ups);
         context.add_variable_from_value("self", to_cel(schema, value));
         context.add_variable_from_value("oldSelf", old.map_or(CelValue::Null, |old| to_cel(schema, old)));
-        let size = largest(value).max(old.map_or(0, largest)).max(1);
         for rule in &schema.node().rules {
             let skip = rule.uses_old_self && old.is_none() && !rule.optional_old_self;
             if skip || (settled && !rule.uses_old_self) {
                 continue;
             }
-            let cost = size.saturating_pow(rule.loops).saturating_mul(rule.nodes);
-            if cost > RULE_COST_MAX || cost > self.budget {
-                let words = format!(
-                    "no further validation rules will be run: call cost exceeds limit for rule: {}",
-                    rule.source
-                );
-                self.errors.push(FieldError::invalid(path, type_name(schema), words));
-                self.budget = 0;
-                return;
-            }
-            self.budget -= cost;
-            if let Some(error) = run_rule(rule, &context, schema, path) {
-                self.errors.push(error);
+            let mut left = self.budget.min(RULE_COST_MAX);
+            let granted = left;
+            let outcome = run_rule(rule, &context, schema, path, &mut left);
+            self.budget -= granted - left;
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(error)) => self.errors.push(error),
+                Err(Exceeded) => {
+                    let words = format!(
+                        "no further validation rules will be run: call cost exceeds limit for rule: {}",
+                        rule.source
+                    );
+                    self.errors.push(FieldError::invalid(path, type_name(schema), words));
+                    self.budget = 0;
+                    return;
+                }
             }
         }
     }
 }
 
-fn run_rule(rule: &Rule, context: &Context<'_>, schema: &Schema, path: &FieldPath<'_>) -> Option<FieldError> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| rule.program.execute(context)));
-    let words = match outcome {
-        Ok(Ok(CelValue::Bool(true))) => return None,
+/// The rule has cost more than it may.
+struct Exceeded;
+
+fn run_rule(
+    rule: &Rule,
+    context: &Context<'_>,
+    schema: &Schema,
+    path: &FieldPath<'_>,
+    budget: &mut u64,
+) -> Result<Option<FieldError>, Exceeded> {
+    let words = match meter::run(budget, || CelValue::resolve(&rule.expression, context)) {
+        Ok(Ok(CelValue::Bool(true))) => return Ok(None),
         Ok(Ok(CelValue::Bool(false))) => {
             let path = match &rule.field_path {
                 Some(field) => path.field(field).to_string(),
@@ -233,21 +258,23 @@ fn run_rule(rule: &Rule, context: &Context<'_>, schema: &Schema, path: &FieldPat
                 FieldErrorKind::Required | FieldErrorKind::Forbidden => None,
                 _ => Some(Value::from(type_name(schema))),
             };
-            return Some(FieldError::new(path, rule.reason, value, message(rule, context)));
+            let message = message(rule, context, budget);
+            return Ok(Some(FieldError::new(path, rule.reason, value, message)));
         }
         Ok(Ok(_)) => format!("rule did not evaluate to a truth value: {}", rule.source),
         Ok(Err(ExecutionError::UndeclaredReference(name))) => {
             format!("undeclared reference to '{name}' evaluating rule: {}", rule.source)
         }
         Ok(Err(error)) => format!("{error} evaluating rule: {}", rule.source),
-        Err(_) => format!("internal failure evaluating rule: {}", rule.source),
+        Err(Ended::Broken) => format!("internal failure evaluating rule: {}", rule.source),
+        Err(Ended::Exhausted) => return Err(Exceeded),
     };
-    Some(FieldError::invalid(path, type_name(schema), words))
+    Ok(Some(FieldError::invalid(path, type_name(schema), words)))
 }
 
-fn message(rule: &Rule, context: &Context<'_>) -> String {
-    let computed = rule.message_program.as_ref().and_then(|program| {
-        match catch_unwind(AssertUnwindSafe(|| program.execute(context))) {
+fn message(rule: &Rule, context: &Context<'_>, budget: &mut u64) -> String {
+    let computed = rule.message_expression.as_ref().and_then(|expression| {
+        match meter::run(budget, || CelValue::resolve(expression, context)) {
             Ok(Ok(CelValue::String(text))) if !text.trim().is_empty() && !text.contains('\n') => {
                 Some(text.trim().to_owned())
             }
@@ -268,14 +295,5 @@ fn type_name(schema: &Schema) -> &'static str {
         Kind::Scalar(Scalar::Number) => "number",
         Kind::Scalar(Scalar::Boolean) => "boolean",
         Kind::Scalar(Scalar::IntOrString) | Kind::Any => "",
-    }
-}
-
-/// Elements of the largest list or map inside, which bounds how often a loop runs.
-fn largest(value: &Value) -> u64 {
-    match value {
-        Value::Array(items) => (items.len() as u64).max(items.iter().map(largest).max().unwrap_or(0)),
-        Value::Object(map) => (map.len() as u64).max(map.values().map(largest).max().unwrap_or(0)),
-        _ => 0,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::bounds::{list_type, read_bounds};
-use crate::limits::{DEPTH_MAX, NODES_MAX, SCHEMA_BYTES_MAX};
+use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns, SCHEMA_BYTES_MAX};
 use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
 use crate::{ERRORS_MAX, FieldError, FieldPath, cel};
 
@@ -29,6 +29,7 @@ impl Schema {
         let mut reader = Reader {
             errors: Vec::new(),
             nodes: 0,
+            patterns: Patterns::default(),
         };
         if document.to_string().len() > SCHEMA_BYTES_MAX {
             reader.errors.push(FieldError::too_long(path, SCHEMA_BYTES_MAX));
@@ -76,6 +77,7 @@ enum Level {
 struct Reader {
     errors: Vec<FieldError>,
     nodes: usize,
+    patterns: Patterns,
 }
 
 impl Reader {
@@ -328,7 +330,7 @@ impl Reader {
         depth: usize,
         int_or_string: bool,
     ) -> Option<Box<Bounds>> {
-        let mut bounds = read_bounds(json, path, &mut self.errors);
+        let mut bounds = read_bounds(json, path, &mut self.patterns, &mut self.errors);
         for (name, skip) in [("anyOf", int_or_string), ("allOf", false), ("oneOf", false)] {
             let at = path.field(name);
             let Some(branches) = json.get(name).and_then(Value::as_array) else {

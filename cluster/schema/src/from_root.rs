@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::bounds::{list_type, read_bounds};
 use crate::from_crd::SchemaError;
-use crate::limits::{DEPTH_MAX, NODES_MAX};
+use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns};
 use crate::tree::{Bounds, Kind, List, MapType, Node, Object, Patch, Scalar, Schema};
 use crate::{FieldError, FieldPath};
 
@@ -39,6 +39,7 @@ pub(crate) struct Inliner<'d> {
     done: HashMap<&'d str, Schema>,
     open: HashSet<&'d str>,
     nodes: usize,
+    patterns: Patterns,
     too_large: bool,
 }
 
@@ -50,6 +51,7 @@ impl<'d> Inliner<'d> {
             done: HashMap::new(),
             open: HashSet::new(),
             nodes: 0,
+            patterns: Patterns::default(),
             too_large: false,
         }
     }
@@ -99,7 +101,7 @@ impl<'d> Inliner<'d> {
         }
         let (type_name, nullable) = type_of(json);
         let (values, null_value) = values_of(json);
-        let mut bounds = read_bounds(json, &FieldPath::Root, &mut Vec::new());
+        let mut bounds = read_bounds(json, &FieldPath::Root, &mut self.patterns, &mut Vec::new());
         if !values.is_empty() {
             bounds.one_of_values = values;
         }

@@ -1,6 +1,7 @@
 //! Limits that keep hostile schemas and objects from costing more than they are worth, each with its reason, and the
 //! compiled pattern that obeys them. Nothing here reads an object.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
@@ -18,6 +19,13 @@ pub const SCHEMA_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Memory that one compiled pattern may take, in bytes. Regexes that need more are repetitions of repetitions.
 const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// Memory that all patterns of one schema may take, in bytes, so that compiling them takes no longer than reading the
+/// rest. The published CRDs with most patterns have some hundred different ones of a few kilobytes.
+const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a pattern is taken to need, in bytes: the first of these that suffices.
+const PATTERN_SIZES: [usize; 3] = [16 * 1024, 256 * 1024, PATTERN_BYTES_MAX];
+
 /// Errors reported for one object; more would not be read by anyone.
 pub const ERRORS_MAX: usize = 100;
 
@@ -28,20 +36,9 @@ pub struct Pattern(Regex);
 impl Pattern {
     /// Compile; the error says why the pattern is refused.
     pub fn new(source: &str) -> Result<Self, String> {
-        RegexBuilder::new(source)
-            .size_limit(PATTERN_BYTES_MAX)
-            .build()
+        build(source, PATTERN_BYTES_MAX)
             .map(Self)
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => "the compiled pattern is too large".to_owned(),
-                other => other
-                    .to_string()
-                    .lines()
-                    .last()
-                    .unwrap_or("does not parse")
-                    .trim()
-                    .to_owned(),
-            })
+            .map_err(|error| refusal(&error))
     }
 
     /// True when the text contains a match.
@@ -49,9 +46,64 @@ impl Pattern {
         self.0.is_match(text)
     }
 
+    /// The texts that match, from the left, without overlap, at most so many.
+    pub(crate) fn find_all(&self, text: &str, most: usize) -> Vec<String> {
+        let found = self.0.find_iter(text).take(most);
+        found.map(|found| found.as_str().to_owned()).collect()
+    }
+
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
+    }
+}
+
+/// The patterns of one schema, which are compiled once each.
+#[derive(Default)]
+pub(crate) struct Patterns {
+    compiled: HashMap<String, Pattern>,
+    bytes: usize,
+}
+
+impl Patterns {
+    /// As [`Pattern::new`], as long as there is room for another one.
+    pub(crate) fn compile(&mut self, source: &str) -> Result<Pattern, String> {
+        if let Some(pattern) = self.compiled.get(source) {
+            return Ok(pattern.clone());
+        }
+        for size in PATTERN_SIZES {
+            if self.bytes + size > PATTERNS_BYTES_MAX {
+                return Err(format!(
+                    "together with the patterns before it, it is too large: at most {} MiB are allowed",
+                    PATTERNS_BYTES_MAX >> 20
+                ));
+            }
+            match build(source, size) {
+                Ok(regex) => {
+                    self.bytes += size;
+                    let pattern = Pattern(regex);
+                    self.compiled.insert(source.to_owned(), pattern.clone());
+                    return Ok(pattern);
+                }
+                Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_BYTES_MAX => {}
+                Err(error) => return Err(refusal(&error)),
+            }
+        }
+        Err("the compiled pattern is too large".to_owned())
+    }
+}
+
+fn build(source: &str, bytes_max: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(source).size_limit(bytes_max).build()
+}
+
+fn refusal(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(_) => "the compiled pattern is too large".to_owned(),
+        other => {
+            let text = other.to_string();
+            text.lines().last().unwrap_or("does not parse").trim().to_owned()
+        }
     }
 }
 

@@ -14,6 +14,11 @@ use crate::{Revision, StoreError};
 /// The longest resource version: a u64 has 20 digits.
 const REVISION_DIGITS_MAX: usize = 20;
 const RESOURCE_VERSION: &str = "resourceVersion";
+/// How deep a stored object may be nested, its managed fields included. Readers stop at 128 levels, and an object is
+/// read inside lists, watch events and other objects too.
+pub const DEPTH_MAX: usize = 100;
+/// How deep the parser reads.
+const READABLE_DEPTH_MAX: usize = 127;
 
 /// An owner reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -127,8 +132,8 @@ impl std::fmt::Debug for Object {
 impl Object {
     /// The stored form of a JSON object; a resource version in it is dropped.
     ///
-    /// Errors: [`StoreError::Malformed`] when it is not an object or its metadata has fields of other types than
-    /// Kubernetes gives them.
+    /// Errors: [`StoreError::Malformed`] when it is not an object, is nested deeper than [`DEPTH_MAX`], or its metadata
+    /// has fields of other types than Kubernetes gives them.
     pub fn from_value(mut value: Value) -> Result<Self, StoreError> {
         let Some(fields) = value.as_object_mut() else {
             return Err(StoreError::Malformed("it is not a JSON object".to_owned()));
@@ -144,6 +149,12 @@ impl Object {
             .map_err(|error| StoreError::Malformed(format!("metadata: {error}")))?
             .shrunk();
         let (bytes, gap) = print(fields);
+        let depth = depth(&bytes);
+        if depth > DEPTH_MAX {
+            return Err(StoreError::Malformed(format!(
+                "it is nested {depth} levels deep with its managed fields, at most {DEPTH_MAX} are allowed"
+            )));
+        }
         Ok(Object { meta, bytes, gap })
     }
 
@@ -168,6 +179,9 @@ impl Object {
         let at = at as usize;
         if at > bytes.len() {
             return Err(StoreError::Malformed(format!("the gap is at {at} of {}", bytes.len())));
+        }
+        if depth(&bytes) > READABLE_DEPTH_MAX {
+            return Err(StoreError::Malformed("it is nested too deep to be read".to_owned()));
         }
         Ok(Object {
             meta: stored.metadata.shrunk(),
@@ -224,7 +238,7 @@ impl Object {
 
     /// The object as a value with `metadata.resourceVersion` set.
     pub fn value(&self, revision: Revision) -> Value {
-        let mut value: Value = serde_json::from_slice(&self.bytes).expect("the bytes were printed from a JSON value");
+        let mut value: Value = serde_json::from_slice(&self.bytes).expect("the bytes are JSON of a depth that is read");
         value["metadata"][RESOURCE_VERSION] = Value::String(revision.to_string());
         value
     }
@@ -237,6 +251,33 @@ impl Object {
     fn rendered_len_max(&self) -> usize {
         self.bytes.len() + RESOURCE_VERSION.len() + REVISION_DIGITS_MAX + r#""":"","#.len()
     }
+}
+
+/// How deep objects and lists are nested in JSON.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                // To the end of the string; what stands behind a backslash does not end it.
+                while let Some(byte) = bytes.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => drop(bytes.next()),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Prints sorted and compact, remembering where in `metadata` the resource version belongs.
@@ -325,6 +366,23 @@ mod tests {
                 "reading back drops the resource version"
             );
         }
+    }
+
+    #[test]
+    fn what_readers_could_not_read_back_is_refused() {
+        let nested = |levels: usize| {
+            let mut value = json!({"text": "[[[{{\\\"{["});
+            for _ in 0..levels {
+                value = json!([value]);
+            }
+            Object::from_value(json!({"metadata": {"name": "a"}, "spec": value}))
+        };
+        let deepest = nested(DEPTH_MAX - 2).unwrap();
+        assert_eq!(Object::from_bytes(deepest.bytes()).unwrap(), deepest);
+        let error = nested(DEPTH_MAX - 1).unwrap_err().to_string();
+        assert!(error.contains("101 levels deep"), "{error}");
+        assert!(error.contains("at most 100"), "{error}");
+        assert!(nested(150).is_err());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What is asked of a rule's text before and after it is parsed: how deeply it nests, which names it uses, how much it
-//! may cost. It never runs a rule.
+//! What is asked of a rule's text before and after it is parsed: how deeply it nests, which names it uses. It never runs
+//! a rule.
 
 use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
@@ -109,19 +109,13 @@ const KNOWN_NAMES: [&str; 17] = [
 /// What a walk over a rule's expression finds.
 #[derive(Default)]
 pub(super) struct Survey<'e> {
-    /// Expression nodes.
-    pub(super) nodes: u64,
-    /// How deeply loops nest.
-    pub(super) loops: u32,
     scope: Vec<&'e str>,
     /// The first name that is neither a variable nor a type.
     pub(super) unknown: Option<&'e str>,
 }
 
 impl<'e> Survey<'e> {
-    pub(super) fn visit(&mut self, expression: &'e IdedExpr, depth: u32) {
-        self.nodes += 1;
-        self.loops = self.loops.max(depth);
+    pub(super) fn visit(&mut self, expression: &'e IdedExpr) {
         match &expression.expr {
             Expr::Call(call) => {
                 // `ip.isCanonical(x)`: a function's namespace is no variable.
@@ -130,12 +124,12 @@ impl<'e> Survey<'e> {
                     .as_ref()
                     .filter(|target| !matches!(target.expr, Expr::Ident(_)) || self.knows(target))
                 {
-                    self.visit(target, depth);
+                    self.visit(target);
                 }
-                call.args.iter().for_each(|argument| self.visit(argument, depth));
+                call.args.iter().for_each(|argument| self.visit(argument));
             }
             Expr::Comprehension(comprehension) => {
-                self.visit(&comprehension.iter_range, depth);
+                self.visit(&comprehension.iter_range);
                 let outer = self.scope.len();
                 self.scope
                     .extend([comprehension.iter_var.as_str(), comprehension.accu_var.as_str()]);
@@ -146,20 +140,14 @@ impl<'e> Survey<'e> {
                     &comprehension.loop_step,
                     &comprehension.result,
                 ] {
-                    self.visit(part, depth + 1);
+                    self.visit(part);
                 }
                 self.scope.truncate(outer);
             }
-            Expr::List(list) => list.elements.iter().for_each(|element| self.visit(element, depth)),
-            Expr::Map(map) => map
-                .entries
-                .iter()
-                .for_each(|entry| self.visit_entry(&entry.expr, depth)),
-            Expr::Struct(object) => object
-                .entries
-                .iter()
-                .for_each(|entry| self.visit_entry(&entry.expr, depth)),
-            Expr::Select(select) => self.visit(&select.operand, depth),
+            Expr::List(list) => list.elements.iter().for_each(|element| self.visit(element)),
+            Expr::Map(map) => map.entries.iter().for_each(|entry| self.visit_entry(&entry.expr)),
+            Expr::Struct(object) => object.entries.iter().for_each(|entry| self.visit_entry(&entry.expr)),
+            Expr::Select(select) => self.visit(&select.operand),
             Expr::Ident(name) => {
                 if !self.knows(expression) {
                     self.unknown.get_or_insert(name);
@@ -169,12 +157,12 @@ impl<'e> Survey<'e> {
         }
     }
 
-    fn visit_entry(&mut self, entry: &'e EntryExpr, depth: u32) {
+    fn visit_entry(&mut self, entry: &'e EntryExpr) {
         match entry {
-            EntryExpr::StructField(field) => self.visit(&field.value, depth),
+            EntryExpr::StructField(field) => self.visit(&field.value),
             EntryExpr::MapEntry(entry) => {
-                self.visit(&entry.key, depth);
-                self.visit(&entry.value, depth);
+                self.visit(&entry.key);
+                self.visit(&entry.value);
             }
         }
     }

@@ -48,6 +48,24 @@ fn pattern_bombs_are_refused_or_linear() {
 }
 
 #[test]
+fn many_large_patterns_are_refused_together() {
+    let properties = |source: fn(usize) -> String| -> Value {
+        let fields = (0..400).map(|n| (format!("f{n}"), json!({"type": "string", "pattern": source(n)})));
+        json!({"type": "object", "properties": fields.collect::<serde_json::Map<_, _>>()})
+    };
+    let started = Instant::now();
+    let error = Schema::from_crd(&document(properties(|n| format!("\\pL{{40}}{n}")))).expect_err("too large");
+    assert!(
+        error.to_string().contains("together with the patterns before it"),
+        "{error}"
+    );
+    assert!(started.elapsed() < PATIENCE);
+    for harmless in [|n| format!("^[a-z]{{1,{n}}}$"), |_| "\\pL{40}".to_owned()] {
+        assert!(Schema::from_crd(&document(properties(harmless))).is_ok());
+    }
+}
+
+#[test]
 fn a_huge_enum_is_judged_with_a_short_error() {
     let values: Vec<String> = (0..60_000).map(|n| format!("value-{n:010}")).collect();
     let schema = Schema::from_crd(&document(json!({"type": "string", "enum": values}))).expect("1 MB is allowed");
@@ -108,6 +126,86 @@ fn nested_loops_over_large_lists_are_stopped_not_passed() {
     let errors = schema.validate(&json!({"spec": {"l": list}}), None);
     assert!(errors[0].to_string().contains("call cost exceeds limit"), "{errors:?}");
     assert!(started.elapsed() < PATIENCE);
+}
+
+/// A schema with one rule on `spec`, which has a list `l`, a text `s` and a number `n`.
+fn ruled(rule: &str) -> Schema {
+    let spec = json!({"type": "object", "properties": {
+            "l": {"type": "array", "items": {"type": "integer"}}, "s": {"type": "string"}, "n": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": rule}]});
+    Schema::from_crd(&document(spec)).unwrap_or_else(|error| panic!("{rule}: {error}"))
+}
+
+#[test]
+fn rules_that_make_much_of_little_are_stopped() {
+    let doubling = |step: &str| format!("size([self.s]{}[0]) > 0", format!(".map(x, {step})").repeat(20));
+    let rules = [
+        "lists.range(100000000000).size() > 0".to_owned(),
+        "lists.range(30000).all(x, lists.range(30000).all(y, x + y >= 0))".to_owned(),
+        "lists.range(self.n).all(x, lists.range(self.n).all(y, x + y >= 0)) || true".to_owned(),
+        "lists.range(20000).map(x, x).size() == 20000".to_owned(),
+        "self.s.split('').all(x, self.s.split('').all(y, x.size() < 2 && y.size() < 2))".to_owned(),
+        "[self.s].map(x, x.replace('', x)).map(x, x.replace('', x)).map(x, x.replace('', x))[0].size() > 0".to_owned(),
+        "lists.range(1000).map(x, self.s).join(self.s).size() > 0".to_owned(),
+        doubling("x + x + x"),
+        doubling("[x, x, x]"),
+        doubling("{'a': x, 'b': x, 'c': x}"),
+        "lists.range(10000).map(x, string(x)).distinct().size() > 0".to_owned(),
+        "sets.contains(lists.range(10000), lists.range(10000))".to_owned(),
+        "lists.range(5000).all(x, self.s.matches('a{' + string(x) + '}') || true)".to_owned(),
+    ];
+    let spec = json!({"spec": {"l": [1], "s": "abcdefgh".repeat(1000), "n": 30000}});
+    for rule in rules {
+        let started = Instant::now();
+        let errors = ruled(&rule).validate(&spec, None);
+        let told = errors.first().map(ToString::to_string).unwrap_or_default();
+        assert!(told.contains("call cost exceeds limit"), "{rule}: {errors:?}");
+        assert!(started.elapsed() < PATIENCE, "{rule}: {:?}", started.elapsed());
+    }
+    let errors = ruled("'%.999999999f'.format([1.0]) != ''").validate(&spec, None);
+    assert!(
+        errors[0].to_string().contains("a precision of 999999999 digits"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn rules_over_a_large_object_pay_for_what_they_copy() {
+    let list: Vec<u32> = (0..30_000).collect();
+    let object = json!({"spec": {"l": list}});
+    let started = Instant::now();
+    let errors = ruled("self.l.all(x, self.l[0] == 0)").validate(&object, None);
+    assert!(errors[0].to_string().contains("call cost exceeds limit"), "{errors:?}");
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    // The budget of one object does not carry over to the next.
+    assert_eq!(ruled("self.l.all(x, x >= 0)").validate(&object, None), Vec::new());
+}
+
+#[test]
+fn the_functions_that_ask_first_answer_as_before() {
+    let rules = [
+        "'a-b-c'.replace('-', '+') == 'a+b+c'",
+        "'a-b-c'.replace('-', '+', 1) == 'a+b-c'",
+        "'a-b-c'.replace('-', '+', 0) == 'a-b-c'",
+        "'a-b-c'.replace('-', '+', -1) == 'a+b+c'",
+        "'ab'.replace('', '.') == '.a.b.'",
+        "['a', 'b'].join() == 'ab' && ['a', 'b'].join(', ') == 'a, b' && [].join(',') == ''",
+        "lists.range(3) == [0, 1, 2] && lists.range(0) == []",
+        "self.s.matches('^a+b$') && !self.s.matches('c')",
+        "'abc 123'.find('[0-9]+') == '123' && 'abc'.find('[0-9]+') == ''",
+        "'1 22 333'.findAll('[0-9]+') == ['1', '22', '333'] && '1 22'.findAll('[0-9]+', 1) == ['1']",
+        "'%s is %.2f'.format(['pi', 3.14159]) == 'pi is 3.14'",
+        "self.l.map(x, x * 2) == [2, 4] && self.l.filter(x, x > 1) == [2] && self.l.exists_one(x, x == 1)",
+        "self.l.map(x, x > 1, x) == [2] && {'a': self.n}.a == 5 && [self.n, 1][0] == 5",
+        "[1, 1, 2].distinct() == [1, 2] && sets.contains([1, 2], [1])",
+        "self.l + [3] == [1, 2, 3] && 'a' + self.s == 'aaab' && self.n + 1 == 6",
+        "optional.of(self.n).orValue(0) == 5 && quantity('1Gi').isGreaterThan(quantity('1Mi'))",
+        "!format.dns1123Label().validate('ok').hasValue()",
+    ];
+    for rule in rules {
+        let errors = ruled(rule).validate(&json!({"spec": {"l": [1, 2], "s": "aab", "n": 5}}), None);
+        assert_eq!(errors, Vec::new(), "{rule}");
+    }
 }
 
 #[test]
