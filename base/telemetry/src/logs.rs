@@ -31,6 +31,10 @@ pub enum LogError {
     Twice(#[source] TryInitError),
 }
 
+/// Off, whatever else is asked for: here the client library logs whole answers that it cannot read, and so Secrets. Who
+/// called says what went wrong.
+const NEVER: &str = "kube_client::client=off";
+
 /// Sends logs of this process to stderr. `filter` is what `RUST_LOG` would hold (`info,base_controller=debug`);
 /// the environment variable `RUST_LOG`, when set, comes before it.
 pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
@@ -46,13 +50,15 @@ pub fn init_logs_to<W: io::Write>(
     filter: &str,
     writer: impl Fn() -> W + Send + Sync + 'static,
 ) -> Result<(), LogError> {
+    let invalid = |filter: &str| {
+        let filter = filter.to_owned();
+        |source| LogError::Filter { filter, source }
+    };
     let filter = match EnvFilter::try_from_default_env() {
         Ok(from_environment) => from_environment,
-        Err(_) => EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
-            filter: filter.to_owned(),
-            source,
-        })?,
+        Err(_) => EnvFilter::try_new(filter).map_err(invalid(filter))?,
     };
+    let filter = filter.add_directive(NEVER.parse().map_err(invalid(NEVER))?);
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         // Colours are for terminals: in a file or a pipe they are noise.
