@@ -10,7 +10,7 @@ mod told;
 mod tests;
 
 use api_core::v1beta1::ShootStatus;
-use api_meta::{ConditionStatus, ErrorCode, LastOperationState, Seen};
+use api_meta::{ConditionStatus, ErrorCode, LastOperationState, Retry, Seen};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -194,7 +194,7 @@ fn is_given_up(facts: &Facts) -> bool {
         .is_some_and(|last| last.state == LastOperationState::Failed)
 }
 
-/// When a failure that is retried is tried again; the moment stands nowhere.
+/// When a failure that is retried is tried again, as gardenlet has written it down.
 fn next_try(facts: &Facts) -> String {
     let processing = status(facts)
         .last_operation
@@ -202,8 +202,17 @@ fn next_try(facts: &Facts) -> String {
     match (is_given_up(facts), processing) {
         (true, _) => "none before you act".to_owned(),
         (false, true) => "now: the operation runs".to_owned(),
-        (false, false) => "by itself; the moment is not recorded".to_owned(),
+        (false, false) => match planned(facts) {
+            Some(next) if next.at > facts.now => format!("by itself at {}, or when what it is about changes", next.at),
+            Some(_) => "by itself, any moment now".to_owned(),
+            None => "by itself; the moment is not recorded".to_owned(),
+        },
     }
+}
+
+/// The next try that gardenlet has planned.
+fn planned(facts: &Facts) -> Option<Retry> {
+    Retry::of(&status(facts).last_operation?.description)
 }
 
 /// What starts a Shoot again that has been given up.

@@ -1,11 +1,11 @@
 //! What the Shoot's own status tells: it is laid on what was seen, and what nothing seen explains stands by itself.
 
 use api_meta::conditions::shoot as of_shoot;
-use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastError, LastOperationState};
+use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastError, LastOperationState, Retry};
 use base_flow::Name;
 use control_plane_shoot_flow::ShootTask;
 
-use super::{Blocker, Cause, is_given_up, next_try, retry, status};
+use super::{Blocker, Cause, is_given_up, next_try, planned, retry, status};
 use crate::why::facts::{Facts, conditions};
 
 /// The task id of gardenlet's look at the extensions.
@@ -91,7 +91,7 @@ fn of_error(facts: &Facts, error: &LastError) -> Blocker {
     Blocker {
         says: says.to_owned(),
         tasks: error.task_id.iter().cloned().collect(),
-        class: error.codes.first().map(ErrorCode::class).map(FaultClass::as_str),
+        class: class_of(facts, &error.codes),
         codes: error.codes.clone(),
         since: error.last_update_time.as_ref().map(|time| time.0),
         next_try: next_try(facts),
@@ -102,6 +102,13 @@ fn of_error(facts: &Facts, error: &LastError) -> Blocker {
             gardenlet(facts),
         )
     }
+}
+
+/// Whose class of error it is; where no code says so, that which decides on the next try.
+fn class_of(facts: &Facts, codes: &[ErrorCode]) -> Option<&'static str> {
+    let told = codes.first().map(ErrorCode::class);
+    told.or_else(|| planned(facts).map(|next| next.class))
+        .map(FaultClass::as_str)
 }
 
 fn gardenlet(facts: &Facts) -> String {
@@ -305,7 +312,8 @@ fn of_operation(facts: &Facts) -> Option<Blocker> {
         _ => (Cause::AtWork, "nothing: it is at work"),
     };
     Some(Blocker {
-        says: last.description.clone(),
+        says: Retry::strip(&last.description).to_owned(),
+        class: class_of(facts, &[]),
         since: Some(last.last_update_time.0),
         next_try: next_try(facts),
         to_do: to_do.to_owned(),
