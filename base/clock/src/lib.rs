@@ -7,5 +7,5 @@
 mod clock;
 mod entropy;
 
-pub use clock::Clock;
+pub use clock::{Clock, Hand};
 pub use entropy::{Entropy, SUFFIX_ALPHABET};
