@@ -140,7 +140,8 @@ async fn run_again(seed: &Client, before: &[Pod]) {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), TECHNICAL_ID);
     for old in before {
         let (restarts, ..) = container(old);
-        let again = wait_until(&pods, &old.name_any(), PATIENCE, |pod| {
+        let name = old.name_any();
+        let again = wait_until(&pods, &name, PATIENCE, |pod| {
             let Some(pod) = pod.filter(|pod| pod.uid() == old.uid()) else {
                 return Judgement::NotYet("it is gone, or another has its name".to_owned());
             };
