@@ -6,12 +6,14 @@
 )]
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::live::Console;
 use programs_orangery::{kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 
 /// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
 /// calls, the part that called says too.
@@ -61,14 +63,20 @@ fn describe(fault: &Fault) -> String {
     }
 }
 
+/// What comes so soon is the same wish: `timeout` and terminals signal a process and its group.
+const SAME_WISH: Duration = Duration::from_secs(1);
+
 /// Done with Ctrl-C, or SIGTERM from a supervisor; both are taken from here on, however late the answer is looked at.
 /// Whoever asks a second time does not want to wait for an orderly end.
 fn interrupted() -> impl Future<Output = ()> {
     let mut signals = Signals::listen();
     async move {
         signals.next().await;
+        let asked = Instant::now();
         tokio::spawn(async move {
-            signals.next().await;
+            while asked.elapsed() < SAME_WISH {
+                signals.next().await;
+            }
             eprintln!("stopped at once: asked twice");
             std::process::exit(130);
         });

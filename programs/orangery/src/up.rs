@@ -14,7 +14,7 @@ use crate::cli;
 use crate::data_folder::{self, unusable};
 use crate::follow::Ended;
 use crate::kubeconfig;
-use crate::landscape::{Landscape, Settings, State, apply_all, documents};
+use crate::landscape::{self, Landscape, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
 
 /// The project that `--example` applies, as it stands in `examples/`.
@@ -45,8 +45,16 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// A data folder that cannot be written, a port that is taken; at the end, an example that has failed.
 pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+    // Where there is a folder, it tells who is in the way. Where there is none, none is made in vain.
+    let fresh = !arguments.data_dir.exists();
+    if fresh {
+        landscape::vacant(arguments.port).await?;
+    }
     data_folder::make("the data folder", &arguments.data_dir)?;
     let _owned = take(&arguments.data_dir)?;
+    if !fresh {
+        landscape::vacant(arguments.port).await?;
+    }
     let settings = Settings::real(arguments.data_dir.clone(), arguments.port);
     let folder = arguments.data_dir.join(STATE);
     let state = if arguments.memory {
@@ -67,16 +75,9 @@ async fn run_on(
     console: &Console,
 ) -> Result<(), Fault> {
     let landscape = Landscape::start(settings, state).await?;
-    let garden = landscape.garden_kubeconfig()?;
-    write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
-    write(
-        &kubeconfig::path(&arguments.data_dir, "seed"),
-        &landscape.seed_kubeconfig()?,
-    )?;
-    let client = landscape.connector().client(&garden)?;
     tokio::pin!(stop);
     let shown = tokio::select! {
-        shown = show(arguments, settings, &landscape, client, console) => match shown {
+        shown = show(arguments, settings, &landscape, console) => match shown {
             Ok(example) => {
                 stop.await;
                 example
@@ -89,20 +90,36 @@ async fn run_on(
     shown
 }
 
-/// Shows the landscape as it comes up; gives what became of the example.
+/// Writes the kubeconfigs; gives a client for the garden.
+fn hand_out(arguments: &cli::Up, landscape: &Landscape) -> Result<Client, Fault> {
+    let garden = landscape.garden_kubeconfig()?;
+    write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
+    write(
+        &kubeconfig::path(&arguments.data_dir, "seed"),
+        &landscape.seed_kubeconfig()?,
+    )?;
+    landscape.connector().client(&garden)
+}
+
+/// Shows the landscape as it comes up; gives what became of it and of the example, neither of which ends it.
 async fn show(
     arguments: &cli::Up,
     settings: &Settings,
     landscape: &Landscape,
-    client: Client,
     console: &Console,
 ) -> Result<Result<(), Fault>, Fault> {
+    let client = hand_out(arguments, landscape)?;
     console.say(&format!(
+        // With the scheme, the line would not fit into 80 columns.
         "garden and seed listen at {} ({})",
-        landscape.address(),
+        landscape.address().trim_start_matches("https://"),
         kept_where(arguments)
     ));
-    landscape.ready(PATIENCE).await?;
+    if let Err(fault) = landscape.ready(PATIENCE).await {
+        // It may be one extension of many, and whoever is to mend it needs the landscape.
+        console.say(&format!("not ready, and goes on trying: {fault}"));
+        return Ok(Err(fault));
+    }
     console.say("ready: a Shoot can be taken");
     let mut example = Ok(());
     if arguments.example {

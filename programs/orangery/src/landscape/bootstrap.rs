@@ -12,6 +12,8 @@ use super::settings::{SeedSettings, Settings};
 
 /// Field manager of the bootstrap.
 const MANAGER: &str = "orangery-bootstrap";
+/// Why a server refuses a field of an apply that another manager has set otherwise.
+const CONFLICT: &str = "FieldManagerConflict";
 
 const GARDEN: &str = include_str!("../../manifests/garden.yaml");
 const SEED: &str = include_str!("../../manifests/seed.yaml");
@@ -35,7 +37,10 @@ pub const BACKUPS: &str = "backups";
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
-    apply_all(client, provider(settings)).await
+    for object in provider(settings) {
+        offer(client, object).await?;
+    }
+    Ok(())
 }
 
 /// Applies what the seed needs.
@@ -58,21 +63,71 @@ pub async fn apply_all(client: &Client, objects: Vec<Value>) -> Result<(), Fault
 }
 
 async fn apply(client: &Client, object: Value) -> Result<(), Fault> {
-    let object: DynamicObject =
-        serde_json::from_value(object).map_err(|error| Fault::bug(format!("a manifest is no object: {error}")))?;
-    let types = object.types.clone().unwrap_or_default();
+    let (api, name) = place(client, &object)?;
+    let ours = PatchParams::apply(MANAGER).force();
+    match api.patch(&name, &ours, &Patch::Apply(&object)).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(refused(error, &object)),
+    }
+}
+
+/// Applies what its users may change: of a field that somebody else has set, theirs stays.
+async fn offer(client: &Client, mut object: Value) -> Result<(), Fault> {
+    let (api, name) = place(client, &object)?;
+    let ours = PatchParams::apply(MANAGER);
+    while let Err(error) = api.patch(&name, &ours, &Patch::Apply(&object)).await {
+        let asked = object.clone();
+        for field in conflicts(&error) {
+            leave_out(&mut object, &field);
+        }
+        if object == asked {
+            return Err(refused(error, &object));
+        }
+    }
+    Ok(())
+}
+
+/// Where an object is written, and its name.
+fn place(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String), Fault> {
+    let object: DynamicObject = serde_json::from_value(object.clone())
+        .map_err(|error| Fault::bug(format!("a manifest is no object: {error}")))?;
+    let types = object.types.unwrap_or_default();
     let gvk =
         GroupVersionKind::try_from(&types).map_err(|error| Fault::bug(format!("a manifest has no kind: {error}")))?;
     let resource = ApiResource::from_gvk(&gvk);
-    let name = object.metadata.name.clone().unwrap_or_default();
-    let api: Api<DynamicObject> = match &object.metadata.namespace {
+    let api = match &object.metadata.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object))
-        .await
-        .map_err(|error| fault_of(error, &format!("apply {} {name}", types.kind)))?;
-    Ok(())
+    Ok((api, object.metadata.name.unwrap_or_default()))
+}
+
+fn refused(error: kube::Error, object: &Value) -> Fault {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    fault_of(error, &format!("apply {} {}", text("/kind"), text("/metadata/name")))
+}
+
+/// The fields that others have set otherwise, as a refused apply names them: `.spec.replicas`.
+fn conflicts(error: &kube::Error) -> Vec<String> {
+    let kube::Error::Api(status) = error else {
+        return Vec::new();
+    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes
+        .filter(|cause| cause.reason == CONFLICT)
+        .map(|cause| cause.field.clone())
+        .collect()
+}
+
+/// Takes a field away; of an item of a list, the list.
+fn leave_out(object: &mut Value, field: &str) {
+    let field = field.split('[').next().unwrap_or_default().trim_start_matches('.');
+    let (parents, name) = field.rsplit_once('.').unwrap_or(("", field));
+    let mut parents = parents.split('.').filter(|name| !name.is_empty());
+    let parent = parents.try_fold(object, |at, name| at.get_mut(name));
+    if let Some(parent) = parent.and_then(Value::as_object_mut) {
+        parent.remove(name);
+    }
 }
 
 /// The documents of a manifest file.
@@ -162,7 +217,7 @@ pub(super) fn seed_object(seed: &SeedSettings) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{GARDEN, SEED, documents};
+    use super::*;
 
     #[test]
     fn every_manifest_names_its_kind_and_itself() {
@@ -175,6 +230,21 @@ mod tests {
                 assert!(document["metadata"]["name"].is_string(), "{document}");
             }
         }
+    }
+
+    #[test]
+    fn a_field_is_left_out_by_the_path_that_a_conflict_names() {
+        let mut object = json!({"a": {"b": {"c": 1, "d": 2}, "list": [{"k": 1}]}, "e": 3});
+        for field in [
+            ".a.b.c",
+            ".a.list[k=\"x\"].v",
+            ".a.list[k=\"y\"].v",
+            ".nobody.knows",
+            ".e",
+        ] {
+            leave_out(&mut object, field);
+        }
+        assert_eq!(object, json!({"a": {"b": {"d": 2}}}));
     }
 
     #[test]

@@ -25,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use api::Api;
+use readiness::Before;
+
 pub use bootstrap::{BACKUPS, apply_all, documents};
 pub use settings::{Port, SeedSettings, Settings};
 pub use state::State;
@@ -33,6 +35,9 @@ pub use state::State;
 pub const ADMINS: &str = "orangery:admins";
 /// Their user name.
 const ADMIN: &str = "orangery-admin";
+
+/// How long parts may take to end when the landscape cannot start: twice what a node gives its pods.
+const GIVE_UP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running landscape. Dropping it leaves its parts running until [`Landscape::stop`] or the end of the process.
 pub struct Landscape {
@@ -45,6 +50,7 @@ pub struct Landscape {
     front: Front,
     address: String,
     parts: Parts,
+    before: Before,
 }
 
 /// The audit records of the API servers that Shoots run, by the server's name: the Shoot's namespace in the seed.
@@ -82,6 +88,13 @@ impl Parts {
         });
     }
 
+    /// Ends all parts and waits for them.
+    async fn end(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
     fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,9 +105,21 @@ impl Landscape {
     /// `/readyz`. On one state, one landscape runs at a time.
     ///
     /// # Errors
-    /// A port that is taken, or a bootstrap object that is refused.
+    /// A port that is taken, or a bootstrap object that is refused; then nothing runs any more.
     pub async fn start(settings: &Settings, state: &State) -> Result<Self, Fault> {
         let parts = Parts::default();
+        let started = Self::start_parts(settings, state, parts.clone()).await;
+        if started.is_err() && tokio::time::timeout(GIVE_UP_PATIENCE, parts.end()).await.is_err() {
+            tracing::warn!(
+                "left behind after {GIVE_UP_PATIENCE:?}, because they did not end: {:?}",
+                parts.running()
+            );
+        }
+        started
+    }
+
+    async fn start_parts(settings: &Settings, state: &State, parts: Parts) -> Result<Self, Fault> {
+        state.check(settings)?;
         let front = Front::new(settings.clock.clone()).with_layers(settings.layers.clone());
         let address = listen(&front, settings.port, &parts).await?;
         let garden = garden::start_api(settings, state, &front, &address).await?;
@@ -104,6 +129,7 @@ impl Landscape {
             bootstrap::garden(&garden_client, settings),
             bootstrap::seed(&seed_client)
         )?;
+        let before = Before::look(&garden_client, &seed_client, &settings.seed.name).await?;
         garden::start_parts(settings, &front, &garden, &parts)?;
         let audits = Audits::default();
         seed::start_parts(settings, &state.volumes, &front, &garden, &seed, &audits, &parts)?;
@@ -116,6 +142,7 @@ impl Landscape {
             front,
             address,
             parts,
+            before,
         })
     }
 
@@ -142,13 +169,19 @@ impl Landscape {
             .cloned()
     }
 
-    /// Waits until a Shoot can be taken: the seed is ready and its extensions are installed.
+    /// Waits until a Shoot can be taken: the seed is ready, its extensions are installed, and those who said so before a
+    /// restart are back.
     ///
     /// # Errors
     /// `patience` is up; the error says what was missing.
     pub async fn ready(&self, patience: Duration) -> Result<(), Fault> {
-        let client = self.connector().client(&self.garden_kubeconfig()?)?;
-        readiness::wait(client, &self.seed_name, patience).await
+        let connector = self.connector();
+        let garden = connector.client(&self.garden_kubeconfig()?)?;
+        let seed = connector.client(&self.seed_kubeconfig()?)?;
+        self.before
+            .wait_until_past(&garden, &seed, &self.seed_name, patience)
+            .await?;
+        readiness::wait(garden, &self.seed_name, patience).await
     }
 
     /// The kubeconfig of the people who run the landscape, for the garden.
@@ -170,10 +203,8 @@ impl Landscape {
     /// Stops all parts, then the API servers, and waits for them, but no longer than `patience`. Nothing is lost with a
     /// part that does not end: what it was told to keep is kept.
     pub async fn stop(self, patience: Duration) {
-        self.parts.stop.cancel();
-        self.parts.tasks.close();
         let ending = async {
-            self.parts.tasks.wait().await;
+            self.parts.end().await;
             self.seed.server().shutdown().await;
             self.garden.server().shutdown().await;
         };
@@ -189,6 +220,21 @@ impl Landscape {
     }
 }
 
+/// Whether the port can be opened, for who wants to know before anything is made.
+///
+/// # Errors
+/// It is taken.
+pub async fn vacant(port: u16) -> Result<(), Fault> {
+    bind(port).await.map(drop)
+}
+
+async fn bind(port: u16) -> Result<TcpListener, Fault> {
+    TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| {
+        Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
+            .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")
+    })
+}
+
 /// Opens the TLS port where one is asked for, and says where clients find it.
 async fn listen(front: &Front, port: Port, parts: &Parts) -> Result<String, Fault> {
     let port = match port {
@@ -196,12 +242,10 @@ async fn listen(front: &Front, port: Port, parts: &Parts) -> Result<String, Faul
         Port::InProcess => return Ok("https://127.0.0.1:443".to_owned()),
         Port::Loopback(port) => port,
     };
-    let taken = |error: std::io::Error| {
-        Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
-            .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")
-    };
-    let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(taken)?;
-    let address = listener.local_addr().map_err(taken)?;
+    let listener = bind(port).await?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Fault::bug(format!("a port that is open has no address: {error}")))?;
     let (front, stop) = (front.clone(), parts.stop.clone());
     parts.spawn("TLS port", async move { front.serve(listener, stop).await });
     Ok(format!("https://{address}"))

@@ -1,14 +1,19 @@
-//! When the garden is ready: once a Shoot can be taken. The garden's `/readyz` shows it as the check `seed-ready`.
+//! When the garden is ready: once a Shoot can be taken. The garden's `/readyz` shows it as the check `seed-ready`, by
+//! what the Seed reports; after a restart that may be what it reported before.
 
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
-use api_meta::{ConditionStatus, Fault};
-use base_client::{Connector, Judgement, wait_until};
+use api_meta::names::SEED_LEASE_NAMESPACE;
+use api_meta::{ConditionStatus, Fault, labels};
+use base_client::{Connector, Judgement, fault_of, wait_until};
 use base_controller::{Cache, ObjectKey};
 use cluster_front::Front;
-use kube::Client;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use kube::runtime::watcher;
+use kube::{Client, ResourceExt};
 
 use super::api::Api;
 use super::{ADMIN, ADMINS, Parts, Settings};
@@ -26,12 +31,88 @@ pub(super) fn add(settings: &Settings, front: &Front, garden: &Api, parts: &Part
         .server()
         .readiness()
         .add("seed-ready", move || match seeds.get(&key) {
-            Some(seed) => missing(&seed).map_or(Ok(()), |condition| {
-                Err(format!("the seed's condition {condition} is not True"))
-            }),
+            Some(seed) => missing(&seed).map_or(Ok(()), |what| Err(format!("the seed's {what}"))),
             None => Err("the seed is not registered".to_owned()),
         });
     Ok(())
+}
+
+/// What a landscape on this state left behind: its gardenlet's last beat, and the pods of its extensions that were
+/// ready, each with how often it had been started. Until they are past it, what the Seed reports is of that time.
+pub(super) struct Before {
+    beat: Option<String>,
+    pods: Vec<(String, String, i32)>,
+}
+
+impl Before {
+    /// Looks before any part runs.
+    pub(super) async fn look(garden: &Client, seed: &Client, name: &str) -> Result<Self, Fault> {
+        let beat = base_client::get(&leases(garden), name).await?;
+        let extensions = ListParams::default().labels(labels::CONTROLLER_INSTALLATION_NAME);
+        let pods = kube::Api::<Pod>::all(seed.clone()).list(&extensions).await;
+        let pods = pods.map_err(|error| fault_of(error, "list the pods of extensions"))?;
+        Ok(Before {
+            beat: beat.and_then(|lease| lease.resource_version()),
+            pods: pods
+                .iter()
+                .filter(|pod| is_ready(pod))
+                .map(|pod| (pod.namespace().unwrap_or_default(), pod.name_any(), starts(pod)))
+                .collect(),
+        })
+    }
+
+    /// Waits until the gardenlet has given a sign of life, and the pods that were ready are ready again or gone.
+    pub(super) async fn wait_until_past(
+        &self,
+        garden: &Client,
+        seed: &Client,
+        name: &str,
+        patience: Duration,
+    ) -> Result<(), Fault> {
+        if self.beat.is_some() {
+            wait_until(&leases(garden), name, patience, |lease| {
+                if lease.and_then(ResourceExt::resource_version) == self.beat {
+                    Judgement::NotYet("its gardenlet has not renewed it since the start".to_owned())
+                } else {
+                    Judgement::Done(())
+                }
+            })
+            .await?;
+        }
+        for (namespace, pod, started) in &self.pods {
+            let pods: kube::Api<Pod> = kube::Api::namespaced(seed.clone(), namespace);
+            wait_until(&pods, pod, patience, |pod| match pod {
+                Some(pod) if starts(pod) == *started => Judgement::NotYet("it has not been started again".to_owned()),
+                Some(pod) if !is_ready(pod) => Judgement::NotYet("it is not ready again".to_owned()),
+                _ => Judgement::Done(()),
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn leases(garden: &Client) -> kube::Api<Lease> {
+    kube::Api::namespaced(garden.clone(), SEED_LEASE_NAMESPACE)
+}
+
+/// How often the containers of a pod were started again.
+fn starts(pod: &Pod) -> i32 {
+    let status = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_ref());
+    status
+        .into_iter()
+        .flatten()
+        .map(|container| container.restart_count)
+        .sum()
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Waits until the seed can take a Shoot.
@@ -39,25 +120,25 @@ pub(super) async fn wait(client: Client, seed: &str, patience: Duration) -> Resu
     let seeds: kube::Api<Seed> = kube::Api::all(client);
     wait_until(&seeds, seed, patience, |seed| match seed.map(missing) {
         Some(None) => Judgement::Done(()),
-        Some(Some(condition)) => Judgement::NotYet(format!("its condition {condition} is not True")),
+        Some(Some(what)) => Judgement::NotYet(format!("its {what}")),
         None => Judgement::NotYet("it is not registered".to_owned()),
     })
     .await?;
     Ok(())
 }
 
-/// The first condition that keeps the seed from taking a Shoot.
-fn missing(seed: &Seed) -> Option<&'static str> {
+/// The first condition that keeps the seed from taking a Shoot, and what it says.
+fn missing(seed: &Seed) -> Option<String> {
     let conditions = seed
         .status
         .as_ref()
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    let holds = |wanted: &str| {
-        conditions
-            .iter()
-            .any(|condition| condition.type_ == wanted && condition.status == ConditionStatus::True)
+    let lacks = |wanted: &str| match conditions.iter().find(|condition| condition.type_ == wanted) {
+        Some(condition) if condition.status == ConditionStatus::True => None,
+        Some(condition) => Some(format!("condition {wanted} is not True: {}", condition.message)),
+        None => Some(format!("condition {wanted} is not there yet")),
     };
     let of_backup = seed.spec.backup.is_some().then_some(CONDITION_BACKUP);
-    CONDITIONS.into_iter().chain(of_backup).find(|wanted| !holds(wanted))
+    CONDITIONS.into_iter().chain(of_backup).find_map(lacks)
 }

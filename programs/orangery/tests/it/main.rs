@@ -9,6 +9,7 @@ mod live;
 mod older_documents;
 mod power;
 mod restart;
+mod said_before;
 mod separate_process;
 mod stopping;
 mod why;

@@ -39,7 +39,7 @@ async fn create(client: &Client, object: &Value) -> Result<Value, String> {
     match client.request::<Value>(request).await {
         Ok(stored) => Ok(stored),
         Err(kube::Error::Api(status)) => Err(status.message),
-        Err(error) => panic!("no answer: {error}"),
+        Err(error) => unreachable!("no answer: {error}"),
     }
 }
 
@@ -49,7 +49,7 @@ async fn create_all(client: &Client, yaml: &str) -> Vec<Value> {
         stored.push(
             create(client, &object)
                 .await
-                .unwrap_or_else(|said| panic!("{object}: {said}")),
+                .unwrap_or_else(|said| unreachable!("{object}: {said}")),
         );
     }
     stored

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, PrivateKey, SecretError};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::damaged;
@@ -65,6 +66,26 @@ impl Keys {
             clients: authority(format!("{name}-ca-client"))?,
             tokens: PrivateKey::generate(entropy),
         })
+    }
+
+    /// Refuses a time at which they are not valid: nobody would believe anybody.
+    ///
+    /// # Errors
+    /// The clock is wrong, or the keys are too old.
+    pub(in crate::landscape) fn check(&self, name: &str, clock: &Clock) -> Result<(), Fault> {
+        let now = clock.now();
+        for authority in [&self.authority, &self.clients] {
+            let certificate = authority.certificate();
+            let (from, to) = (certificate.not_before(), certificate.not_after());
+            if now < from || now > to {
+                let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+                return Err(Fault::user(format!(
+                    "the clock says {now}, but the kept keys of {name} are valid from {from} to {to}"
+                ))
+                .hint("set the clock of this machine; if it is right, name another folder with --data-dir"));
+            }
+        }
+        Ok(())
     }
 
     /// The ones in a file; `None` when there is no file.

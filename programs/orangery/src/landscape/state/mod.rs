@@ -88,6 +88,15 @@ impl State {
         })
     }
 
+    /// Whether a landscape can run on it now.
+    ///
+    /// # Errors
+    /// The clock says a time at which the keys are not valid.
+    pub(super) fn check(&self, settings: &Settings) -> Result<(), Fault> {
+        self.garden.keys.check(GARDEN, &settings.clock)?;
+        self.seed.keys.check(&of_seed(settings), &settings.clock)
+    }
+
     /// Whether a folder holds a state.
     #[must_use]
     pub fn is_in(folder: &Path) -> bool {

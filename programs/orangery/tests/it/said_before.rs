@@ -1,0 +1,96 @@
+//! What a landscape finds on a state that it did not leave itself: what its user has changed stays, and what was said
+//! before a restart is not taken for news.
+
+use std::path::Path;
+use std::time::Duration;
+
+use api_core::v1beta1::ControllerDeployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use programs_orangery::landscape::{Landscape, Settings, State};
+use serde_json::{Value, json};
+
+/// Virtual time, longer than any wait inside the product.
+const PATIENCE: Duration = Duration::from_secs(3600);
+const PROVIDER: &str = "provider-local";
+
+fn settings(folder: &str, number: u64) -> Settings {
+    let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
+    Settings::simulated(Path::new(folder).to_owned(), epoch, number)
+}
+
+fn clients(landscape: &Landscape) -> (Client, Client) {
+    let client = |kubeconfig| landscape.connector().client(&kubeconfig).unwrap();
+    (
+        client(landscape.garden_kubeconfig().unwrap()),
+        client(landscape.seed_kubeconfig().unwrap()),
+    )
+}
+
+/// The gardenlet's last sign of life, and how often the provider's pods were started again.
+async fn signs(garden: &Client, seed: &Client) -> (Option<String>, Vec<i32>) {
+    let leases: Api<Lease> = Api::namespaced(garden.clone(), "gardener-system-seed-lease");
+    let pods: Api<Pod> = Api::all(seed.clone());
+    let ours = ListParams::default().labels(api_meta::labels::CONTROLLER_INSTALLATION_NAME);
+    let pods = pods.list(&ours).await.unwrap();
+    let starts = |pod: &Pod| {
+        let statuses = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap();
+        statuses[0].restart_count
+    };
+    (
+        leases.get("local").await.unwrap().resource_version(),
+        pods.iter().map(starts).collect(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_ready_is_said_once_those_who_said_so_are_back() {
+    let state = State::memory(&settings("data", 1)).unwrap();
+    let first = Landscape::start(&settings("data", 1), &state).await.unwrap();
+    first.ready(PATIENCE).await.unwrap();
+    let (garden, seed) = clients(&first);
+    let (beat, starts) = signs(&garden, &seed).await;
+    assert_eq!(starts, [0]);
+    first.stop(PATIENCE).await;
+
+    let second = Landscape::start(&settings("data", 2), &state).await.unwrap();
+    second.ready(PATIENCE).await.unwrap();
+    let (garden, seed) = clients(&second);
+    let (again, starts) = signs(&garden, &seed).await;
+    assert_eq!(starts, [1]);
+    assert_ne!(again, beat, "the gardenlet has given no sign of life since the start");
+    second.stop(PATIENCE).await;
+}
+
+async fn provider(garden: &Client) -> Value {
+    let deployments: Api<ControllerDeployment> = Api::all(garden.clone());
+    deployments.get(PROVIDER).await.unwrap().provider_config.value()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_leaves_what_its_user_has_made_of_the_provider_and_renews_the_rest() {
+    let state = State::memory(&settings("data", 1)).unwrap();
+    let first = Landscape::start(&settings("data", 1), &state).await.unwrap();
+    let (garden, _) = clients(&first);
+    assert_eq!(provider(&garden).await["replicas"], 1);
+    let deployments: Api<ControllerDeployment> = Api::all(garden);
+    let two = Patch::Merge(json!({"providerConfig": {"replicas": 2, "note": "mine"}}));
+    deployments
+        .patch(PROVIDER, &PatchParams::default(), &two)
+        .await
+        .unwrap();
+    first.stop(PATIENCE).await;
+
+    let second = Landscape::start(&settings("elsewhere", 2), &state).await.unwrap();
+    let (garden, _) = clients(&second);
+    let expected = json!({
+        "image": "provider-local",
+        "args": ["--provider-type=local", "--data-dir=elsewhere/backups"],
+        "replicas": 2,
+        "note": "mine",
+    });
+    assert_eq!(provider(&garden).await, expected);
+    second.stop(PATIENCE).await;
+}
