@@ -1,6 +1,6 @@
 //! How the common status moves. Pure functions, and one writer that keeps what others wrote.
 
-use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
+use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson, annotations};
 use base_client::{patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -57,9 +57,17 @@ fn last_operation(
     }
 }
 
+/// No answer is older than its request: gardenlet would wait for another one, for as long as a clock was put back.
+fn answered<K: ActuatedKind>(object: &K, now: Timestamp) -> Timestamp {
+    let notes = object.meta().annotations.as_ref();
+    let asked = notes.and_then(|notes| notes.get(annotations::TIMESTAMP)?.parse().ok());
+    asked.map_or(now, |asked| now.max(asked))
+}
+
 /// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
 pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: Timestamp) {
     let text = format!("{} the {}", operation.under_way(), K::NOUN);
+    let now = answered(object, now);
     let status = object.common_status();
     *status.last_operation = Some(last_operation(
         operation,
@@ -72,6 +80,7 @@ pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: 
 
 /// Work goes on and waits for something.
 pub(crate) fn say<K: ActuatedKind>(object: &mut K, text: &str, now: Timestamp) {
+    let now = answered(object, now);
     if let Some(last) = object.common_status().last_operation
         && last.state == LastOperationState::Processing
         && last.description != text
@@ -95,6 +104,7 @@ pub(crate) fn fail<K: ActuatedKind>(
         K::NOUN,
         fault.chain()
     );
+    let now = answered(object, now);
     let status = object.common_status();
     *status.last_error = Some(LastError {
         description: text.clone(),
@@ -115,6 +125,7 @@ pub(crate) fn fail<K: ActuatedKind>(
 /// Work has succeeded.
 pub(crate) fn succeed<K: ActuatedKind>(object: &mut K, operation: Operation, generation: i64, now: Timestamp) {
     let text = format!("Successfully {} {}", operation.done(), K::NOUN);
+    let now = answered(object, now);
     let status = object.common_status();
     *status.last_error = None;
     *status.last_operation = Some(last_operation(operation, LastOperationState::Succeeded, 100, text, now));
@@ -157,6 +168,23 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn no_answer_is_older_than_its_request_though_the_clock_was_put_back() {
+        let mut object = Infrastructure::default();
+        let notes = [(annotations::TIMESTAMP.to_owned(), at(50).to_string())];
+        object.metadata.annotations = Some(notes.into());
+        let stamped = |object: &mut Infrastructure| {
+            let status = object.common_status();
+            status.last_operation.as_ref().map(|last| last.last_update_time.0)
+        };
+        begin(&mut object, Operation::Reconcile, at(1));
+        assert_eq!(stamped(&mut object), Some(at(50)));
+        fail(&mut object, Operation::Reconcile, 1, &Fault::bug("b"), at(2));
+        assert_eq!(stamped(&mut object), Some(at(50)));
+        succeed(&mut object, Operation::Reconcile, 1, at(51));
+        assert_eq!(stamped(&mut object), Some(at(51)));
     }
 
     #[test]
