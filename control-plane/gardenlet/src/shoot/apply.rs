@@ -120,7 +120,8 @@ async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std
 fn log(operation: &Operation, event: &Event) {
     let shoot = operation.shoot.namespace.as_str();
     match &event.what {
-        What::TaskFailed { task, error, .. } => tracing::warn!(shoot, task, "{error}"),
+        // The controller tells it with its next try, and gardenlet when it is given up: the same error once.
+        What::TaskFailed { task, error, .. } => tracing::debug!(shoot, task, "{error}"),
         What::TaskRetried {
             task, error, attempts, ..
         } => tracing::debug!(shoot, task, attempts, "{error}"),
