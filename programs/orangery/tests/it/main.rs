@@ -4,7 +4,9 @@
 
 mod capacity;
 mod cli_reference;
+mod clock;
 mod errors;
+mod hostile_folders;
 mod live;
 mod older_documents;
 mod power;
