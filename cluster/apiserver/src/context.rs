@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cluster_store::{Key, Range, StoreError};
 use http::HeaderMap;
 use jiff::Timestamp;
+use tokio::sync::MutexGuard;
 
 use crate::User;
 use crate::kind::{Call, Operation};
@@ -63,6 +64,15 @@ impl Context {
             resource: self.served.store_name.clone(),
             namespace: self.namespace().map(Arc::from),
             name: self.target.name.as_deref().map(Arc::from),
+        }
+    }
+
+    /// Waits for the turn of a write that its kind judges by other objects. To be held until the write is stored.
+    pub(crate) async fn turn(&self, call: &Call<'_>) -> Option<MutexGuard<'_, ()>> {
+        if self.served.kind.exclusive(call) {
+            Some(self.server.turns.lock().await)
+        } else {
+            None
         }
     }
 

@@ -204,6 +204,7 @@ pub(crate) async fn remove(
         let old = entry.object.value(entry.revision);
         let call = context.call(Operation::Delete, name, options.is_dry());
         let reader = Reader::new(&context.server);
+        let _turn = context.turn(&call).await;
         let review = Review {
             call,
             object: None,

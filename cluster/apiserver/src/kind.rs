@@ -178,6 +178,14 @@ pub trait Kind: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    /// Whether what [`Kind::review`] says about this write hangs on other objects as they are: no other such write of the
+    /// same server is then reviewed until this one is stored. Two writers who each are right alone could be wrong
+    /// together.
+    fn exclusive(&self, call: &Call<'_>) -> bool {
+        let _ = call;
+        false
+    }
+
     /// Whether the write raises `metadata.generation`; asked for writes of the object itself (not of `status`)
     /// and for other parts. The default: anything outside `metadata` and `status` differs. That a deletion
     /// begins raises it always.

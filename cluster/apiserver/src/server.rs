@@ -46,6 +46,8 @@ pub(crate) struct Inner {
     pub(crate) addresses: Addresses,
     pub(crate) watches: AtomicUsize,
     pub(crate) applied: Applied,
+    /// Whose turn it is among the writes that are judged by other objects.
+    pub(crate) turns: tokio::sync::Mutex<()>,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -258,6 +260,7 @@ impl Builder {
             addresses: Addresses::new(self.service_range),
             watches: AtomicUsize::new(0),
             applied: Applied::default(),
+            turns: tokio::sync::Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

@@ -131,6 +131,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
         crds::check_names(context, &object)?;
+        let _turn = context.turn(&call).await;
         let review = Review {
             call,
             object: Some(&object),
@@ -184,6 +185,7 @@ impl<'a> Write<'a> {
         self.refuse(name, errors)?;
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
+        let _turn = context.turn(&call).await;
         let review = Review {
             call,
             object: Some(&object),

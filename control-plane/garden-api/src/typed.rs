@@ -166,6 +166,11 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
         })
     }
 
+    /// Plug-ins look at other objects; what is told of one by its controllers is none of their business.
+    fn exclusive(&self, call: &Call<'_>) -> bool {
+        !self.plugins.is_empty() && call.subresource != Some("status")
+    }
+
     fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
         (self.strategy.changes_generation)(call, object, old)
     }

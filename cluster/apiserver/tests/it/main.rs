@@ -10,4 +10,5 @@ mod hostile;
 mod ownership;
 mod server;
 mod shapes;
+mod turns;
 mod watching;

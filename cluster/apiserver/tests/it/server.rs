@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, PrivateKey};
-use cluster_apiserver::{AUDIT_RECORDS_MAX, ApiServer, Authorities, PeerCertificates, TokenAuthority};
+use cluster_apiserver::{AUDIT_RECORDS_MAX, ApiServer, Authorities, Builder, PeerCertificates, TokenAuthority};
 use cluster_store::MemoryStore;
 use http::{Method, Request};
 use kube::Client;
@@ -18,6 +18,10 @@ pub(crate) struct Server {
 }
 
 pub(crate) async fn start() -> Server {
+    start_with(|builder| builder).await
+}
+
+pub(crate) async fn start_with(change: impl FnOnce(Builder) -> Builder) -> Server {
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let entropy = Entropy::seeded(7);
     let authority = Authority::generate("clients", &clock, &entropy).unwrap();
@@ -31,16 +35,14 @@ pub(crate) async fn start() -> Server {
         }),
         bootstrap_tokens: true,
     };
-    let api = ApiServer::builder("test")
+    let builder = ApiServer::builder("test")
         .store(MemoryStore::new())
         .clock(clock.clone())
         .entropy(entropy.clone())
         .authorities(authorities)
         .audit_records(AUDIT_RECORDS_MAX)
-        .service_range("10.0.0.0/24".parse().unwrap())
-        .build()
-        .await
-        .unwrap();
+        .service_range("10.0.0.0/24".parse().unwrap());
+    let api = change(builder).build().await.unwrap();
     Server {
         api,
         clock,

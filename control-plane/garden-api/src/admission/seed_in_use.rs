@@ -1,4 +1,4 @@
-//! A Seed is not deleted while Shoots or BackupBuckets live on it
+//! A Seed is not deleted while Shoots live on it
 //! (gardener/gardener v1.150 plugin/pkg/seed/validator).
 
 use cluster_apiserver::Status;

@@ -1,5 +1,6 @@
 //! Exactly one registration controls a kind and type primarily
-//! (gardener/gardener v1.150 plugin/pkg/controllerregistration/resources, without its holes).
+//! (gardener/gardener v1.150 plugin/pkg/controllerregistration/resources, without its holes). What competed before is not
+//! judged again: nobody could mend it then.
 
 use api_core::v1beta1::ControllerRegistration;
 use cluster_apiserver::Status;
@@ -19,7 +20,15 @@ impl Plugin for SinglePrimary {
             };
             let registration: ControllerRegistration = decode_stored("ControllerRegistration", object)?;
             let others = registrations(review.objects).await?;
-            match api_rules::competing_primaries(&registration, &others).first() {
+            let before = match review.old {
+                Some(old) => api_rules::competing_primaries(&decode_stored("ControllerRegistration", old)?, &others),
+                None => Vec::new(),
+            };
+            let competing = api_rules::competing_primaries(&registration, &others);
+            match competing
+                .iter()
+                .find(|error| !before.iter().any(|before| before.detail == error.detail))
+            {
                 None => Ok(Vec::new()),
                 Some(error) => {
                     let name = registration.metadata.name.as_deref().unwrap_or_default();
@@ -75,5 +84,23 @@ mod tests {
             )
             .is_ok()
         );
+    }
+
+    #[test]
+    fn registrations_that_compete_already_can_be_changed_but_not_compete_for_more() {
+        let fixture = Fixture::default()
+            .with(
+                "controllerregistrations",
+                registration("first", &[("a", true), ("b", true)]),
+            )
+            .with("controllerregistrations", registration("second", &[("a", true)]));
+        let old = registration("second", &[("a", true)]);
+        let changed = |new: &Value| review(&SinglePrimary, Operation::Update, Some(new), Some(&old), &fixture);
+        let mut held = old.clone();
+        held["metadata"]["finalizers"] = json!(["core.gardener.cloud/controllerregistration"]);
+        assert!(changed(&held).is_ok());
+        assert!(changed(&registration("second", &[("x", true), ("a", true)])).is_ok());
+        let refusal = changed(&registration("second", &[("a", true), ("b", true)])).expect_err("one more");
+        assert!(refusal.contains("Worker/b"), "{refusal}");
     }
 }

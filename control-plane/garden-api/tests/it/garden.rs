@@ -12,6 +12,7 @@ use tests_kit::{Embedded, embedded_with};
 const CORE: &str = "/apis/core.gardener.cloud/v1beta1";
 const JSON: &str = "application/json";
 
+#[derive(Clone)]
 pub(crate) struct Garden {
     embedded: Embedded,
     client: Client,

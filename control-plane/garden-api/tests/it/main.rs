@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 mod garden;
+mod races;
 mod refusals;
 
 use garden::{Garden, profile, registration, shoot};
