@@ -19,6 +19,7 @@ use crate::audit::AuditLog;
 use crate::health::Readiness;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
+use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) applied: Applied,
     /// Whose turn it is among the writes that are judged by other objects.
     pub(crate) turns: tokio::sync::Mutex<()>,
+    pub(crate) protection: Option<Protection>,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -64,6 +66,7 @@ pub struct Builder {
     authorities: Authorities,
     service_range: Option<IpNet>,
     audit_records: usize,
+    protection: Option<Protection>,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -97,6 +100,7 @@ impl ApiServer {
             authorities: Authorities::default(),
             service_range: None,
             audit_records: 0,
+            protection: None,
         }
     }
 
@@ -231,6 +235,13 @@ impl Builder {
         self
     }
 
+    /// What is only deleted once it is confirmed; nothing by default.
+    #[must_use]
+    pub fn protect(mut self, protection: Protection) -> Self {
+        self.protection = Some(protection);
+        self
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
@@ -261,6 +272,7 @@ impl Builder {
             watches: AtomicUsize::new(0),
             applied: Applied::default(),
             turns: tokio::sync::Mutex::default(),
+            protection: self.protection,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

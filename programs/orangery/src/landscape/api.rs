@@ -7,7 +7,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, SecretError};
-use cluster_apiserver::{ApiServer, Authorities, Kind, TokenAuthority};
+use cluster_apiserver::{ApiServer, Authorities, Kind, Protection, TokenAuthority};
 use cluster_front::{Front, RegisteredServer, Registration};
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
@@ -28,6 +28,8 @@ pub(super) struct ApiSettings<'a> {
     pub(super) url: &'a str,
     pub(super) kinds: Vec<Arc<dyn Kind>>,
     pub(super) services: Option<IpNet>,
+    /// What is only deleted once it is confirmed.
+    pub(super) protection: Option<Protection>,
     pub(super) front: &'a Front,
     pub(super) clock: &'a Clock,
     pub(super) entropy: &'a Entropy,
@@ -54,6 +56,7 @@ impl Api {
             url,
             kinds,
             services,
+            protection,
             front,
             clock,
             entropy,
@@ -84,6 +87,9 @@ impl Api {
             .audit_records(audit_records);
         if let Some(range) = services {
             builder = builder.service_range(range);
+        }
+        if let Some(protection) = protection {
+            builder = builder.protect(protection);
         }
         let server = builder
             .build()

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
-use api_meta::Fault;
+use api_meta::{Fault, annotations, labels};
 use base_client::Connector;
+use cluster_apiserver::Protection;
 use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::{NodeOptions, PodAddresses, Volumes};
@@ -24,6 +25,22 @@ use crate::images::{self, ApiServerStarted, Host};
 const SERVICES: &str = "10.2.0.0/16";
 /// The range of the seed's pods, as its Seed object says.
 const PODS: &str = "10.1.0.0/16";
+/// Group of the objects that extensions work on.
+const EXTENSIONS: &str = "extensions.gardener.cloud";
+/// Kinds of that group whose objects are only deleted once that is confirmed: all but Bastion and Cluster.
+const PROTECTED: [&str; 11] = [
+    "backupbuckets",
+    "backupentries",
+    "containerruntimes",
+    "controlplanes",
+    "dnsrecords",
+    "extensions",
+    "infrastructures",
+    "networks",
+    "operatingsystemconfigs",
+    "selfhostedshootexposures",
+    "workers",
+];
 /// How long a gardenlet that has ended is left alone: as the first back-off of a crashing container.
 const RESTART_AFTER: Duration = Duration::from_secs(10);
 /// Registry part of image names: nothing is pulled, the catalogue knows names alone.
@@ -36,12 +53,23 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
         url,
         kinds: Vec::new(),
         services: Some(range(SERVICES)?),
+        protection: Some(protection()),
         front,
         clock: &settings.clock,
         entropy: &settings.entropy,
         audit_records: settings.audit_records,
     })
     .await
+}
+
+/// What carries the state of Shoots goes when its gardenlet confirms it, not by a slip of somebody's hand.
+fn protection() -> Protection {
+    let kinds = PROTECTED.map(|plural| (EXTENSIONS.to_owned(), plural.to_owned()));
+    Protection {
+        annotation: annotations::CONFIRMATION_DELETION.to_owned(),
+        label: labels::DELETION_PROTECTED.to_owned(),
+        kinds: kinds.into(),
+    }
 }
 
 fn range(text: &str) -> Result<IpNet, Fault> {

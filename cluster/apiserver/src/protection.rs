@@ -1,0 +1,57 @@
+//! Deletions that need a confirmation: of definitions that say so by a label, and of the objects of named kinds
+//! (gardener/gardener v1.150 pkg/resourcemanager/webhook/crddeletionprotection). It never keeps what has been confirmed.
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::metadata;
+use crate::registry::Role;
+use crate::status::Status;
+
+/// What needs a confirmation, and how that is given.
+#[derive(Clone, Debug)]
+pub struct Protection {
+    /// The annotation that confirms, with a value that means true.
+    pub annotation: String,
+    /// The label whose value `true` protects a CustomResourceDefinition.
+    pub label: String,
+    /// Groups and plurals of kinds whose objects are protected.
+    pub kinds: Vec<(String, String)>,
+}
+
+/// Spellings of true that Go's `strconv.ParseBool` takes.
+const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
+
+/// Refuses the deletion of what is protected and not confirmed.
+pub(crate) fn check(context: &Context, old: &Value) -> Result<(), Status> {
+    let (served, Some(protection)) = (&context.served, &context.server.protection) else {
+        return Ok(());
+    };
+    let noted = |place: &str, key: &str| {
+        old["metadata"][place]
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, plural) = (served.group(), served.plural());
+    let protected = protection.kinds.iter().any(|(g, p)| g == group && p == plural)
+        || served.role == Role::CustomResourceDefinition && noted("labels", &protection.label) == "true";
+    let annotation = &protection.annotation;
+    if !protected || metadata::is_deleting(old) || TRUE.contains(&noted("annotations", annotation)) {
+        return Ok(());
+    }
+    let name = metadata::text(old, "name");
+    let namespace = match context.namespace() {
+        None => String::new(),
+        Some(namespace) => format!("-n {namespace} "),
+    };
+    let resource = if group.is_empty() {
+        plural.to_owned()
+    } else {
+        format!("{plural}.{group}")
+    };
+    let why = format!(
+        "must have a {annotation:?} annotation to delete; run: kubectl annotate {namespace}{resource} {name} {annotation}=true"
+    );
+    Err(Status::forbidden(group, plural, name, &why))
+}
