@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use x509_cert::Certificate as Raw;
 use x509_cert::der::pem::LineEnding;
 use x509_cert::der::{Decode, DecodePem, Encode, EncodePem};
-use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
+use x509_cert::ext::pkix::{AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 
 use crate::SecretError;
 use crate::x509::{self, der};
@@ -151,6 +151,12 @@ impl Certificate {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect()
+    }
+
+    /// What tells the key that signed it from others; none where its issuer has left that out.
+    pub fn authority_key_id(&self) -> Option<Vec<u8>> {
+        let authority: Option<AuthorityKeyIdentifier> = x509::read(self.extensions(), x509::AUTHORITY_KEY_ID);
+        Some(authority?.key_identifier?.into_bytes())
     }
 
     /// Whether the names of issuer and subject fit. Says nothing about the signature.

@@ -15,7 +15,7 @@ mod serve;
 mod tls;
 
 pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX, REQUEST_BODY_TIMEOUT};
-pub use registry::{Front, RegisteredServer, Registration};
+pub use registry::{Front, NameTaken, RegisteredServer, Registration};
 pub use serve::{
     CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEADER_BYTES_MAX, HEADER_READ_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
 };

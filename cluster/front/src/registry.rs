@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base_client::{HttpService, Layers};
 use base_clock::Clock;
+use base_secrets::Certificate;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::sync::Semaphore;
@@ -95,11 +96,15 @@ impl Front {
 
     /// Lets `server` answer to `names` (compared without case). A name that is taken goes to the newcomer until that
     /// is gone: so the next instance of a server takes over before the one before ends.
+    ///
+    /// # Errors
+    /// [`NameTaken`] when another authority has signed the holder's certificate: then it is no instance of the same
+    /// server, and its clients would be led to somebody else's. None of the names is taken then.
     pub fn register<N: Into<String>>(
         &self,
         names: impl IntoIterator<Item = N>,
         server: RegisteredServer,
-    ) -> Registration {
+    ) -> Result<Registration, NameTaken> {
         let RegisteredServer {
             service,
             config,
@@ -107,6 +112,14 @@ impl Front {
         } = server;
         let names: Vec<String> = names.into_iter().map(|name| name.into().to_ascii_lowercase()).collect();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let authority = authority_of(&certificates);
+        let holder = |name: &String| table.names.get(name).and_then(|servers| servers.last());
+        if let Some(taken) = names
+            .iter()
+            .find(|name| holder(name).is_some_and(|holder| authority_of(&holder.certificates) != authority))
+        {
+            return Err(NameTaken(taken.clone()));
+        }
         let id = table.next;
         table.next += 1;
         let (closing, cut) = (CancellationToken::new(), CancellationToken::new());
@@ -122,11 +135,11 @@ impl Front {
         for name in &names {
             table.names.entry(name.clone()).or_default().push(server.clone());
         }
-        Registration {
+        Ok(Registration {
             front: self.clone(),
             names,
             server,
-        }
+        })
     }
 
     /// The server that answers to a name now.
@@ -157,6 +170,18 @@ impl Front {
             }
         }
     }
+}
+
+/// A server of another authority answers to a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the name {0:?} is held by a server whose certificate another authority has signed; end that one first, or take another name"
+)]
+pub struct NameTaken(String);
+
+/// Whose key has signed a server's certificate. Their names do not tell authorities apart.
+fn authority_of(chain: &[CertificateDer<'_>]) -> Option<Vec<u8>> {
+    Certificate::from_der(chain.first()?).ok()?.authority_key_id()
 }
 
 /// A server's stay behind the front. Dropping it refuses new connections and cuts the open ones, as when a process

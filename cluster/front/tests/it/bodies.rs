@@ -46,7 +46,8 @@ async fn bodies_that_are_too_large_or_broken_get_a_status() {
     let landscape = Landscape::new().await;
     let _garden = landscape
         .front
-        .register(["garden.internal"], landscape.server("garden.internal"));
+        .register(["garden.internal"], landscape.server("garden.internal"))
+        .unwrap();
     let mib = vec![b' '; 1 << 20];
     let chunk = [b"100000\r\n", &mib[..], b"\r\n"].concat();
     let sized = |count: usize| head(&format!("content-length: {}", count << 20)).into_bytes();

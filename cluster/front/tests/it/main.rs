@@ -151,10 +151,12 @@ async fn the_name_picks_the_server_and_the_credentials_reach_it_both_ways() {
     let landscape = Landscape::new().await;
     let _garden = landscape
         .front
-        .register(["garden.internal"], landscape.server("garden.internal"));
+        .register(["garden.internal"], landscape.server("garden.internal"))
+        .unwrap();
     let _other = landscape
         .front
-        .register(["Other.internal", "third"], landscape.server("other.internal"));
+        .register(["Other.internal", "third"], landscape.server("other.internal"))
+        .unwrap();
     for (way, connector) in landscape.ways() {
         let by_certificate =
             landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(landscape.jane())));
@@ -179,10 +181,12 @@ async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate
     let landscape = Landscape::new().await;
     let _garden = landscape
         .front
-        .register(["garden.internal"], landscape.server("garden.internal"));
+        .register(["garden.internal"], landscape.server("garden.internal"))
+        .unwrap();
     let _alias = landscape
         .front
-        .register(["alias.internal"], landscape.server("garden.internal"));
+        .register(["alias.internal"], landscape.server("garden.internal"))
+        .unwrap();
     let foreign = Authority::generate("ca", &landscape.clock, &landscape.entropy).unwrap();
     for (way, connector) in landscape.ways() {
         assert!(
@@ -247,10 +251,12 @@ async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over
     for (way, connector) in landscape.ways() {
         let _first = landscape
             .front
-            .register(["api.internal"], landscape.server("api.internal"));
+            .register(["api.internal"], landscape.server("api.internal"))
+            .unwrap();
         let second = landscape
             .front
-            .register(["api.internal"], landscape.server("api.internal"));
+            .register(["api.internal"], landscape.server("api.internal"))
+            .unwrap();
         let kubeconfig = landscape.kubeconfig("api.internal", Credential::Anonymous);
         let client = connector.client(&kubeconfig).unwrap();
         let api: Api<ConfigMap> = Api::namespaced(client, "default");
@@ -269,12 +275,41 @@ async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over
 }
 
 #[tokio::test]
+async fn a_name_goes_to_no_server_of_another_authority_until_its_holder_is_gone() {
+    let landscape = Landscape::new().await;
+    let foreign = Landscape {
+        authority: Authority::generate("ca", &landscape.clock, &landscape.entropy).unwrap(),
+        ..Landscape::new().await
+    };
+    let holder = landscape
+        .front
+        .register(["api.internal"], landscape.server("api.internal"))
+        .unwrap();
+    let names = ["other.internal", "API.internal"];
+    let refusal = landscape
+        .front
+        .register(names, foreign.server("api.internal"))
+        .unwrap_err()
+        .to_string();
+    assert!(refusal.starts_with("the name \"api.internal\" is held by"), "{refusal}");
+    assert_eq!(landscape.front.names(), ["api.internal"]);
+    for (way, connector) in landscape.ways() {
+        let kubeconfig = landscape.kubeconfig("api.internal", Credential::Anonymous);
+        assert!(ask(&connector, &kubeconfig).await.is_ok(), "{way}");
+    }
+    drop(holder);
+    let newcomer = landscape.front.register(names, foreign.server("api.internal"));
+    assert!(newcomer.is_ok());
+}
+
+#[tokio::test]
 async fn a_graceful_close_waits_for_open_answers_no_longer_than_its_grace() {
     let landscape = Landscape::new().await;
     for (way, connector) in landscape.ways() {
         let registration = landscape
             .front
-            .register(["api.internal"], landscape.server("api.internal"));
+            .register(["api.internal"], landscape.server("api.internal"))
+            .unwrap();
         let client = connector
             .client(&landscape.kubeconfig("api.internal", Credential::Anonymous))
             .unwrap();
@@ -283,7 +318,8 @@ async fn a_graceful_close_waits_for_open_answers_no_longer_than_its_grace() {
         registration.close(Duration::from_secs(5)).await;
         let registration = landscape
             .front
-            .register(["api.internal"], landscape.server("api.internal"));
+            .register(["api.internal"], landscape.server("api.internal"))
+            .unwrap();
         let mut watch = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
         watch.try_next().await.unwrap();
         registration.close(Duration::from_millis(50)).await;

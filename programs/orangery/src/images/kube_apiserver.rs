@@ -81,7 +81,8 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let names = names(&settings.certificate, flags.get("external-hostname"))?;
     let registration = host
         .front
-        .register(names, registered.map_err(|error| Exit::failed_by(&error))?);
+        .register(names, registered.map_err(|error| Exit::failed_by(&error))?)
+        .map_err(|error| Exit::failed_by(&error))?;
 
     let mut connected = etcd.connected_changes();
     loop {

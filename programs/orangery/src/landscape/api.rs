@@ -111,8 +111,11 @@ impl Api {
             certificate.key_pem().expose(),
         )
         .map_err(|error| Fault::bug(error.to_string()))?;
+        let registration = front
+            .register([server_name.clone()], registered)
+            .map_err(|error| Fault::bug(error.to_string()))?;
         Ok(Self {
-            _registration: front.register([server_name.clone()], registered),
+            _registration: registration,
             server,
             server_name,
             url: url.to_owned(),
