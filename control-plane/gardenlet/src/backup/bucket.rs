@@ -13,17 +13,24 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::copy_credentials;
-use super::report::tell;
+use super::report::{is_content, tell, waits};
 use crate::context::Context;
 
 /// Works on the buckets of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let seed = context.config.seed_name().to_owned();
-    let controller = Controller::new("backup-bucket", context.garden_caches.backup_buckets.clone())
+    let buckets = context.garden_caches.backup_buckets.clone();
+    let content = buckets.clone();
+    let controller = Controller::new("backup-bucket", buckets)
         .only(move |bucket| bucket.spec.seed_name.as_deref() == Some(&seed))
         .watches(&context.garden_caches.backup_entries, |change| {
             // A bucket in deletion waits for its last entry.
             vec![ObjectKey::cluster(&change.object.spec.bucket_name)]
+        })
+        .watches(&context.seed_caches.backup_buckets, move |change| {
+            let key = ObjectKey::of(&*change.object);
+            let content = || content.get(&key).is_some_and(|bucket| is_content(&*bucket));
+            super::calls(change, content).then_some(key).into_iter().collect()
         });
     controller
         .run(stop, move |bucket| reconcile(context.clone(), bucket).boxed())
@@ -37,7 +44,14 @@ async fn reconcile(context: Arc<Context>, bucket: Arc<core::BackupBucket>) -> Re
     };
     let (bucket, result) = if bucket.metadata.deletion_timestamp.is_some() {
         match take_away(&context, &api, &bucket).await {
-            Ok(()) => return Ok(Next::Change),
+            Ok(None) => return Ok(Next::Change),
+            Ok(Some(entry)) => {
+                let mut after = bucket.clone();
+                let description = format!("waiting for BackupEntry {entry}, which lies in it and goes with its Shoot");
+                waits(&mut after, description, context.clock.now());
+                patch_status_if_changed(&api, &bucket, &after).await?;
+                return Ok(Next::Change);
+            }
             Err(fault) => (bucket, Err(fault)),
         }
     } else {
@@ -88,21 +102,20 @@ async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<e
     super::bring_about(context, cache, desired, |present, desired| present.spec == desired.spec).await
 }
 
-/// Gone when it returns, or still in use.
-async fn take_away(context: &Context, api: &Api<core::BackupBucket>, bucket: &core::BackupBucket) -> Result<(), Fault> {
+/// The entry that still uses it, or none: then it is gone.
+async fn take_away(
+    context: &Context,
+    api: &Api<core::BackupBucket>,
+    bucket: &core::BackupBucket,
+) -> Result<Option<ObjectKey>, Fault> {
     let name = bucket.name_any();
     let entries = context.garden_caches.backup_entries.list();
     if let Some(entry) = entries.iter().find(|entry| entry.spec.bucket_name == name) {
-        tracing::debug!(
-            bucket = name,
-            "not deleted while BackupEntry {} uses it",
-            ObjectKey::of(&**entry)
-        );
-        return Ok(());
+        return Ok(Some(ObjectKey::of(&**entry)));
     }
     super::take_away::<extensions::BackupBucket>(context, &name, &copy_of_credentials(&name)).await?;
     remove_finalizer(api, bucket.clone(), finalizers::GARDENER).await?;
-    Ok(())
+    Ok(None)
 }
 
 fn copy_of_credentials(bucket: &str) -> String {

@@ -1,6 +1,9 @@
-//! BackupEntries of our seed. Their data outlives their shoot by the time of grace in the settings.
+//! BackupEntries of our seed. Their data outlives their shoot by the time of grace in the settings. In the seed the entries
+//! of all projects meet: each carries whose it is, and what is another's is neither changed nor deleted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
@@ -13,37 +16,43 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::copy_credentials;
-use super::report::tell;
+use super::report::{is_content, tell, waits};
 use crate::context::Context;
+
+/// On an entry in the seed: the namespace of the garden's entry that it was made for.
+const OWNER_NAMESPACE: &str = "backup.orangery.dev/owner-namespace";
+/// And its uid.
+const OWNER_UID: &str = "backup.orangery.dev/owner-uid";
 
 /// Works on the entries of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let seed = context.config.seed_name().to_owned();
     let entries = context.garden_caches.backup_entries.clone();
-    let waiting = entries.clone();
+    let (waiting, concerned) = (entries.clone(), entries.clone());
     let controller = Controller::new("backup-entry", entries)
         .only(move |entry| entry.spec.seed_name.as_deref() == Some(&seed))
         .watches(&context.garden_caches.backup_buckets, move |change| {
             let bucket = change.object.name_any();
-            let of_it = |entry: &&Arc<core::BackupEntry>| entry.spec.bucket_name == bucket && !settled(entry);
+            let of_it = |entry: &&Arc<core::BackupEntry>| entry.spec.bucket_name == bucket && !is_content(&***entry);
             waiting
                 .list()
                 .iter()
                 .filter(of_it)
                 .map(|entry| ObjectKey::of(&**entry))
                 .collect()
+        })
+        .watches(&context.seed_caches.backup_entries, move |change| {
+            let name = change.object.name_any();
+            let entries = concerned.list();
+            let of_it = entries.iter().filter(|entry| entry.name_any() == name);
+            of_it
+                .filter(|entry| super::calls(change, || is_content(&***entry)))
+                .map(|entry| ObjectKey::of(&**entry))
+                .collect()
         });
     controller
         .run(stop, move |entry| reconcile(context.clone(), entry).boxed())
         .await;
-}
-
-fn settled(entry: &core::BackupEntry) -> bool {
-    entry.status.as_ref().is_some_and(|status| {
-        status.observed_generation == entry.metadata.generation
-            && status.last_error.is_none()
-            && status.last_operation.is_some()
-    })
 }
 
 async fn reconcile(context: Arc<Context>, entry: Arc<core::BackupEntry>) -> Result<Next, Fault> {
@@ -53,7 +62,14 @@ async fn reconcile(context: Arc<Context>, entry: Arc<core::BackupEntry>) -> Resu
     };
     let (entry, result) = if entry.metadata.deletion_timestamp.is_some() {
         match take_away(&context, &api, &entry).await {
-            Ok(next) => return Ok(next),
+            Ok(Gone::Yes) => return Ok(Next::Change),
+            Ok(Gone::After(left)) => {
+                let mut after = entry.clone();
+                let description = "waiting for the time of grace of the backups of a Shoot that is gone".to_owned();
+                waits(&mut after, description, context.clock.now());
+                patch_status_if_changed(&api, &entry, &after).await?;
+                return Ok(Next::After(left));
+            }
             Err(fault) => (entry, Err(fault)),
         }
     } else {
@@ -74,6 +90,12 @@ async fn reconcile(context: Arc<Context>, entry: Arc<core::BackupEntry>) -> Resu
 
 async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(), Fault> {
     let (name, bucket_name) = (entry.name_any(), entry.spec.bucket_name.clone());
+    if let Some(owner) = other_owner(context, entry).await? {
+        return Err(
+            Fault::user(format!("BackupEntry {name} of the seed belongs to {owner}"))
+                .hint("delete the one in the seed when nobody needs its backups any more, or this one"),
+        );
+    }
     let bucket = context
         .garden_caches
         .backup_buckets
@@ -87,6 +109,7 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
     let desired = extensions::BackupEntry {
         metadata: ObjectMeta {
             name: Some(name.clone()),
+            annotations: Some(owner(entry)),
             ..ObjectMeta::default()
         },
         spec: extensions::BackupEntrySpec {
@@ -101,7 +124,10 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
         status: None,
     };
     let cache = &context.seed_caches.backup_entries;
-    let same = |present: &extensions::BackupEntry, desired: &extensions::BackupEntry| present.spec == desired.spec;
+    let same = |present: &extensions::BackupEntry, desired: &extensions::BackupEntry| {
+        let noted = |key| present.annotations().get(key) == desired.annotations().get(key);
+        present.spec == desired.spec && noted(OWNER_NAMESPACE) && noted(OWNER_UID)
+    };
     super::bring_about(context, cache, desired, same).await.map(drop)
 }
 
@@ -136,18 +162,51 @@ async fn credentials(
     }
 }
 
-/// Gone when it returns, unless its time of grace is not over.
-async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: &core::BackupEntry) -> Result<Next, Fault> {
+/// What an entry in the seed carries of the garden's.
+fn owner(entry: &core::BackupEntry) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        (OWNER_NAMESPACE.to_owned(), entry.namespace().unwrap_or_default()),
+        (OWNER_UID.to_owned(), entry.uid().unwrap_or_default()),
+    ])
+}
+
+/// Whose the seed's entry of this name is, unless it is this one's or nobody has noted it: entries carry their owner
+/// only since there is this check.
+async fn other_owner(context: &Context, entry: &core::BackupEntry) -> Result<Option<String>, Fault> {
+    let name = entry.name_any();
+    let Some(present) = get(&Api::<extensions::BackupEntry>::all(context.seed.clone()), &name).await? else {
+        return Ok(None);
+    };
+    let notes = present.annotations();
+    let (Some(namespace), Some(uid)) = (notes.get(OWNER_NAMESPACE), notes.get(OWNER_UID)) else {
+        return Ok(None);
+    };
+    let own = owner(entry);
+    let is_own = own.get(OWNER_NAMESPACE) == Some(namespace) && own.get(OWNER_UID) == Some(uid);
+    Ok((!is_own).then(|| format!("BackupEntry {namespace}/{name} with uid {uid}")))
+}
+
+/// How far a deletion is.
+enum Gone {
+    Yes,
+    /// The time of grace lasts so much longer.
+    After(Duration),
+}
+
+/// Gone when it returns, unless its time of grace is not over. What is another's stays in the seed.
+async fn take_away(context: &Context, api: &Api<core::BackupEntry>, entry: &core::BackupEntry) -> Result<Gone, Fault> {
     let name = entry.name_any();
     let since = entry.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let until = since.and_then(|since| since.checked_add(context.config.backup_grace).ok());
     let left = until.map(|until| context.clock.until(until)).unwrap_or_default();
     if !left.is_zero() {
-        return Ok(Next::After(left));
+        return Ok(Gone::After(left));
     }
-    super::take_away::<extensions::BackupEntry>(context, &name, &copy_of_credentials(&name)).await?;
+    if other_owner(context, entry).await?.is_none() {
+        super::take_away::<extensions::BackupEntry>(context, &name, &copy_of_credentials(&name)).await?;
+    }
     remove_finalizer(api, entry.clone(), finalizers::GARDENER).await?;
-    Ok(Next::Change)
+    Ok(Gone::Yes)
 }
 
 fn copy_of_credentials(entry: &str) -> String {

@@ -1,5 +1,6 @@
 //! Backup buckets and entries: each object of the garden has one of the same name in the seed, on which an extension
-//! works. What the extension says comes back into the garden's status.
+//! works. What the extension says comes back into the garden's status, and what is taken away or changed in the seed is
+//! brought back.
 
 mod bucket;
 mod entry;
@@ -11,9 +12,9 @@ pub(crate) use entry::run as run_entries;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_meta::{Fault, SecretReference, names};
+use api_meta::{Fault, LastOperationState, SecretReference, names};
 use base_client::{apply, delete, get};
-use base_controller::{Cache, ObjectKey};
+use base_controller::{Cache, Change, ObjectKey};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -75,6 +76,19 @@ async fn bring_about<K: Kind>(
         &Waiting::default(),
     )
     .await
+}
+
+/// Whether a change in the seed calls for a turn: the object is gone, somebody changed it, or it has failed while the
+/// garden is `content` with it. What an extension says to a request is waited for by the turn that asked.
+fn calls<K: Kind>(change: &Change<K>, content: impl FnOnce() -> bool) -> bool {
+    let failed = |object: &K| {
+        let last = object.status().and_then(|status| status.last_operation.cloned());
+        last.is_some_and(|last| matches!(last.state, LastOperationState::Error | LastOperationState::Failed))
+    };
+    let Some(old) = &change.old else {
+        return false;
+    };
+    change.deleted || old.meta().generation != change.object.meta().generation || failed(&change.object) && content()
 }
 
 /// One turn of taking an object in the seed away; the copy `secret` of its credentials goes last.

@@ -14,7 +14,7 @@ pub(super) struct Parts<'s> {
 }
 
 /// A kind of the garden that has them.
-pub(super) trait Reports: Resource<DynamicType = ()> {
+pub(super) trait Reports: Resource<DynamicType = ()> + Clone {
     fn parts(&mut self) -> Parts<'_>;
 }
 
@@ -56,6 +56,38 @@ pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: 
     let (last, error) = outcome(type_, &K::kind(&()), result, now);
     *last_operation = Some(last);
     *last_error = error;
+}
+
+/// Whether its extension has succeeded with what it is now.
+pub(super) fn is_content<K: Reports>(object: &K) -> bool {
+    let (generation, mut object) = (object.meta().generation, object.clone());
+    let Parts {
+        observed_generation,
+        last_operation,
+        last_error,
+    } = object.parts();
+    let succeeded = last_operation
+        .as_ref()
+        .is_some_and(|last| last.state == LastOperationState::Succeeded);
+    succeeded && last_error.is_none() && *observed_generation == generation
+}
+
+/// Writes into `object` that its deletion waits, and for what. Said once, it is not said anew.
+pub(super) fn waits<K: Reports>(object: &mut K, description: String, now: Timestamp) {
+    let generation = object.meta().generation;
+    let parts = object.parts();
+    *parts.observed_generation = generation;
+    *parts.last_error = None;
+    let said = |last: &LastOperation| last.state == LastOperationState::Processing && last.description == description;
+    if !parts.last_operation.as_ref().is_some_and(said) {
+        *parts.last_operation = Some(LastOperation {
+            description,
+            last_update_time: Time(now),
+            progress: 0,
+            state: LastOperationState::Processing,
+            type_: LastOperationType::Delete,
+        });
+    }
 }
 
 /// `lastOperation` and `lastError` after a turn.

@@ -1,19 +1,20 @@
-//! Buckets and entries for backups: what their extension does comes back into the garden's objects.
+//! Buckets and entries for backups: what their extension does comes back into the garden's objects, what is lost in the
+//! seed is brought back, and what is another's is left alone.
 
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
-use api_meta::{ErrorCode, LastOperation, LastOperationState as State, LastOperationType as Type};
+use api_meta::{ErrorCode, LastOperation, LastOperationState as State, LastOperationType as Type, names};
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tests_kit::{until, until_gone};
 
 use crate::extensions_there::Lie;
-use crate::world::{GARDEN_NAMESPACE, World};
+use crate::world::{GARDEN_NAMESPACE, World, shoot};
 
 /// Longer than one turn of a controller and its pause after a failure.
 const SEVERAL_TURNS: Duration = Duration::from_secs(300);
@@ -44,14 +45,35 @@ async fn create_bucket(world: &World) {
         .await;
 }
 
-async fn create_entry(world: &World) {
+/// A Shoot that nobody works on; gives the name of its entry.
+async fn create_owner(world: &World) -> String {
+    let mut owner = shoot();
+    owner["metadata"]["name"] = json!("drop");
+    owner["spec"].as_object_mut().unwrap().remove("seedName");
+    world.create_shoot(&owner).await;
+    let status = Patch::Merge(json!({"status": {"technicalID": "shoot--a--drop"}}));
+    let owner = world
+        .shoots()
+        .patch_status("drop", &PatchParams::default(), &status)
+        .await;
+    names::backup_entry("shoot--a--drop", &owner.unwrap().uid().unwrap())
+}
+
+async fn create_entry_named(world: &World, name: &str) {
     world
         .create(json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "BackupEntry",
-            "metadata": {"name": "drop", "namespace": GARDEN_NAMESPACE},
+            "metadata": {"name": name, "namespace": GARDEN_NAMESPACE},
             "spec": {"bucketName": "pail", "seedName": "south"},
         }))
         .await;
+}
+
+/// The entry of a Shoot, and its name.
+async fn create_entry(world: &World) -> String {
+    let name = create_owner(world).await;
+    create_entry_named(world, &name).await;
+    name
 }
 
 fn ended(last: Option<&LastOperation>, type_: &Type, state: &State) -> bool {
@@ -67,13 +89,13 @@ async fn bucket_until(world: &World, type_: Type, state: State) -> core::BackupB
     until(&buckets(world), "pail", &what, is).await.status.unwrap()
 }
 
-async fn entry_until(world: &World, type_: Type, state: State) -> core::BackupEntryStatus {
+async fn entry_until(world: &World, name: &str, type_: Type, state: State) -> core::BackupEntryStatus {
     let what = format!("{type_} {state}");
     let is = |entry: &core::BackupEntry| {
         let status = entry.status.as_ref();
         ended(status.and_then(|status| status.last_operation.as_ref()), &type_, &state)
     };
-    until(&entries(world), "drop", &what, is).await.status.unwrap()
+    until(&entries(world), name, &what, is).await.status.unwrap()
 }
 
 async fn has_secret(world: &World, name: &str) -> bool {
@@ -85,11 +107,11 @@ async fn has_secret(world: &World, name: &str) -> bool {
 async fn a_bucket_and_an_entry_come_up_and_go_with_their_secrets() {
     let world = World::start().await;
     create_bucket(&world).await;
-    create_entry(&world).await;
+    let drop = create_entry(&world).await;
     let bucket = bucket_until(&world, Type::Create, State::Succeeded).await;
     assert_eq!(bucket.provider_status.unwrap().get(), r#"{"pail":1}"#);
     assert_eq!((bucket.observed_generation, bucket.last_error), (Some(1), None));
-    let entry = entry_until(&world, Type::Create, State::Succeeded).await;
+    let entry = entry_until(&world, &drop, Type::Create, State::Succeeded).await;
     assert_eq!(entry.seed_name.as_deref(), Some("south"));
     let asked = seed_buckets(&world).get("pail").await.unwrap().spec;
     assert_eq!(
@@ -100,15 +122,20 @@ async fn a_bucket_and_an_entry_come_up_and_go_with_their_secrets() {
         ),
         ("moon", "far", r#"{"deep":1}"#)
     );
-    let asked = seed_entries(&world).get("drop").await.unwrap().spec;
+    let asked = seed_entries(&world).get(&drop).await.unwrap().spec;
     assert_eq!(asked.bucket_name, "pail");
     assert_eq!(asked.backup_bucket_provider_status.unwrap().get(), r#"{"pail":1}"#);
-    assert_eq!(asked.secret_ref.name.as_deref(), Some("entry-drop"));
-    for secret in ["bucket-pail", "entry-drop"] {
+    assert_eq!(asked.secret_ref.name.as_deref(), Some(format!("entry-{drop}").as_str()));
+    for secret in ["bucket-pail", &format!("entry-{drop}")] {
         assert!(has_secret(&world, secret).await, "{secret}");
     }
 
     buckets(&world).delete("pail", &DeleteParams::default()).await.unwrap();
+    let waiting = bucket_until(&world, Type::Delete, State::Processing).await;
+    assert_eq!(
+        waiting.last_operation.unwrap().description,
+        format!("waiting for BackupEntry {GARDEN_NAMESPACE}/{drop}, which lies in it and goes with its Shoot")
+    );
     tokio::time::sleep(SEVERAL_TURNS).await;
     assert!(
         seed_buckets(&world)
@@ -120,12 +147,12 @@ async fn a_bucket_and_an_entry_come_up_and_go_with_their_secrets() {
             .is_none(),
         "an entry uses it"
     );
-    entries(&world).delete("drop", &DeleteParams::default()).await.unwrap();
-    until_gone(&entries(&world), "drop").await;
+    entries(&world).delete(&drop, &DeleteParams::default()).await.unwrap();
+    until_gone(&entries(&world), &drop).await;
     until_gone(&buckets(&world), "pail").await;
-    assert!(seed_entries(&world).get_opt("drop").await.unwrap().is_none());
+    assert!(seed_entries(&world).get_opt(&drop).await.unwrap().is_none());
     assert!(seed_buckets(&world).get_opt("pail").await.unwrap().is_none());
-    for secret in ["bucket-pail", "entry-drop"] {
+    for secret in ["bucket-pail", &format!("entry-{drop}")] {
         assert!(!has_secret(&world, secret).await, "{secret}");
     }
 }
@@ -137,7 +164,7 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
         .extensions
         .fail("BackupBucket", "no more pails", "ERR_INFRA_RATE_LIMITS_EXCEEDED");
     create_bucket(&world).await;
-    create_entry(&world).await;
+    let drop = create_entry(&world).await;
     let error = bucket_until(&world, Type::Create, State::Error)
         .await
         .last_error
@@ -150,7 +177,7 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
         "{}",
         error.description
     );
-    let waiting = entry_until(&world, Type::Create, State::Error)
+    let waiting = entry_until(&world, &drop, Type::Create, State::Error)
         .await
         .last_error
         .unwrap();
@@ -160,7 +187,7 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
         waiting.description
     );
     assert!(
-        seed_entries(&world).get_opt("drop").await.unwrap().is_none(),
+        seed_entries(&world).get_opt(&drop).await.unwrap().is_none(),
         "nothing to put it into"
     );
 
@@ -174,12 +201,12 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.codes == [ErrorCode::InfraUnauthorized])
     };
-    let entry = until(&entries(&world), "drop", "refused", told).await;
+    let entry = until(&entries(&world), &drop, "refused", told).await;
     let error = entry.status.unwrap().last_error.unwrap();
     assert!(
         error
             .description
-            .starts_with("BackupEntry drop: extension \"moon\" reports: not mine"),
+            .starts_with(&format!("BackupEntry {drop}: extension \"moon\" reports: not mine")),
         "{}",
         error.description
     );
@@ -187,10 +214,10 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
     world.extensions.speak("BackupEntry");
     let note = json!({"metadata": {"annotations": {"note": "try again"}}});
     entries(&world)
-        .patch("drop", &PatchParams::default(), &Patch::Merge(note))
+        .patch(&drop, &PatchParams::default(), &Patch::Merge(note))
         .await
         .unwrap();
-    let entry = entry_until(&world, Type::Create, State::Succeeded).await;
+    let entry = entry_until(&world, &drop, Type::Create, State::Succeeded).await;
     assert_eq!(entry.last_error, None);
 }
 
@@ -213,39 +240,39 @@ async fn a_success_without_a_status_is_no_success() {
     );
     world.extensions.speak("BackupBucket");
     world.extensions.lie("BackupEntry", &nothing);
-    create_entry(&world).await;
+    let drop = create_entry(&world).await;
     bucket_until(&world, Type::Create, State::Succeeded).await;
     let told = |entry: &core::BackupEntry| {
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.description.contains("did not record a last operation yet"))
     };
-    until(&entries(&world), "drop", "told", told).await;
+    until(&entries(&world), &drop, "told", told).await;
     world.extensions.speak("BackupEntry");
-    entry_until(&world, Type::Create, State::Succeeded).await;
+    entry_until(&world, &drop, Type::Create, State::Succeeded).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_fails_says_why_and_ends_once_it_can() {
     let world = World::start().await;
     create_bucket(&world).await;
-    create_entry(&world).await;
-    entry_until(&world, Type::Create, State::Succeeded).await;
+    let drop = create_entry(&world).await;
+    entry_until(&world, &drop, Type::Create, State::Succeeded).await;
     for kind in ["BackupBucket", "BackupEntry"] {
         world.extensions.fail(kind, "it leaks", "ERR_INFRA_DEPENDENCIES");
     }
-    entries(&world).delete("drop", &DeleteParams::default()).await.unwrap();
+    entries(&world).delete(&drop, &DeleteParams::default()).await.unwrap();
     buckets(&world).delete("pail", &DeleteParams::default()).await.unwrap();
-    let entry = entry_until(&world, Type::Delete, State::Error).await;
+    let entry = entry_until(&world, &drop, Type::Delete, State::Error).await;
     let error = entry.last_error.unwrap();
     assert_eq!(error.codes, [ErrorCode::InfraDependencies]);
     let said = "extension \"moon\" failed to delete it: it leaks";
     assert!(
-        error.description.starts_with(&format!("BackupEntry drop: {said}")),
+        error.description.starts_with(&format!("BackupEntry {drop}: {said}")),
         "{}",
         error.description
     );
     world.extensions.speak("BackupEntry");
-    until_gone(&entries(&world), "drop").await;
+    until_gone(&entries(&world), &drop).await;
     let error = bucket_until(&world, Type::Delete, State::Error)
         .await
         .last_error
@@ -258,4 +285,70 @@ async fn a_deletion_that_fails_says_why_and_ends_once_it_can() {
     );
     world.extensions.speak("BackupBucket");
     until_gone(&buckets(&world), "pail").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_away_or_changed_in_the_seed_comes_back() {
+    let world = World::start().await;
+    create_bucket(&world).await;
+    let drop = create_entry(&world).await;
+    entry_until(&world, &drop, Type::Create, State::Succeeded).await;
+    let (lost, lost_bucket) = (
+        seed_entries(&world).get(&drop).await.unwrap(),
+        seed_buckets(&world).get("pail").await.unwrap(),
+    );
+    let confirmed =
+        Patch::Merge(json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}}));
+    let parameters = PatchParams::default();
+    seed_entries(&world)
+        .patch(&drop, &parameters, &confirmed)
+        .await
+        .unwrap();
+    seed_entries(&world)
+        .delete(&drop, &DeleteParams::default())
+        .await
+        .unwrap();
+    let done = |last: Option<&LastOperation>| last.is_some_and(|last| last.state == State::Succeeded);
+    let back = |entry: &extensions::BackupEntry| {
+        entry.uid() != lost.uid() && done(entry.status.as_ref().and_then(|status| status.last_operation.as_ref()))
+    };
+    until(&seed_entries(&world), &drop, "back", back).await;
+
+    let otherwise = Patch::Merge(json!({"spec": {"providerConfig": {"deep": 2}}}));
+    let changed = seed_buckets(&world)
+        .patch("pail", &parameters, &otherwise)
+        .await
+        .unwrap();
+    assert_ne!(changed.spec, lost_bucket.spec);
+    let mended = |bucket: &extensions::BackupBucket| bucket.spec == lost_bucket.spec;
+    until(&seed_buckets(&world), "pail", "as it was", mended).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_in_the_seed_that_is_anothers_is_neither_changed_nor_deleted() {
+    let world = World::start().await;
+    create_bucket(&world).await;
+    bucket_until(&world, Type::Create, State::Succeeded).await;
+    let drop = create_owner(&world).await;
+    let theirs = json!({"metadata": {"name": drop, "annotations":
+        {"backup.orangery.dev/owner-namespace": "garden-b", "backup.orangery.dev/owner-uid": "7"}},
+        "spec": {"type": "moon", "region": "far", "bucketName": "pail", "secretRef": {"name": "s", "namespace": "garden"}}});
+    let theirs: extensions::BackupEntry = serde_json::from_value(theirs).unwrap();
+    let theirs = seed_entries(&world)
+        .create(&PostParams::default(), &theirs)
+        .await
+        .unwrap();
+    create_entry_named(&world, &drop).await;
+    let told = |entry: &core::BackupEntry| {
+        let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
+        error.is_some_and(|error| error.description.contains("belongs to BackupEntry garden-b/"))
+    };
+    until(&entries(&world), &drop, "told", told).await;
+
+    entries(&world).delete(&drop, &DeleteParams::default()).await.unwrap();
+    until_gone(&entries(&world), &drop).await;
+    let left = seed_entries(&world).get(&drop).await.unwrap();
+    assert_eq!(left.metadata.deletion_timestamp, None);
+    assert_eq!(left.spec, theirs.spec);
+    assert_eq!(left.annotations(), theirs.annotations());
 }
