@@ -14,8 +14,8 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers, OneProject, Plugin,
-    ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
+    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers, OfOwnShoot,
+    OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -192,7 +192,11 @@ fn backups() -> [Arc<dyn Kind>; 3] {
         };
         kind.fields = fields(&["spec.bucketName", "spec.seedName"]);
         kind.print = columns();
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(ExtensionTypes)]);
+        kind.plugins = plugins([
+            Arc::new(ExtensionLabels),
+            Arc::new(ExtensionTypes),
+            Arc::new(OfOwnShoot),
+        ]);
     });
     let state = namespaced::<ShootState>("shootstates").with(|kind| {
         kind.print = columns::by_paths(&[]);

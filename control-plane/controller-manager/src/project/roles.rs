@@ -53,19 +53,20 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> PolicyRule {
 /// The roles that all projects share.
 pub(crate) fn shared() -> Vec<ClusterRole> {
     let kinds = [
-        "backupentries",
         "bastions",
         "credentialsbindings",
         "namespacedcloudprofiles",
         "quotas",
         "secretbindings",
         "shoots",
-        "shootstates",
         "workloadidentities",
         "openidconnectpresets",
     ];
+    // What gardenlet writes about a Shoot and what its rescue hangs on: for members to look at.
+    let of_gardenlet = ["backupentries", "shootstates"];
     let member = vec![
         rule(&GARDEN_GROUPS, &kinds, &WRITE),
+        rule(&GARDEN_GROUPS, &of_gardenlet, &READ),
         rule(
             &["core.gardener.cloud"],
             &["shoots/adminkubeconfig", "shoots/viewerkubeconfig"],
@@ -78,6 +79,7 @@ pub(crate) fn shared() -> Vec<ClusterRole> {
     ];
     let viewer = vec![
         rule(&GARDEN_GROUPS, &kinds, &READ),
+        rule(&GARDEN_GROUPS, &of_gardenlet, &READ),
         rule(&["core.gardener.cloud"], &["shoots/viewerkubeconfig"], &["create"]),
         rule(&[""], &["configmaps", "resourcequotas", "serviceaccounts"], &READ),
         rule(&["", "events.k8s.io"], &["events"], &READ),
@@ -262,5 +264,21 @@ mod tests {
         let names = roles.cluster_roles[0].rules.as_ref().unwrap()[0].resource_names.clone();
         assert_eq!(names, Some(vec!["dev".to_owned()]));
         assert_eq!(shared().len(), NAMESPACE_ROLES.len());
+    }
+
+    #[test]
+    fn members_look_at_what_gardenlet_writes_and_change_none_of_it() {
+        let verbs = |role: &ClusterRole, resource: &str| -> Vec<String> {
+            let rules = role.rules.iter().flatten();
+            let about = rules.filter(|rule| rule.resources.iter().flatten().any(|one| one == resource));
+            about.flat_map(|rule| rule.verbs.clone()).collect()
+        };
+        let roles = shared();
+        for role in &roles[..2] {
+            for resource in ["backupentries", "shootstates"] {
+                assert_eq!(verbs(role, resource), READ, "{} {resource}", role.name_any());
+            }
+        }
+        assert_eq!(verbs(&roles[0], "shoots"), WRITE);
     }
 }

@@ -1,6 +1,7 @@
 //! Admission that looks at other objects, one plug-in per file (gardener/gardener v1.150 plugin/pkg). A plug-in never
 //! writes another object, and it never repeats a rule that `api/rules` can judge from the object alone.
 
+mod backup_entry;
 mod deletion_confirmation;
 mod extension_labels;
 mod extension_types;
@@ -26,6 +27,7 @@ use serde_json::Value;
 
 use crate::convert::{CORE, decode_stored};
 
+pub(crate) use backup_entry::OfOwnShoot;
 pub(crate) use deletion_confirmation::DeletionConfirmation;
 pub(crate) use extension_labels::ExtensionLabels;
 pub(crate) use extension_types::ExtensionTypes;
