@@ -42,7 +42,7 @@ impl Flavour {
             if let Value::Array(pools) = &mut spec["provider"]["workers"] {
                 pools.push(second);
             }
-            spec["dns"] = json!({"domain": "plum.external.local.gardener.cloud"});
+            spec["dns"] = json!({"domain": format!("{NAME}.local.external.local.gardener.cloud")});
             spec["extensions"] = json!([{"type": "local-ext"}]);
             spec["resources"] = json!([
                 {"name": "a", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "referenced"}},

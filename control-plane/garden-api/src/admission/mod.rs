@@ -20,12 +20,13 @@ mod single_primary;
 use std::sync::Arc;
 
 use api_core::v1beta1::ControllerRegistration;
+use api_meta::labels::PROJECT_NAME;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Operation, Review};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::convert::{CORE, decode_stored};
+use crate::convert::{CORE, decode_stored, text};
 
 pub(crate) use backup_entry::OfOwnShoot;
 pub(crate) use deletion_confirmation::DeletionConfirmation;
@@ -82,6 +83,19 @@ pub(crate) fn some_of(names: &[&str]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+/// The Project whose the namespace is: the one that its label says, without a label the one that names it.
+pub(crate) async fn project_of(objects: &dyn Objects, namespace: &str) -> Result<Option<Arc<Value>>, Status> {
+    let found = objects.get("", "namespaces", None, namespace).await?;
+    let label = found
+        .as_ref()
+        .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
+    let projects = objects.list(CORE, "projects", None).await?;
+    Ok(projects.into_iter().find(|project| {
+        text(project, "/spec/namespace") == namespace
+            && label.is_none_or(|owner| owner == text(project, "/metadata/name"))
+    }))
 }
 
 /// Every ControllerRegistration of the garden.

@@ -2,6 +2,7 @@
 //! plug-ins that look at other objects. Its rules stand in `api/rules`.
 
 mod against;
+mod domains;
 mod kubeconfig;
 mod strategy;
 mod tasks;
@@ -67,6 +68,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
             Arc::new(NotYet),
+            Arc::new(domains::Domains),
             Arc::new(References::SHOOT),
             Arc::new(DeletionConfirmation),
             Arc::new(FinalizerRemoval),

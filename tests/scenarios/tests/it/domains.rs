@@ -84,7 +84,7 @@ fn after_name(bytes: &[u8]) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
-    let domain = "plum.external.local.gardener.cloud";
+    let domain = "workerless.local.external.local.gardener.cloud";
     let (world, server) = world_with(json!({"domain": domain})).await;
     let shoot = world.succeeded(NAMESPACE, NAME).await;
     let hosts = [
