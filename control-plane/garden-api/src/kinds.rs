@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use crate::admission::{
     DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers, OfOwnShoot,
     OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
+    TolerationsWhitelist,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -96,6 +97,7 @@ fn project() -> Arc<dyn Kind> {
             Arc::new(ProjectOwner),
             Arc::new(OneProject),
             Arc::new(ManageMembers),
+            Arc::new(TolerationsWhitelist),
             Arc::new(DeletionConfirmation),
         ]);
         kind.guards = vec![Arc::new(ProjectNamespace)];

@@ -16,6 +16,7 @@ mod references;
 mod secret_in_use;
 mod seed_in_use;
 mod single_primary;
+mod tolerations;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub(crate) use references::References;
 pub(crate) use secret_in_use::SecretInUse;
 pub(crate) use seed_in_use::SeedInUse;
 pub(crate) use single_primary::SinglePrimary;
+pub(crate) use tolerations::{Tolerations, TolerationsWhitelist};
 
 /// Names that a refusal lists at most: what a person reads at a glance.
 const NAMES_SHOWN_MAX: usize = 10;

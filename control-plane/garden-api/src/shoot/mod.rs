@@ -13,7 +13,9 @@ use api_core::v1beta1::Shoot;
 use cluster_apiserver::Kind;
 use cluster_apiserver::kind::SelectableField;
 
-use crate::admission::{DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet, References};
+use crate::admission::{
+    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet, References, Tolerations,
+};
 use crate::typed::{Rules, Strategy};
 use crate::{GardenSettings, columns, kinds};
 
@@ -64,6 +66,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         kind.print = columns::shoots();
         kind.plugins = vec![
             Arc::new(against::Against::new(settings)),
+            Arc::new(Tolerations),
             Arc::new(tasks::DeployTasks),
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),

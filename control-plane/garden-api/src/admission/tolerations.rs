@@ -1,0 +1,266 @@
+//! Which tainted seeds a project's Shoots may tolerate is not for its members to say: Shoots get what their project gives
+//! to all, and nothing beyond its whitelist (gardener/gardener v1.150 plugin/pkg/shoot/tolerationrestriction); and the
+//! whitelist is written by who may (plugin/pkg/global/customverbauthorizer).
+
+use api_meta::names::{GARDEN_NAMESPACE, SEED_TAINT_PROTECTED};
+use cluster_apiserver::Status;
+use cluster_apiserver::kind::{Call, Objects, Review};
+use cluster_apiserver::schema::FieldError;
+use serde_json::{Value, json};
+
+use super::{Plugin, Verdict, project_of, some_of, writes_object};
+use crate::convert::{CORE, is_leaving, refuse, text};
+
+/// The verb that a change of the whitelist needs.
+const VERB: &str = "modify-spec-tolerations-whitelist";
+
+/// The plug-in `ShootTolerationRestriction`.
+pub(crate) struct Tolerations;
+
+impl Plugin for Tolerations {
+    fn admit<'a>(
+        &'a self,
+        call: Call<'a>,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        objects: &'a dyn Objects,
+    ) -> Verdict<'a> {
+        Box::pin(async move {
+            if !writes_object(&call) || old.is_some() {
+                return Ok(Vec::new());
+            }
+            let project = project_of(objects, call.namespace.unwrap_or_default()).await?;
+            let defaults = list(project.as_deref(), "/spec/tolerations/defaults");
+            let missing: Vec<Value> = defaults
+                .iter()
+                .filter(|default| {
+                    let own = list(Some(object), "/spec/tolerations");
+                    !own.iter().any(|own| text(own, "/key") == text(default, "/key"))
+                })
+                .cloned()
+                .collect();
+            if let Some(spec) = object["spec"].as_object_mut().filter(|_| !missing.is_empty()) {
+                // What is no list is refused by validation, which names the field.
+                if let Some(own) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut() {
+                    own.extend(missing);
+                }
+            }
+            Ok(Vec::new())
+        })
+    }
+
+    fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
+        Box::pin(async move {
+            let Some(shoot) = review.object.filter(|_| writes_object(&review.call)) else {
+                return Ok(Vec::new());
+            };
+            let before = list(review.old, "/spec/tolerations");
+            let asked = list(Some(shoot), "/spec/tolerations").iter().enumerate();
+            let asked: Vec<(usize, &Value)> = asked.filter(|(_, one)| !before.contains(one)).collect();
+            if asked.is_empty() || is_leaving(shoot) {
+                return Ok(Vec::new());
+            }
+            let namespace = text(shoot, "/metadata/namespace");
+            let project = project_of(review.objects, namespace).await?;
+            let whitelist = list(project.as_deref(), "/spec/tolerations/whitelist");
+            let own = namespace == GARDEN_NAMESPACE;
+            let forbidden = |(index, asked): &(usize, &Value)| {
+                let allowed = own && text(asked, "/key") == SEED_TAINT_PROTECTED
+                    || whitelist.iter().any(|allowed| covers(allowed, asked));
+                (!allowed).then(|| {
+                    let path = format!("spec.tolerations[{index}]");
+                    FieldError::forbidden(path, refusal(project.as_deref(), whitelist, asked))
+                })
+            };
+            let errors: Vec<FieldError> = asked.iter().filter_map(forbidden).collect();
+            refuse("Shoot", review.call.name, &errors)?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+fn refusal(project: Option<&Value>, whitelist: &[Value], asked: &Value) -> String {
+    let project = project.map_or("of its namespace", |project| text(project, "/metadata/name"));
+    let allowed: Vec<String> = whitelist.iter().map(said).collect();
+    let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
+    let allowed = match allowed.as_slice() {
+        [] => "nothing".to_owned(),
+        some => some_of(some),
+    };
+    format!(
+        "{} is not in the whitelist of project {project}, which has {allowed}; leave it out, or ask who runs the landscape",
+        said(asked)
+    )
+}
+
+/// `key`, or `key=value`.
+fn said(toleration: &Value) -> String {
+    match text(toleration, "/value") {
+        "" => text(toleration, "/key").to_owned(),
+        value => format!("{}={value}", text(toleration, "/key")),
+    }
+}
+
+/// One without a value is about any.
+fn covers(allowed: &Value, asked: &Value) -> bool {
+    let value = text(allowed, "/value");
+    text(allowed, "/key") == text(asked, "/key") && (value.is_empty() || value == text(asked, "/value"))
+}
+
+fn list<'v>(object: Option<&'v Value>, pointer: &str) -> &'v [Value] {
+    let found = object.and_then(|object| object.pointer(pointer));
+    found.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Who changes the whitelist of a Project needs a verb that no member has.
+pub(crate) struct TolerationsWhitelist;
+
+impl Plugin for TolerationsWhitelist {
+    fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
+        Box::pin(async move {
+            const WHITELIST: &str = "/spec/tolerations/whitelist";
+            let Review { call, objects, .. } = review;
+            let Some(project) = review.object.filter(|_| writes_object(&call)) else {
+                return Ok(Vec::new());
+            };
+            if list(Some(project), WHITELIST) == list(review.old, WHITELIST)
+                || objects
+                    .allowed(call.user, VERB, CORE, "projects", None, call.name)
+                    .await?
+            {
+                return Ok(Vec::new());
+            }
+            let why = format!(
+                "spec.tolerations.whitelist: user {:?} is not allowed to {VERB}; ask who runs the landscape",
+                call.user.name
+            );
+            Err(Status::forbidden(CORE, "projects", call.name, &why))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster_apiserver::kind::Operation;
+
+    use super::*;
+    use crate::admission::tests::{Fixture, admitted, review};
+
+    fn shoot(namespace: &str, tolerations: Value) -> Value {
+        json!({"metadata": {"name": "s", "namespace": namespace}, "spec": {"tolerations": tolerations}})
+    }
+
+    fn project(namespace: &str, defaults: Value, whitelist: Value) -> Fixture {
+        let spec = json!({"namespace": namespace, "tolerations": {"defaults": defaults, "whitelist": whitelist}});
+        Fixture::default().with("projects", json!({"metadata": {"name": "p"}, "spec": spec}))
+    }
+
+    #[test]
+    fn a_shoot_tolerates_what_its_projects_whitelist_covers() {
+        let whitelist = json!([{"key": "a"}, {"key": "b", "value": "1"}]);
+        let fixture = project("garden-p", json!([]), whitelist);
+        let judged = |toleration: Value| {
+            let asked = shoot("garden-p", json!([toleration]));
+            review(&Tolerations, Operation::Create, Some(&asked), None, &fixture)
+        };
+        for good in [
+            json!({"key": "a"}),
+            json!({"key": "a", "value": "x"}),
+            json!({"key": "b", "value": "1"}),
+        ] {
+            assert!(judged(good.clone()).is_ok(), "{good}");
+        }
+        for (bad, said) in [
+            (json!({"key": "b"}), "b is not"),
+            (json!({"key": "b", "value": "2"}), "b=2 is not"),
+            (
+                json!({"key": SEED_TAINT_PROTECTED}),
+                "seed.gardener.cloud/protected is not",
+            ),
+        ] {
+            let refusal = judged(bad).expect_err(said);
+            for part in [
+                "spec.tolerations[0]: Forbidden",
+                said,
+                "whitelist of project p, which has a, b=1; leave it out",
+            ] {
+                assert!(refusal.contains(part), "{refusal} lacks {part}");
+            }
+        }
+        let nobodys = shoot("garden-q", json!([{"key": "a"}]));
+        assert!(review(&Tolerations, Operation::Create, Some(&nobodys), None, &fixture).is_err());
+        let own = shoot("garden", json!([{"key": SEED_TAINT_PROTECTED}]));
+        assert!(review(&Tolerations, Operation::Create, Some(&own), None, &fixture).is_ok());
+    }
+
+    #[test]
+    fn what_was_tolerated_before_is_not_judged_again() {
+        let fixture = project("garden-p", json!([]), json!([]));
+        let old = shoot("garden-p", json!([{"key": "x"}]));
+        let judged = |new: &Value| review(&Tolerations, Operation::Update, Some(new), Some(&old), &fixture);
+        assert!(judged(&old).is_ok());
+        let refusal = judged(&shoot("garden-p", json!([{"key": "x"}, {"key": "y"}]))).expect_err("one more");
+        assert!(
+            refusal.contains("spec.tolerations[1]") && refusal.contains("which has nothing"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_new_shoot_gets_what_its_project_gives_to_all() {
+        let defaults = json!([{"key": "a"}, {"key": "b", "value": "1"}]);
+        let fixture = project("garden-p", defaults.clone(), defaults);
+        let given = |own: Value, old: Option<&Value>| {
+            admitted(&Tolerations, None, shoot("garden-p", own), old, &fixture).expect("admitted")["spec"]["tolerations"]
+                .clone()
+        };
+        assert_eq!(
+            given(json!([{"key": "a", "value": "own"}]), None),
+            json!([{"key": "a", "value": "own"}, {"key": "b", "value": "1"}])
+        );
+        let old = shoot("garden-p", json!([]));
+        assert_eq!(given(json!([]), Some(&old)), json!([]));
+        let without = json!({"metadata": {"name": "s", "namespace": "garden-p"}, "spec": {}});
+        let made = admitted(&Tolerations, None, without, None, &fixture).expect("admitted");
+        assert_eq!(made["spec"]["tolerations"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn the_whitelist_is_for_who_may_write_it() {
+        let project =
+            |whitelist: Value| json!({"metadata": {"name": "p"}, "spec": {"tolerations": {"whitelist": whitelist}}});
+        let (old, new) = (project(json!([])), project(json!([{"key": "a"}])));
+        let mut member = Fixture::default();
+        assert!(
+            review(
+                &TolerationsWhitelist,
+                Operation::Update,
+                Some(&new),
+                Some(&old),
+                &member
+            )
+            .is_ok()
+        );
+        member.denied.push("projects");
+        for old in [Some(&old), None] {
+            let refusal =
+                review(&TolerationsWhitelist, Operation::Update, Some(&new), old, &member).expect_err("denied");
+            assert!(
+                refusal.contains("spec.tolerations.whitelist: user \"alice\" is not allowed to modify-spec"),
+                "{refusal}"
+            );
+        }
+        assert!(
+            review(
+                &TolerationsWhitelist,
+                Operation::Update,
+                Some(&new),
+                Some(&new),
+                &member
+            )
+            .is_ok()
+        );
+        let bare = json!({"metadata": {"name": "p"}, "spec": {}});
+        assert!(review(&TolerationsWhitelist, Operation::Create, Some(&bare), None, &member).is_ok());
+    }
+}
