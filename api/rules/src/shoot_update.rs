@@ -111,15 +111,22 @@ fn version_change(path: &Path, now: &ShootSpec, before: &ShootSpec) -> Option<Fi
     })
 }
 
-/// Everything that is wrong with a change through the subresource `binding`: only the seed may change, never to nothing.
+/// Everything that is wrong with a change through the subresource `binding`: only the seed may be set, and for good:
+/// nobody moves control planes yet, so another seed would make a second one and leave the first and its machines behind.
 pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let path = Path::new("spec.seedName");
     let mut errors = Vec::new();
     if new.spec.seed_name.as_deref().unwrap_or_default().is_empty() {
         errors.push(path.required("name a Seed"));
     }
+    let bound = old.spec.seed_name.as_deref().filter(|name| !name.is_empty());
+    let bound = bound.filter(|name| new.spec.seed_name.as_deref() != Some(name));
     if old.metadata.deletion_timestamp.is_some() && new.spec.seed_name != old.spec.seed_name {
         errors.push(path.forbidden("cannot move a Shoot in deletion; wait until it is gone"));
+    } else if let Some(bound) = bound.filter(|_| errors.is_empty()) {
+        errors.push(path.forbidden(format!(
+            "a Shoot cannot be moved to another seed yet; keep {bound}, or create another Shoot"
+        )));
     }
     if needs_more(new, old) {
         errors.extend(validate_node_ranges(new));
@@ -248,6 +255,28 @@ mod tests {
         bound.spec.region = "r2".into();
         assert_eq!(paths(validate_shoot_binding(&bound, &shoot())), ["spec"]);
         assert_eq!(paths(validate_shoot_binding(&shoot(), &shoot())), ["spec.seedName"]);
+    }
+
+    #[test]
+    fn a_bound_shoot_stays_on_its_seed() {
+        let on = |seed: &str| {
+            let mut shoot = shoot();
+            shoot.spec.seed_name = Some(seed.to_owned());
+            shoot
+        };
+        let told: Vec<String> = validate_shoot_binding(&on("south"), &on("north"))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "spec.seedName: Forbidden: a Shoot cannot be moved to another seed yet; keep north, or create another Shoot"
+            ]
+        );
+        assert_eq!(validate_shoot_binding(&on("north"), &on("north")), []);
+        assert_eq!(validate_shoot_binding(&on("north"), &on("")), []);
+        assert_eq!(paths(validate_shoot_binding(&shoot(), &on("north"))), ["spec.seedName"]);
     }
 
     #[test]
