@@ -141,6 +141,8 @@ struct Life {
     slots: Vec<Slot>,
     tasks: JoinSet<(usize, Exit)>,
     turned: Arc<Notify>,
+    /// When it was last looked what is due: later moments are still to come, even if they have passed meanwhile.
+    looked: Instant,
     recorder: Recorder,
     said_simulated: bool,
     started: Timestamp,
@@ -186,6 +188,7 @@ impl Life {
             changes: watch::Sender::new(0),
             tasks: JoinSet::new(),
             turned: Arc::default(),
+            looked: Instant::now(),
             said_simulated: false,
             report_again: None,
             report_pauses: Pause::default(),
@@ -215,8 +218,10 @@ impl Life {
 
     /// Starts whatever can start now.
     async fn advance(&mut self) {
+        let now = Instant::now();
+        self.looked = now;
         if let Some(ending) = &self.ending {
-            if ending.deadline <= Instant::now() {
+            if ending.deadline <= now {
                 self.kill();
             }
             return;
@@ -224,7 +229,6 @@ impl Life {
         if !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
-        let now = Instant::now();
         let init = self.slots.iter().filter(|slot| slot.init).count();
         for index in 0..init {
             if !self.slots[index].lets_next_start() && self.slots[index].is_due(now) {
@@ -269,7 +273,6 @@ impl Life {
 
     /// The next moment at which something happens by itself.
     fn next_due(&self) -> Option<Instant> {
-        let now = Instant::now();
         let restarts = self
             .slots
             .iter()
@@ -279,7 +282,7 @@ impl Life {
         restarts
             .chain(deadline)
             .chain(self.report_again)
-            .filter(|due| *due > now)
+            .filter(|due| *due > self.looked)
             .min()
     }
 

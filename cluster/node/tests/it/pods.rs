@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use base_client::{Injected, inject_faults};
 use cluster_node::{ContainerContext, Exit, ImageCatalogue};
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
 use kube::api::{DeleteParams, ListParams};
@@ -88,6 +89,34 @@ async fn a_container_that_does_not_stop_is_killed_after_its_grace_period() {
     cluster.pod_gone("p").await;
     let took = cluster.clock.since(before);
     assert!((20..22).contains(&took.as_secs()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_falls_due_while_the_status_is_written_is_done_afterwards() {
+    let cluster = Cluster::new().await;
+    let slow = inject_faults(cluster.client.clone(), |call| match call.subresource.as_deref() {
+        Some("status") if call.resource == "pods" => Injected::Delay(Duration::from_secs(15)),
+        _ => Injected::Pass,
+    });
+    let runs = Arc::new(AtomicU32::new(0));
+    let app = move |context: ContainerContext| {
+        let run = runs.fetch_add(1, Ordering::SeqCst);
+        async move {
+            assert!(run > 1, "no luck in run {run}");
+            context.ready.set(true);
+            // It is deaf as well.
+            std::future::pending::<Exit>().await
+        }
+    };
+    let _node = cluster.node_with("node-a", ImageCatalogue::new().with("app", app), slow);
+    cluster
+        .pod("p", json!({}), json!({"terminationGracePeriodSeconds": 5}))
+        .await;
+    let ready = cluster.pod_until("p", is_ready).await;
+    assert_eq!(container(&ready)["restartCount"], 2);
+    let pods = cluster.api::<Pod>();
+    pods.delete("p", &DeleteParams::default()).await.unwrap();
+    cluster.pod_gone("p").await;
 }
 
 #[tokio::test(start_paused = true)]
