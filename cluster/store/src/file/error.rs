@@ -57,7 +57,7 @@ pub enum FileError {
         expected: u64,
     },
     /// It is not as the store left it. It is left untouched.
-    #[error("{} is damaged: {found}; expected {expected}: restore the folder from a backup, or move it away to begin an empty store", path.display())]
+    #[error("{} is damaged: {found}; expected {expected}: restore the folder from a backup, or begin in another one; an empty store knows nothing of what belonged to this one", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

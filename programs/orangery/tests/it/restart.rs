@@ -338,6 +338,14 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     refuses(folder.path(), &[&*keys.to_string_lossy(), "it is missing"]);
     std::fs::rename(folder.path().join("aside"), &keys).unwrap();
 
+    // Volumes are not left to an empty store, which would drop them.
+    for part in ["garden", "seed-local"] {
+        std::fs::rename(state.join(part), folder.path().join("aside")).unwrap();
+        refuses(folder.path(), &[&*state.join(part).to_string_lossy(), "it is missing", "--data-dir"]);
+        assert!(!state.join(part).exists(), "{part} was made anew");
+        std::fs::rename(folder.path().join("aside"), state.join(part)).unwrap();
+    }
+
     // Whoever runs the tests may be allowed to write everywhere; to make a folder in the place of a file nobody is.
     std::fs::rename(state.join("volumes"), folder.path().join("aside")).unwrap();
     std::fs::write(state.join("volumes"), "").unwrap();

@@ -117,10 +117,11 @@ impl State {
 async fn open(folder: &Path, name: &str, settings: &Settings, files: &mut Vec<FileStore>) -> Result<Kept, Fault> {
     let own = folder.join(name);
     let path = own.join(STORE);
-    data_folder::make("the state's folder", &own)?;
     let keys = match Keys::read(&own.join(KEYS))? {
         Some(keys) => keys,
-        None if path.exists() => {
+        // The folder of volumes comes last. An empty store beside it would know none of them, and its nodes would
+        // remove what they hold.
+        None if path.exists() || folder.join(VOLUMES).exists() => {
             return Err(damaged(
                 &own.join(KEYS),
                 "it is missing",
@@ -128,6 +129,7 @@ async fn open(folder: &Path, name: &str, settings: &Settings, files: &mut Vec<Fi
             ));
         }
         None => {
+            data_folder::make("the state's folder", &own)?;
             let keys = Keys::generate(name, &settings.clock, &settings.entropy)?;
             keys.write(&own.join(KEYS))?;
             keys
