@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base_client::ResponseBody;
@@ -29,8 +30,13 @@ use crate::registry::{Front, Server};
 pub const CONNECTIONS_MAX: usize = 4096;
 /// From accepted to encrypted: longer than any honest client needs.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// From the first byte of an HTTP/1 request to the end of its headers.
+/// From the handshake to the end of the first request's headers, and of HTTP/1 from each answer to the next ones: a
+/// connection that asks for nothing is not kept.
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often an HTTP/2 client is asked whether it is there, and how long it may take to say so. Both as Go's clients do
+/// with the server (k8s.io/apimachinery v0.35 `pkg/util/net/http.go`).
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Requests at once on one HTTP/2 connection, as Go's servers allow.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
 /// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times.
@@ -123,9 +129,16 @@ async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio
     let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
     let peer = chain
         .map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
-    let service =
-        service_fn(|request: Request<Incoming>| answer(server.clone(), bodies.clone(), peer.clone(), request));
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let asked = AtomicBool::new(false);
+    let service = service_fn(|request: Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
+        answer(server.clone(), bodies.clone(), peer.clone(), request)
+    });
+    // The handshake has said which protocol it is: to find it out by reading would wait for a silent client for ever.
+    let mut builder = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => auto::Builder::new(TokioExecutor::new()).http2_only(),
+        _ => auto::Builder::new(TokioExecutor::new()).http1_only(),
+    };
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -134,10 +147,13 @@ async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio
     builder
         .http2()
         .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_TIMEOUT)
         .max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
+    let first_request = tokio::time::sleep(HEADER_READ_TIMEOUT);
+    tokio::pin!(connection, first_request);
     let mut closing = false;
     loop {
         tokio::select! {
@@ -146,6 +162,12 @@ async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio
             () = server.closing.cancelled(), if !closing => {
                 closing = true;
                 connection.as_mut().graceful_shutdown();
+            }
+            () = first_request.as_mut(), if !first_request.is_elapsed() => {
+                if !asked.load(Ordering::Relaxed) {
+                    tracing::debug!("a connection asked for nothing");
+                    return;
+                }
             }
             done = connection.as_mut() => {
                 if let Err(error) = done {

@@ -4,22 +4,26 @@ use serde_json::Value;
 
 use super::*;
 
-/// What the server answers to these bytes: code and `Status`.
-async fn answer(landscape: &Landscape, parts: &[&[u8]]) -> (u16, Value) {
+/// A connection that has said which protocol it will speak, and nothing else yet.
+async fn connect(landscape: &Landscape, protocol: Option<&[u8]>) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let authority = base_secrets::Certificate::from_pem(&landscape.authority.certificate_pem()).unwrap();
     roots.add(authority.der().to_vec().into()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols.extend(protocol.map(<[u8]>::to_vec));
     let stream = TcpStream::connect(("127.0.0.1", landscape.port)).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let mut stream = connector
-        .connect("garden.internal".try_into().unwrap(), stream)
-        .await
-        .unwrap();
+    let name = "garden.internal".try_into().unwrap();
+    connector.connect(name, stream).await.unwrap()
+}
+
+/// What the server answers to these bytes: code and `Status`.
+async fn answer(landscape: &Landscape, parts: &[&[u8]]) -> (u16, Value) {
+    let mut stream = connect(landscape, None).await;
     for part in parts {
         stream.write_all(part).await.unwrap();
     }
@@ -83,4 +87,29 @@ async fn bodies_that_are_too_large_or_broken_get_a_status() {
     let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "x".repeat(200 << 10));
     assert_eq!(answer(&landscape, &[long.as_bytes()]).await.0, 431);
     landscape.stop.cancel();
+}
+
+#[tokio::test]
+async fn who_asks_for_nothing_is_let_go() {
+    let landscape = Landscape::new().await;
+    let _garden = landscape
+        .front
+        .register(["garden.internal"], landscape.server("garden.internal"))
+        .unwrap();
+    let preface: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for (protocol, said) in [
+        (None, &b""[..]),
+        (None, b"GET /api HT"),
+        (Some(&b"http/1.1"[..]), b""),
+        (Some(b"h2"), b""),
+        (Some(b"h2"), preface),
+    ] {
+        let mut stream = connect(&landscape, protocol).await;
+        stream.write_all(said).await.unwrap();
+        tokio::time::pause();
+        let mut all = Vec::new();
+        let ended = tokio::time::timeout(2 * cluster_front::HEADER_READ_TIMEOUT, stream.read_to_end(&mut all)).await;
+        tokio::time::resume();
+        assert!(ended.is_ok(), "{protocol:?} {said:?} was kept");
+    }
 }
