@@ -38,9 +38,13 @@ struct Panicked(String);
 const WAIT_GRACE: Duration = Duration::from_secs(2);
 
 /// Whether trying again inside the same run can help. A wrong specification, missing rights or a defect of ours will
-/// not go away within a task's time-out; quotas and rate limits are left to the much longer waits between runs.
-fn may_pass(fault: &Fault) -> bool {
+/// not go away within a task's time-out; quotas and rate limits are left to the much longer waits between runs. A wait
+/// gives up on others by itself, after as long as they may take: it is taken up again only when its watching broke.
+fn may_pass(settings: TaskSettings, fault: &Fault) -> bool {
     match fault.class {
+        FaultClass::Transient | FaultClass::Dependency if settings.waits => {
+            fault.class == FaultClass::Transient && fault.codes.is_empty()
+        }
         FaultClass::Transient | FaultClass::Dependency => fault.retryable(),
         FaultClass::User | FaultClass::Quota | FaultClass::Access | FaultClass::Bug => false,
     }
@@ -85,7 +89,7 @@ where
             Err(panic) => Fault::new(FaultClass::Bug, Panicked(panic_text(panic.as_ref())))
                 .hint("report this as a defect, with the log of this process"),
         };
-        let (Some(backoff), true) = (settings.retry, may_pass(&fault)) else {
+        let (Some(backoff), true) = (settings.retry, may_pass(settings, &fault)) else {
             return Err(fault);
         };
         let wait = backoff.wait_after(attempt);

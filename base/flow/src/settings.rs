@@ -26,7 +26,8 @@ impl Backoff {
 pub struct TaskSettings {
     /// Bound on all tries together; `None`: the task bounds itself.
     pub timeout: Option<Duration>,
-    /// Whether and how faults that may pass are tried again within the time-out; `None`: one try.
+    /// Whether and how faults that may pass are tried again within the time-out; `None`: one try. Of a pure wait only
+    /// what broke the waiting itself is tried again.
     pub retry: Option<Backoff>,
     /// A pure wait: an interrupt of the flow stops it at once, where other running tasks finish first.
     pub waits: bool,

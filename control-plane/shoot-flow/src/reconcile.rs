@@ -1,5 +1,5 @@
 //! The flow that makes a cluster run as specified. The order is that of gardener/gardener v1.150
-//! `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there.
+//! `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless it says so.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{ShootFacts, ShootTask as Task};
 /// Writing objects: API servers answer within milliseconds, and what they refuse for a moment (a namespace not yet
 /// visible, a conflict) passes within seconds. 30 s is upstream's default for such tasks.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Waits between tries of writes: the first short because most faults pass at once, none beyond upstream's 5 s.
+/// Waits between tries: the first short because most faults pass at once, none beyond upstream's 5 s.
 pub(crate) const WRITE_BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(200),
     max: Duration::from_secs(5),
@@ -291,9 +291,11 @@ fn workers(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
         .after([Task::DeployExtensionsAfterWorkers])
         .skip_if(facts.workerless, WORKERLESS)
         .skip_if(facts.skip_readiness, SKIP_READINESS);
+    // Not upstream's edge: without kube-controller-manager no node's certificate is signed, and to wait for nodes would
+    // end in a second error that hides the first.
     wait(flow, Task::WaitWorkers, CLOUD_TIMEOUT)
         .in_group(WORKER)
-        .after([Task::WaitMachineDeployments])
+        .after([Task::WaitMachineDeployments, Task::WaitControllerManager])
         .skip_if(facts.workerless, WORKERLESS)
         .skip_if(facts.skip_readiness, SKIP_READINESS);
     write(flow, Task::DeleteStaleExtensions).after([Task::InitializeShootConnection]);
@@ -316,7 +318,8 @@ pub(crate) fn connect(flow: &mut FlowBuilder<Task>, task: Task) -> base_flow::St
     flow.task(task).timeout(CONNECT_TIMEOUT).retry(WRITE_BACKOFF)
 }
 
-/// A task that watches until something holds; it says itself what it waited for when the time is up.
+/// A task that watches until something holds; it says itself what it waited for when the time is up. A call that fails
+/// meanwhile, as it can at any moment, is no reason to begin the whole flow anew.
 pub(crate) fn wait(flow: &mut FlowBuilder<Task>, task: Task, timeout: Duration) -> base_flow::StepBuilder<'_, Task> {
-    flow.task(task).timeout(timeout).waits()
+    flow.task(task).timeout(timeout).retry(WRITE_BACKOFF).waits()
 }

@@ -206,6 +206,36 @@ async fn faults_that_will_not_pass_are_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wait_is_taken_up_again_when_it_broke_and_not_when_it_gave_up() {
+    let tries = async |fault: fn() -> Fault| {
+        let mut flow = Flow::builder("f");
+        let backoff = Backoff {
+            first: Duration::from_secs(1),
+            max: Duration::from_secs(1),
+        };
+        flow.task(Task::A)
+            .timeout(Duration::from_secs(60))
+            .retry(backoff)
+            .waits();
+        let count = RefCell::new(0);
+        let work = async |_, context: base_flow_run::TaskContext| {
+            *count.borrow_mut() = context.attempt;
+            if context.attempt == 1 { Err(fault()) } else { Ok(()) }
+        };
+        run(&flow.build().unwrap(), &options(), work, |_, _| ()).await;
+        count.into_inner()
+    };
+    assert_eq!(tries(transient).await, 2);
+    assert_eq!(tries(|| Fault::dependency("not ready (waited 30s)")).await, 1);
+    let limited = || transient().code(ErrorCode::InfraRateLimitsExceeded);
+    assert_eq!(
+        tries(limited).await,
+        1,
+        "an extension's report, which is given its own time"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_is_a_fault_of_ours_and_other_branches_go_on() {
     let flow = diamond(plain);
     let outcome = run(
