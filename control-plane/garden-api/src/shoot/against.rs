@@ -201,7 +201,7 @@ async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudPro
 }
 
 async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldError, Status> {
-    let (_, name) = api_rules::cloud_profile_name(shoot).unwrap_or_default();
+    let (kind, name) = api_rules::cloud_profile_name(shoot).unwrap_or_default();
     let profiles = objects.list(CORE, "cloudprofiles", None).await?;
     let names: Vec<&str> = profiles.iter().map(|profile| text(profile, "/metadata/name")).collect();
     let words = if names.is_empty() {
@@ -209,6 +209,17 @@ async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldEr
     } else {
         format!("name one of: {}", some_of(&names))
     };
+    if kind == "NamespacedCloudProfile" {
+        let namespace = shoot.metadata.namespace.as_deref();
+        let there = objects.get(CORE, "namespacedcloudprofiles", namespace, name).await?;
+        let what = if there.is_some() {
+            format!("NamespacedCloudProfile {name:?} is there, but nobody merges it with its parent yet")
+        } else {
+            format!("there is no NamespacedCloudProfile {name:?}, and nobody would merge it with its parent yet")
+        };
+        let words = format!("{what}; name a CloudProfile instead, {words}");
+        return Ok(FieldError::invalid("spec.cloudProfile", kind, words));
+    }
     Ok(FieldError::new(
         "spec.cloudProfile.name",
         FieldErrorKind::NotFound,
@@ -497,6 +508,41 @@ mod tests {
                 assert!(refusal.contains(part), "{refusal}\nlacks {part}");
             }
         }
+    }
+
+    #[test]
+    fn a_namespaced_profile_that_nobody_has_merged_is_said_to_be_so() {
+        let named =
+            || shoot(|shoot| shoot["spec"]["cloudProfile"] = json!({"kind": "NamespacedCloudProfile", "name": "mine"}));
+        let mine = |status: Value| {
+            let mine = json!({"metadata": {"name": "mine", "namespace": "garden-p"}, "status": status});
+            landscape().with("namespacedcloudprofiles", mine)
+        };
+        for (fixture, said) in [
+            (
+                landscape(),
+                "there is no NamespacedCloudProfile \"mine\", and nobody would merge",
+            ),
+            (
+                mine(json!({})),
+                "NamespacedCloudProfile \"mine\" is there, but nobody merges it with its parent yet",
+            ),
+        ] {
+            let refusal = create(named(), &fixture).expect_err(said);
+            for part in [
+                "spec.cloudProfile: Invalid value: \"NamespacedCloudProfile\"",
+                said,
+                "name one of: cloud",
+            ] {
+                assert!(refusal.contains(part), "{refusal}\nlacks {part}");
+            }
+        }
+        let profile = landscape();
+        let parent = futures::executor::block_on(profile.get(CORE, "cloudprofiles", None, "cloud"))
+            .unwrap()
+            .unwrap();
+        let merged = mine(json!({"cloudProfileSpec": parent["spec"]}));
+        create(named(), &merged).expect("somebody else has merged it");
     }
 
     #[test]
