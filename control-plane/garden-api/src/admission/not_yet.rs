@@ -26,7 +26,10 @@ impl Plugin for NotYet {
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             if let Some(object) = review.object.filter(|_| writes_object(&review.call)) {
+                // What was asked for before is not judged again: nothing else about the Shoot could be changed then.
                 let mut errors = asked(object);
+                let before = review.old.map(asked).unwrap_or_default();
+                errors.retain(|error| !before.contains(error));
                 let before = review.old.map_or("", |old| annotation(old, OPERATION));
                 errors.extend(operations(annotation(object, OPERATION), before));
                 refuse(text(object, "/kind"), text(object, "/metadata/name"), &errors)?;
@@ -63,10 +66,15 @@ fn asked(shoot: &Value) -> Vec<FieldError> {
             "control planes have one replica as yet; leave the field out",
         ));
     }
+    if shoot.pointer("/spec/maintenance/confineSpecUpdateRollout") == Some(&Value::Bool(true)) {
+        errors.push(FieldError::forbidden(
+            "spec.maintenance.confineSpecUpdateRollout",
+            "changes cannot wait for the maintenance window yet; leave the field out",
+        ));
+    }
     errors
 }
 
-/// What was asked for before is not judged again: nothing else about the Shoot could be changed then.
 fn operations(asked: &str, before: &str) -> Vec<FieldError> {
     let parts = |all: &'_ str| -> Vec<String> { all.split(';').map(|part| part.trim().to_owned()).collect() };
     let before = parts(before);
@@ -96,9 +104,11 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
 
 #[cfg(test)]
 mod tests {
+    use cluster_apiserver::kind::Operation;
     use serde_json::json;
 
-    use super::{asked, operations};
+    use super::*;
+    use crate::admission::tests::{Fixture, review};
 
     #[test]
     fn what_nobody_brings_about_is_refused_by_its_field() {
@@ -116,7 +126,31 @@ mod tests {
             of(json!({"controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}}})),
             ["spec.controlPlane.highAvailability"]
         );
+        assert_eq!(
+            of(json!({"maintenance": {"confineSpecUpdateRollout": true}})),
+            ["spec.maintenance.confineSpecUpdateRollout"]
+        );
+        assert!(of(json!({"maintenance": {"confineSpecUpdateRollout": false}})).is_empty());
         assert!(of(json!({"hibernation": {"enabled": false, "schedules": []}, "controlPlane": {}})).is_empty());
+    }
+
+    #[test]
+    fn a_shoot_that_was_stored_with_such_a_feature_can_be_changed() {
+        let shoot = |maintenance, hibernation| {
+            json!({"kind": "Shoot", "metadata": {"name": "s"}, "spec": {
+                "maintenance": {"confineSpecUpdateRollout": maintenance}, "hibernation": {"enabled": hibernation}}})
+        };
+        let change = |new: &Value| {
+            let old = shoot(true, false);
+            review(&NotYet, Operation::Update, Some(new), Some(&old), &Fixture::default())
+        };
+        assert!(change(&shoot(true, false)).is_ok());
+        assert!(change(&shoot(false, false)).is_ok());
+        let refusal = change(&shoot(true, true)).expect_err("one more");
+        assert!(
+            refusal.contains("spec.hibernation.enabled") && !refusal.contains("confineSpecUpdateRollout"),
+            "{refusal}"
+        );
     }
 
     #[test]
