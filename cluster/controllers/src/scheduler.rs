@@ -3,12 +3,13 @@
 //! affinities to each other are not looked at. It never preempts. After kubernetes v1.35 `pkg/scheduler`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api_meta::Fault;
 use base_client::{fault_of, is_conflict, is_missing, patch_status_if_changed};
 use base_clock::Clock;
-use base_controller::{Controller, EventType, Next, ObjectKey, Recorder};
+use base_controller::{Changes, Controller, EventType, Next, ObjectKey, Recorder};
+use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Status, Time};
@@ -27,6 +28,8 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     let caches = Caches::new(client.clone(), stop.clone());
     let events = Recorder::new(client.clone(), NAME, clock.clone());
     let (pods, nodes) = (caches.pods(), caches.nodes());
+    // Told of each change before whoever calls because of it.
+    let placed = Placed::new(pods.subscribe());
     let mirror = pods.clone();
     if stop.run_until_cancelled(nodes.ready()).await.is_none() {
         return;
@@ -65,7 +68,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
         caches,
         clock,
         events,
-        assumed: Default::default(),
+        placed: Mutex::new(placed),
     });
     controller.run(stop, move |pod| reconcile(pod, context.clone())).await;
 }
@@ -75,8 +78,58 @@ struct Scheduler {
     caches: Caches,
     clock: Clock,
     events: Recorder,
-    /// Bindings that the mirror of pods may not show yet: uid to node.
-    assumed: std::sync::Mutex<BTreeMap<String, String>>,
+    placed: Mutex<Placed>,
+}
+
+/// How many pods each node has, kept up by changes: counting all pods for each one that comes would take as long as
+/// there are pods.
+struct Placed {
+    changes: Changes<Pod>,
+    /// Uid to node, of the pods that take room. Those just bound are in it before the mirror shows them.
+    nodes: BTreeMap<String, String>,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Placed {
+    /// Counts by the changes of a mirror from its beginning.
+    fn new(changes: Changes<Pod>) -> Self {
+        Placed {
+            changes,
+            nodes: BTreeMap::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Pods per node now.
+    fn load(&mut self) -> &BTreeMap<String, usize> {
+        while let Some(change) = self.changes.next().now_or_never() {
+            let uid = change.object.uid().unwrap_or_default();
+            let node = change.object.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            match node {
+                _ if change.deleted || is_finished(&change.object) => self.remove(&uid),
+                Some(node) => self.put(uid, node),
+                // One that was just bound may yet be shown as it was before.
+                None => {}
+            }
+        }
+        &self.counts
+    }
+
+    fn put(&mut self, uid: String, node: String) {
+        self.remove(&uid);
+        *self.counts.entry(node.clone()).or_default() += 1;
+        self.nodes.insert(uid, node);
+    }
+
+    fn remove(&mut self, uid: &str) {
+        let Some(node) = self.nodes.remove(uid) else { return };
+        if let Some(count) = self.counts.get_mut(&node) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&node);
+            }
+        }
+    }
 }
 
 /// What of a node decides; heartbeats do not.
@@ -187,38 +240,25 @@ fn choose(pod: &Pod, nodes: &[Arc<Node>], load: &BTreeMap<String, usize>) -> Res
 }
 
 async fn reconcile(pod: Arc<Pod>, scheduler: Arc<Scheduler>) -> Result<Next, Fault> {
-    let load = scheduler.load();
-    match choose(&pod, &scheduler.caches.nodes().list(), &load) {
+    let chosen = choose(&pod, &scheduler.caches.nodes().list(), scheduler.placed().load());
+    match chosen {
         Ok(node) => scheduler.bind(&pod, node).await,
         Err(message) => scheduler.refuse(&pod, &message).await,
     }
 }
 
 impl Scheduler {
-    /// Pods per node, those just bound included.
-    fn load(&self) -> BTreeMap<String, usize> {
-        let mut assumed = self.assumed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut load: BTreeMap<String, usize> = BTreeMap::new();
-        let mut pending = BTreeMap::new();
-        for pod in self.caches.pods().list().iter().filter(|pod| !is_finished(pod)) {
-            match pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) {
-                Some(node) => *load.entry(node).or_default() += 1,
-                None => {
-                    let uid = pod.uid().unwrap_or_default();
-                    if let Some(node) = assumed.get(&uid) {
-                        *load.entry(node.clone()).or_default() += 1;
-                        pending.insert(uid, node.clone());
-                    }
-                }
-            }
-        }
-        *assumed = pending;
-        load
+    fn placed(&self) -> MutexGuard<'_, Placed> {
+        self.placed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a pod that was bound this moment. One that is gone already is counted no more: nothing would be heard of it.
     fn assume(&self, pod: &Pod, node: &str) {
-        let mut assumed = self.assumed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        assumed.insert(pod.uid().unwrap_or_default(), node.to_owned());
+        let mut placed = self.placed();
+        let shown = self.caches.pods().get(&ObjectKey::of(pod));
+        if shown.is_some_and(|shown| shown.metadata.uid == pod.metadata.uid && !is_finished(&shown)) {
+            placed.put(pod.uid().unwrap_or_default(), node.to_owned());
+        }
     }
 
     async fn bind(&self, pod: &Pod, node: String) -> Result<Next, Fault> {

@@ -37,8 +37,8 @@ const MAGIC: &[u8] = b"orangery object store";
 /// the next number and a reader of the old one.
 const FORMAT: u64 = 1;
 /// The database's own cache. Reads are served from memory and never come here; it only has to hold the few pages that
-/// commit after commit touches.
-const CACHE_BYTES: usize = 8 << 20;
+/// commit after commit touches, and a process has a hundred stores.
+const CACHE_BYTES: usize = 1 << 20;
 
 /// Through what a file is read and written; tests put faults in between.
 pub(super) trait Medium: Send + 'static {
