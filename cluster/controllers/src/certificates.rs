@@ -30,6 +30,8 @@ const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const NODE_USER: &str = "system:node:";
 /// The group of joined nodes.
 const NODES: &str = "system:nodes";
+/// The group that no rule binds.
+const MASTERS: &str = "system:masters";
 /// The group of bearers of bootstrap tokens.
 const BOOTSTRAPPERS: &str = "system:bootstrappers";
 /// How long certificates are valid unless the request says otherwise: upstream's `--cluster-signing-duration`.
@@ -60,11 +62,49 @@ fn has_condition(request: &CertificateSigningRequest, type_: &str) -> bool {
         .status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| condition.type_ == type_)
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == type_ && condition.status == "True")
 }
 
 fn text(request: &CertificateSigningRequest) -> String {
     String::from_utf8_lossy(&request.spec.request.0).into_owned()
+}
+
+/// Why the signer signs no such certificate, whoever has approved it; none when it does.
+fn refusal(request: &CertificateSigningRequest, asked: &SigningRequest) -> Option<String> {
+    let usages = request.spec.usages.as_deref().unwrap_or_default();
+    let allowed = |usage: &String| matches!(usage.as_str(), "digital signature" | "key encipherment" | "client auth");
+    if let Some(usage) = usages.iter().find(|usage| !allowed(usage)) {
+        return Some(format!("usage {usage:?} is not one of a client's certificate"));
+    }
+    if !usages.iter().any(|usage| usage == "client auth") {
+        return Some("usage \"client auth\" is missing".to_owned());
+    }
+    if asked.organizations().iter().any(|name| name == MASTERS) {
+        return Some(format!("organization {MASTERS} is given to nobody"));
+    }
+    if request.spec.signer_name != NODE_CLIENT {
+        return None;
+    }
+    let is_node = asked
+        .common_name()
+        .strip_prefix(NODE_USER)
+        .is_some_and(|name| !name.is_empty());
+    if !is_node {
+        return Some(format!(
+            "common name {:?} does not begin with {NODE_USER}",
+            asked.common_name()
+        ));
+    }
+    if asked.organizations() != [NODES] {
+        return Some(format!(
+            "organizations {:?} are not {NODES} alone",
+            asked.organizations()
+        ));
+    }
+    let names = !asked.dns_names().is_empty() || !asked.ip_addresses().is_empty();
+    names.then(|| "a node's client certificate has no DNS names and no IP addresses".to_owned())
 }
 
 /// Why a request is approved; none when it is not ours to approve.
@@ -74,17 +114,10 @@ fn approval(request: &CertificateSigningRequest) -> Option<&'static str> {
         return None;
     }
     let asked = SigningRequest::from_pem(&text(request)).ok()?;
-    let user = asked.common_name();
-    let is_node = user.strip_prefix(NODE_USER).is_some_and(|name| !name.is_empty())
-        && asked.organizations() == [NODES]
-        && asked.dns_names().is_empty()
-        && asked.ip_addresses().is_empty();
-    let usages = spec.usages.as_deref().unwrap_or_default();
-    let allowed = |usage: &String| matches!(usage.as_str(), "digital signature" | "key encipherment" | "client auth");
-    let is_client = usages.iter().all(allowed) && usages.iter().any(|usage| usage == "client auth");
-    if !is_node || !is_client {
+    if refusal(request, &asked).is_some() {
         return None;
     }
+    let user = asked.common_name();
     let groups = spec.groups.as_deref().unwrap_or_default();
     let is_in = |group: &str| groups.iter().any(|it| it == group);
     if is_in(NODES) && spec.username.as_deref() == Some(&user) {
@@ -154,8 +187,15 @@ async fn reconcile_signature(
     let validity = request.spec.expiration_seconds.map_or(VALIDITY, |seconds| {
         Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).clamp(VALIDITY_MIN, VALIDITY)
     });
-    let signed = SigningRequest::from_pem(&text(&request))
-        .and_then(|asked| signer.sign_request(&asked, Usage::Client, validity, &context.clock, &entropy));
+    let signed = match SigningRequest::from_pem(&text(&request)) {
+        Err(error) => Err(error.to_string()),
+        Ok(asked) => match refusal(&request, &asked) {
+            Some(why) => Err(why),
+            None => signer
+                .sign_request(&asked, Usage::Client, validity, &context.clock, &entropy)
+                .map_err(|error| error.to_string()),
+        },
+    };
     let mut after = (*request).clone();
     let status: &mut CertificateSigningRequestStatus = after.status.get_or_insert_default();
     match signed {
@@ -262,6 +302,13 @@ mod tests {
         assert_eq!(approval(&request), None);
         request.status.get_or_insert_default().certificate = Some(ByteString(vec![1]));
         assert!(!is_to_sign(&request));
+        let mut revoked = condition("Approved");
+        revoked.status = "False".to_owned();
+        request.status = Some(CertificateSigningRequestStatus {
+            conditions: Some(vec![revoked]),
+            certificate: None,
+        });
+        assert!(!is_to_sign(&request), "a condition that is not true says nothing");
         request.status = Some(CertificateSigningRequestStatus {
             conditions: Some(vec![condition("Approved"), condition("Denied")]),
             certificate: None,

@@ -68,6 +68,41 @@ async fn joining_node_gets_its_certificate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_no_node_is_gets_no_certificate_of_one_whoever_approves_it() {
+    let cluster = start().await;
+    let requests: Api<CertificateSigningRequest> = cluster.all();
+    let key = PrivateKey::generate(&cluster.server.entropy);
+    for (name, user, group) in [("a", "admin", "system:nodes"), ("b", "system:node:b", "system:masters")] {
+        let asked = SigningRequest::create(&key, user, &[group.to_owned()], &[], &[]).unwrap();
+        let mut request = CertificateSigningRequest {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: CertificateSigningRequestSpec {
+                request: ByteString(asked.to_pem().into_bytes()),
+                signer_name: "kubernetes.io/kube-apiserver-client-kubelet".to_owned(),
+                usages: Some(vec!["client auth".to_owned()]),
+                ..CertificateSigningRequestSpec::default()
+            },
+            status: None,
+        };
+        request = requests.create(&PostParams::default(), &request).await.unwrap();
+        let approved =
+            json!({"conditions": [{"type": "Approved", "status": "True", "reason": "ByPerson", "message": ""}]});
+        request.status = serde_json::from_value(approved).unwrap();
+        let options = PostParams::default();
+        let approving = requests.replace_subresource("approval", name, &options, &request);
+        approving.await.unwrap();
+        let judged = until(&requests, name, "judged", |request| {
+            let status = request.status.clone().unwrap_or_default();
+            status.certificate.is_some() || status.conditions.iter().flatten().any(|it| it.type_ == "Failed")
+        });
+        assert!(judged.await.status.unwrap().certificate.is_none(), "{user} of {group}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn silent_node_is_not_ready_and_its_pods_leave_after_their_tolerance() {
     let cluster = start().await;
     let kubelet = cluster.node("a").await;
