@@ -34,12 +34,20 @@ pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-
 /// Authenticates client certificate chains.
 pub(crate) struct Certificates {
     clock: Clock,
-    anchors: RwLock<Vec<TrustAnchor<'static>>>,
+    anchors: RwLock<Anchors>,
     cache: Mutex<Cache>,
+}
+
+/// Who is trusted, and how often that was said: what was verified against others is not remembered.
+#[derive(Default)]
+struct Anchors {
+    generation: u64,
+    list: Vec<TrustAnchor<'static>>,
 }
 
 #[derive(Default)]
 struct Cache {
+    generation: u64,
     entries: BTreeMap<[u8; 32], (Timestamp, User)>,
     order: std::collections::VecDeque<[u8; 32]>,
 }
@@ -66,8 +74,16 @@ impl Certificates {
                 anchors.push(anchor.to_owned());
             }
         }
-        *self.anchors.write().unwrap_or_else(PoisonError::into_inner) = anchors;
-        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::default();
+        let mut trusted = self.anchors.write().unwrap_or_else(PoisonError::into_inner);
+        let generation = trusted.generation + 1;
+        *trusted = Anchors {
+            generation,
+            list: anchors,
+        };
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache {
+            generation,
+            ..Cache::default()
+        };
         Ok(())
     }
 
@@ -86,14 +102,14 @@ impl Certificates {
             user: name.clone(),
             reason: error.to_string(),
         };
-        {
+        let generation = {
             let anchors = self.anchors.read().unwrap_or_else(PoisonError::into_inner);
             let seconds = u64::try_from(now.as_second()).unwrap_or(0);
             let at = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
             let end = EndEntityCert::try_from(leaf).map_err(refused)?;
             end.verify_for_usage(
                 ALGORITHMS,
-                &anchors,
+                &anchors.list,
                 intermediates,
                 at,
                 KeyUsage::client_auth(),
@@ -101,7 +117,8 @@ impl Certificates {
                 None,
             )
             .map_err(refused)?;
-        }
+            anchors.generation
+        };
         if name.is_empty() {
             return Err(AuthenticationError::CertificateWithoutUser);
         }
@@ -113,7 +130,7 @@ impl Certificates {
             extra: BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]),
         }
         .authenticated();
-        self.remember(digest, self.good_until(peer, &certificate), user.clone());
+        self.remember(generation, digest, self.good_until(peer, &certificate), user.clone());
         Ok(user)
     }
 
@@ -132,8 +149,12 @@ impl Certificates {
         (now <= *until).then(|| user.clone())
     }
 
-    fn remember(&self, digest: [u8; 32], until: Timestamp, user: User) {
+    /// Remembers a chain that was verified against the authorities of that generation.
+    fn remember(&self, generation: u64, digest: [u8; 32], until: Timestamp, user: User) {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.generation != generation {
+            return;
+        }
         if cache.entries.insert(digest, (until, user)).is_none() {
             cache.order.push_back(digest);
         }
@@ -151,4 +172,25 @@ fn digest(peer: &PeerCertificates) -> [u8; 32] {
         hash.update(certificate);
     }
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_verified_before_the_authorities_changed_is_not_remembered_after() {
+        let certificates = Certificates::new(Clock::real());
+        certificates.trust("").unwrap();
+        let before = certificates.anchors.read().unwrap().generation;
+        certificates.trust("").unwrap();
+        let now = certificates.clock.now();
+        certificates.remember(before, [1; 32], Timestamp::MAX, User::new("jane", &[]));
+        assert_eq!(certificates.cached(&[1; 32], now), None);
+        certificates.remember(before + 1, [1; 32], Timestamp::MAX, User::new("jane", &[]));
+        assert_eq!(
+            certificates.cached(&[1; 32], now).map(|user| user.name),
+            Some("jane".to_owned())
+        );
+    }
 }
