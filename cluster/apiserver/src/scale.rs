@@ -144,6 +144,35 @@ fn selector_text(selector: &Value) -> Option<String> {
     Some(parts.join(","))
 }
 
+/// The number a Scale asks for; 0 when it says nothing, as upstream. Errors: it is no Scale, or says something else.
+fn replicas_of(scale: &Value) -> Result<i32, Status> {
+    let refuse = |why: String| Err(Status::bad_request(why));
+    if !scale.is_object() {
+        return refuse("the body is no Scale but a list or a single value: send a JSON object".to_owned());
+    }
+    for (field, wanted) in [("kind", "Scale"), ("apiVersion", "autoscaling/v1")] {
+        match scale.get(field) {
+            None | Some(Value::Null) => {}
+            Some(given) if given == wanted => {}
+            Some(given) => {
+                return refuse(format!(
+                    "{field} {given} is not {wanted:?}: send a Scale of autoscaling/v1"
+                ));
+            }
+        }
+    }
+    let given = match scale.get("spec") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(spec)) => spec.get("replicas").filter(|given| !given.is_null()),
+        Some(other) => return refuse(format!("spec {other} is not a JSON object")),
+    };
+    let Some(given) = given else { return Ok(0) };
+    match given.as_i64().map(i32::try_from) {
+        Some(Ok(replicas)) => Ok(replicas),
+        _ => refuse(format!("spec.replicas {given} is not a whole number of 32 bits")),
+    }
+}
+
 async fn change(
     context: &Context,
     paths: &ScalePaths,
@@ -157,10 +186,7 @@ async fn change(
         if !version.is_empty() && version != live.revision.to_string() {
             return Err(context.modified(name));
         }
-        let replicas = scale
-            .pointer("/spec/replicas")
-            .and_then(Value::as_i64)
-            .unwrap_or_default();
+        let replicas = replicas_of(&scale)?;
         if replicas < 0 {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
