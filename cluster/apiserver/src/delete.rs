@@ -78,7 +78,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    fn check(&self) -> Result<(), Status> {
+    pub(crate) fn check(&self) -> Result<(), Status> {
         let invalid = |error| Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
         match self.propagation_policy.as_deref() {
             None | Some("" | "Orphan" | "Background" | "Foreground") => {}

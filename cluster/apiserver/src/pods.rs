@@ -10,6 +10,7 @@ use crate::decode::{decode, encoding, read_body};
 use crate::delete::{self, DeleteOptions};
 use crate::metadata;
 use crate::read;
+use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::write::{Refusal, Write};
 
@@ -160,9 +161,25 @@ fn assign(pod: &mut Value, node: &str, binding: &Value, context: &Context) {
     }
 }
 
+fn check_eviction(context: &Context, eviction: &Value) -> Result<(), Status> {
+    let kind = eviction.get("kind").and_then(Value::as_str).unwrap_or("Eviction");
+    if !eviction.is_object() || kind != "Eviction" {
+        return Err(Status::bad_request(format!("the body is a {kind} and no Eviction")));
+    }
+    let name = metadata::text(eviction, "name");
+    if !name.is_empty() && name != context.name() {
+        return Err(Status::bad_request(format!(
+            "name in URL ({}) does not match name in Eviction object ({name})",
+            context.name()
+        )));
+    }
+    Ok(())
+}
+
 /// `pods/eviction`: a deletion by another name. Disruption budgets are not asked: where one selects the pod, 501.
 pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Status> {
     let eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    check_eviction(context, &eviction)?;
     let pod = read::current(context, context.name()).await?;
     let budgets =
         cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
@@ -174,12 +191,8 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     let budgets = budgets.map_err(crate::context::store_status)?;
     let labels = &pod.object.meta().labels;
     let selects = |budget: &Value| {
-        let wanted = budget.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-        wanted.is_some_and(|wanted| {
-            wanted
-                .iter()
-                .all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())
-        })
+        let selector = budget.pointer("/spec/selector").filter(|selector| !selector.is_null());
+        selector.is_some_and(|selector| LabelSelector::of(selector).is_none_or(|it| it.matches(labels)))
     };
     if budgets
         .entries
@@ -188,12 +201,17 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     {
         return Err(Status::not_implemented("eviction of a pod with a disruption budget"));
     }
-    let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+    let options = eviction
+        .get("deleteOptions")
+        .filter(|options| !options.is_null())
+        .cloned();
+    let options = options.unwrap_or_else(|| json!({}));
     let mut options: DeleteOptions =
         serde_json::from_value(options).map_err(|error| Status::bad_request(format!("deleteOptions: {error}")))?;
     if context.query.dry_run()? {
         options.dry_run = Some(vec!["All".to_owned()]);
     }
+    options.check()?;
     let (_, warnings) = delete::remove(context, context.name(), &options).await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Ok(Answer::value(StatusCode::CREATED, &done).warn(warnings))

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use cluster_schema::names;
+use serde_json::Value;
 
 /// All requirements must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,30 @@ impl LabelSelector {
             .map(parse_label_requirement)
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+
+    /// A selector as objects hold it; `{}` selects everything. None: it has an operator that does not exist.
+    pub(crate) fn of(selector: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let equal = selector.get("matchLabels").and_then(Value::as_object);
+        let equal = equal.into_iter().flatten();
+        let mut all: Vec<LabelRequirement> = equal
+            .map(|(key, value)| LabelRequirement::In(key.clone(), vec![text(value)]))
+            .collect();
+        let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+        for expression in expressions.into_iter().flatten() {
+            let key = text(expression.get("key")?);
+            let values = expression.get("values").and_then(Value::as_array);
+            let values = values.into_iter().flatten().map(text).collect();
+            all.push(match expression.get("operator").and_then(Value::as_str)? {
+                "In" => LabelRequirement::In(key, values),
+                "NotIn" => LabelRequirement::NotIn(key, values),
+                "Exists" => LabelRequirement::Exists(key),
+                "DoesNotExist" => LabelRequirement::Missing(key),
+                _ => return None,
+            });
+        }
+        Some(Self(all))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
