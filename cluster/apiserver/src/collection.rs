@@ -1,15 +1,22 @@
 //! DELETE of a collection: everything a list would show, one by one.
 
+use cluster_store::Entry;
 use kube::client::Body;
 
 use crate::answer::Answer;
-use crate::context::Context;
+use crate::context::{Context, store_status};
 use crate::delete::{DeleteOptions, Deleted, remove};
 use crate::filter::Filter;
 use crate::list::{Found, collect, write};
 use crate::negotiate::shape;
 use crate::query::ListOptions;
 use crate::status::Status;
+
+/// Whether the listed object is still the one of its name.
+async fn is_there(context: &Context, listed: &Entry) -> Result<bool, Status> {
+    let found = context.server.store.get(&listed.key).await.map_err(store_status)?;
+    Ok(found.is_some_and(|found| found.object.meta().uid == listed.object.meta().uid))
+}
 
 pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, Status> {
     let shape = shape(&context.headers)?;
@@ -22,13 +29,16 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
     let found = collect(context, &selection, &filter).await?;
     let (mut entries, mut warnings) = (Vec::new(), Vec::new());
     for entry in &found.entries {
-        match remove(context, &entry.key.name, &options).await {
+        // What takes a name of the list meanwhile was not listed.
+        let listed = options.clone().only(&entry.object.meta().uid);
+        match remove(context, &entry.key.name, &listed).await {
             Ok((Deleted::Gone(entry) | Deleted::Waiting(entry), said)) => {
                 entries.push(entry);
                 warnings.extend(said);
             }
             // Somebody else was faster.
             Err(status) if status.reason() == "NotFound" => {}
+            Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}
             Err(status) => return Err(status),
         }
     }

@@ -105,6 +105,13 @@ impl DeleteOptions {
         Ok(())
     }
 
+    /// The same for the object of this uid alone, unless they name another.
+    pub(crate) fn only(mut self, uid: &str) -> Self {
+        let preconditions = self.preconditions.get_or_insert_default();
+        preconditions.uid.get_or_insert_with(|| uid.to_owned());
+        self
+    }
+
     pub(crate) fn is_dry(&self) -> bool {
         self.dry_run.as_ref().is_some_and(|values| !values.is_empty())
     }
