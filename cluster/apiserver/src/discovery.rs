@@ -15,17 +15,6 @@ use crate::server::Inner;
 use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// Verbs of a stored resource.
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
 
 pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
@@ -125,14 +114,14 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
         let info = served.info();
         list.push(json!({
             "name": info.plural, "singularName": info.singular, "namespaced": info.namespaced, "kind": info.kind,
-            "verbs": VERBS, "shortNames": info.short_names, "categories": info.categories,
+            "verbs": served.verbs(), "shortNames": info.short_names, "categories": info.categories,
             "storageVersionHash": "",
         }));
-        for subresource in &info.subresources {
+        for subresource in done(served) {
             let (body_group, body_version, kind) = body(served, subresource, version);
             let mut entry = json!({
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
-                "namespaced": info.namespaced, "kind": kind, "verbs": verbs(&subresource.form),
+                "namespaced": info.namespaced, "kind": kind, "verbs": verbs(subresource),
             });
             if subresource.body.is_some() {
                 entry["group"] = json!(body_group);
@@ -173,11 +162,18 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
     served.filter(|served| served.version(version).is_some()).collect()
 }
 
-fn verbs(form: &Form) -> &'static [&'static str] {
-    match form {
+/// Subresources that do something. Others answer what it is that is missing.
+fn done(served: &Served) -> impl Iterator<Item = &Subresource> {
+    let all = served.info().subresources.iter();
+    all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
+}
+
+fn verbs(subresource: &Subresource) -> &'static [&'static str] {
+    match subresource.form {
+        Form::Part if subresource.name == "finalize" => &["update"],
         Form::Part | Form::Scale(_) => &["get", "patch", "update"],
         Form::Action(_) | Form::Internal => &["create"],
-        Form::Unsupported(_) => &["get"],
+        Form::Unsupported(_) => &[],
     }
 }
 
@@ -218,7 +214,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
             "resource": info.plural,
             "responseKind": {"group": info.group, "version": version, "kind": info.kind},
             "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
-            "singularResource": info.singular, "verbs": VERBS,
+            "singularResource": info.singular, "verbs": served.verbs(),
         });
         if !info.short_names.is_empty() {
             entry["shortNames"] = json!(info.short_names);
@@ -226,13 +222,11 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         if !info.categories.is_empty() {
             entry["categories"] = json!(info.categories);
         }
-        let subresources: Vec<Value> = info
-            .subresources
-            .iter()
+        let subresources: Vec<Value> = done(served)
             .map(|subresource| {
                 let (group, version, kind) = body(served, subresource, version);
                 json!({
-                    "subresource": subresource.name, "verbs": verbs(&subresource.form),
+                    "subresource": subresource.name, "verbs": verbs(subresource),
                     "responseKind": {"group": group, "version": version, "kind": kind},
                 })
             })

@@ -10,6 +10,19 @@ use serde_json::Value;
 use crate::kind::{Kind, Version};
 use crate::resource::ResourceInfo;
 
+pub(crate) const DELETE_COLLECTION: &str = "deletecollection";
+/// Verbs of a stored resource.
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    DELETE_COLLECTION,
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
 /// What the server itself does beyond what [`Kind`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -83,6 +96,13 @@ impl Served {
             .versions
             .iter()
             .find(|version| version.served && version.name == name)
+    }
+
+    /// What can be done with its objects. Namespaces go one by one (kubernetes/kubernetes v1.35
+    /// pkg/registry/core/namespace/storage).
+    pub(crate) fn verbs(&self) -> Vec<&'static str> {
+        let kept = |verb: &&str| self.role != Role::Namespace || *verb != DELETE_COLLECTION;
+        VERBS.into_iter().filter(kept).collect()
     }
 
     pub(crate) fn hub_schema(&self) -> Option<Schema> {

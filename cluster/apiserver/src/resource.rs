@@ -72,7 +72,7 @@ pub enum Form {
     Action(Arc<dyn Action>),
     /// POST of a body of its own that the server itself deals with (built-in kinds alone).
     Internal,
-    /// Served for discovery's sake; requests are answered 501 with the given name of the feature.
+    /// Not served, and not in discovery; requests are answered 501 with the given name of the feature.
     Unsupported(&'static str),
 }
 

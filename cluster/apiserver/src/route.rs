@@ -4,7 +4,7 @@ use kube::client::Body;
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::registry::Role;
+use crate::registry::{DELETE_COLLECTION, Role};
 use crate::resource::Form;
 use crate::status::Status;
 use crate::{action, collection, create, delete, list, patch, pods, read, scale, tokens, update, watch};
@@ -26,7 +26,9 @@ pub(crate) async fn dispatch(context: &Context, verb: &str, body: Body) -> Resul
         ("update", true) => update::update(context, body).await,
         ("patch", true) => patch::patch(context, body).await,
         ("delete", true) => delete::delete(context, body).await,
-        ("deletecollection", false) => collection::delete_all(context, body).await,
+        (DELETE_COLLECTION, false) if context.served.verbs().contains(&DELETE_COLLECTION) => {
+            collection::delete_all(context, body).await
+        }
         _ => Err(Status::method_not_allowed()),
     }
 }

@@ -8,6 +8,7 @@ mod dropped;
 mod escalation;
 mod hostile;
 mod ownership;
+mod parts;
 mod protection;
 mod server;
 mod shapes;
