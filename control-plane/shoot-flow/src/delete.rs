@@ -165,10 +165,12 @@ fn machines(flow: &mut FlowBuilder<Task>, facts: &ShootFacts, there: &DeletionFa
     wait(flow, Task::WaitNetworkDestroyed, EXTENSION_TIMEOUT)
         .after([Task::DestroyNetwork])
         .skip_if(facts.workerless, WORKERLESS);
+    // Rights in a shoot whose API is gone could neither be given nor ever be taken back, and its nodes went before it.
     write(flow, Task::DeployMachineControllers)
         .after([sync_point(CLEANED_KUBERNETES_RESOURCES)])
         .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(!there.namespace_active, NAMESPACE_GONE);
+        .skip_if(!there.namespace_active, NAMESPACE_GONE)
+        .skip_if(!there.shoot_cleanup, NOTHING_TO_CLEAN);
     write(flow, Task::DestroyWorkers)
         .after([Task::DeployMachineControllers])
         .skip_if(facts.workerless, WORKERLESS);

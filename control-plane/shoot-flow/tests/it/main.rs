@@ -57,6 +57,12 @@ fn printed_flows_match_their_goldens() {
     }
     let nothing_left = Goal::Delete(DeletionFacts::default());
     golden("delete-nothing-left.txt", &flow(STANDARD, nothing_left).to_string());
+    // As a deletion finds it that was interrupted late.
+    let api_gone = Goal::Delete(DeletionFacts {
+        namespace_active: true,
+        ..DeletionFacts::default()
+    });
+    golden("delete-api-gone.txt", &flow(STANDARD, api_gone).to_string());
 }
 
 #[test]
