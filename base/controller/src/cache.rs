@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use api_meta::Fault;
@@ -12,7 +12,7 @@ use futures::StreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,9 @@ pub struct Cache<K>(Arc<Inner<K>>);
 struct Inner<K> {
     objects: RwLock<BTreeMap<ObjectKey, Arc<K>>>,
     subscribers: Subscribers<K>,
-    state: watch::Sender<State>,
+    state: Mutex<State>,
+    /// Told when the first list has been read, to all who wait in the order in which they began to.
+    readied: Notify,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,7 +59,8 @@ where
         let cache = Self(Arc::new(Inner {
             objects: RwLock::default(),
             subscribers: Subscribers::default(),
-            state: watch::Sender::new(State::default()),
+            state: Mutex::default(),
+            readied: Notify::new(),
         }));
         let inner = cache.0.clone();
         tokio::spawn(async move { stop.run_until_cancelled(mirror(api, config, inner)).await });
@@ -87,19 +90,21 @@ where
 
     /// Whether the first list has been read: before that, an object not in here may well exist.
     pub fn is_ready(&self) -> bool {
-        self.0.state.borrow().ready
+        self.0.state().ready
     }
 
     /// Why the mirror may be stale: the last error of its watch, none once that works again.
     pub fn error(&self) -> Option<String> {
-        self.0.state.borrow().error.clone()
+        self.0.state().error.clone()
     }
 
     /// Waits until the first list has been read. Never returns if it cannot be; see [`Cache::error`].
     pub async fn ready(&self) {
-        let mut state = self.0.state.subscribe();
-        // The sender lives as long as `self`.
-        let _ = state.wait_for(|state| state.ready).await;
+        // Made before looking, it hears what is told in between.
+        let readied = self.0.readied.notified();
+        if !self.is_ready() {
+            readied.await;
+        }
     }
 
     /// All changes from now on.
@@ -192,6 +197,10 @@ where
 }
 
 impl<K: Resource> Inner<K> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<ObjectKey, Arc<K>>> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -232,24 +241,23 @@ impl<K: Resource> Inner<K> {
         for key in gone {
             self.remove(&key);
         }
-        self.state
-            .send_if_modified(|state| !std::mem::replace(&mut state.ready, true));
+        self.state().ready = true;
+        self.readied.notify_waiters();
     }
 
     fn works(&self) {
-        self.state.send_if_modified(|state| state.error.take().is_some());
+        self.state().error = None;
     }
 
     fn failed(&self, fault: &Fault) {
         let (text, now) = (fault.to_string(), Instant::now());
-        let mut lasts = false;
-        self.state.send_if_modified(|state| {
-            lasts = state
-                .trouble
-                .get_or_insert_with(|| Trouble::new(now))
-                .is_to_be_said(&text, now);
-            state.error.replace(text.clone()).as_ref() != Some(&text)
-        });
+        let mut state = self.state();
+        let lasts = state
+            .trouble
+            .get_or_insert_with(|| Trouble::new(now))
+            .is_to_be_said(&text, now);
+        state.error = Some(text.clone());
+        drop(state);
         if lasts {
             tracing::warn!(class = %fault.class, hint = %fault.hint, "{text}");
         } else {

@@ -16,7 +16,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::follow::follow;
 
@@ -83,8 +83,9 @@ struct State {
     listening: BTreeMap<(IpAddr, u16), Listener>,
     ranges: BTreeMap<IpNet, Held>,
     addresses: BTreeSet<IpAddr>,
-    /// The number of the last listener: whoever waits for one hears of it.
-    last_id: watch::Sender<u64>,
+    last_id: u64,
+    /// Told of every listener that begins.
+    opened: Arc<Notify>,
 }
 
 /// A range that nodes hold.
@@ -146,7 +147,8 @@ impl Network {
         if state.listening.contains_key(&(ip, port)) {
             return Err(AddressInUse { port });
         }
-        let id = *state.last_id.borrow() + 1;
+        state.last_id += 1;
+        let id = state.last_id;
         let (endpoint, link) = match endpoint {
             Endpoint::Http(_) => (endpoint, None),
             Endpoint::Store(store) => {
@@ -155,7 +157,7 @@ impl Network {
             }
         };
         state.listening.insert((ip, port), Listener { id, endpoint, link });
-        state.last_id.send_replace(id);
+        state.opened.notify_waiters();
         Ok(Binding {
             network: self.clone(),
             ip,
@@ -382,22 +384,20 @@ impl PodNetwork {
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &namespace);
         let selector = watcher::Config::default().labels(&format!("{SERVICE_NAME_LABEL}={name}"));
         let mut refused = Refused::NotListening(address.to_owned());
-        let mut listeners = self.network.lock().last_id.subscribe();
+        let opened = Arc::clone(&self.network.lock().opened);
         let dialled = tokio::time::timeout(within, async {
             let mut changes = Box::pin(follow(slices, selector));
             loop {
-                tokio::select! {
-                    biased;
-                    change = changes.next() => match change? {
-                        watcher::Event::Apply(_) | watcher::Event::InitDone => {}
-                        _ => continue,
-                    },
-                    // The sender lives as long as the network.
-                    _ = listeners.changed() => {}
-                }
+                // Made before dialling, it hears of who begins to listen meanwhile.
+                let listens = opened.notified();
                 match self.dial(address).await {
                     Ok(endpoint) => return Some(endpoint),
                     Err(error) => refused = error,
+                }
+                tokio::select! {
+                    biased;
+                    change = changes.next() => drop(change?),
+                    () = listens => {}
                 }
             }
         })

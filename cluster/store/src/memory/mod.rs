@@ -4,6 +4,7 @@
 //! happens under one short lock in the caller's poll; nothing blocks, nothing is spawned.
 
 mod load;
+mod news;
 mod table;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use tokio::sync::watch;
 
 use crate::write::{Decided, DecidedKind, Write};
 use crate::{Change, Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
 pub(crate) use load::Loader;
+use news::News;
 use table::{Dropped, Table};
 
 /// Changes kept per resource for watches that resume and lists that go on. About what kube-apiserver's watch cache
@@ -235,7 +236,7 @@ struct Watcher {
     range: Range,
     /// Everything up to here has been handed out, put into the batch, or lies outside the range.
     cursor: Revision,
-    news: watch::Receiver<Revision>,
+    news: Arc<News>,
     batch: VecDeque<Arc<Change>>,
 }
 
@@ -246,16 +247,7 @@ async fn next_change(watcher: Option<Watcher>) -> Option<(Result<Arc<Change>, St
         if let Some(change) = watcher.batch.pop_front() {
             return Some((Ok(change), Some(watcher)));
         }
-        // Mark the news as seen before reading the history: a write in between wakes us once too often, never too
-        // rarely.
-        let newest = *watcher.news.borrow_and_update();
-        if newest <= watcher.cursor {
-            // The sender lives in the state that this watcher keeps alive, so waiting cannot fail.
-            if watcher.news.changed().await.is_err() {
-                return None;
-            }
-            continue;
-        }
+        watcher.news.newer_than(watcher.cursor).await;
         if let Err(expired) = watcher.take_batch() {
             return Some((Err(expired), None));
         }

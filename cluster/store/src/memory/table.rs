@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use super::news::News;
 use super::{HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN};
 use crate::{Change, ChangeKind, Entry, Key, Listing, Page, Range, Revision, StoreError};
 
@@ -60,7 +59,7 @@ pub(super) struct Table {
     history_bytes: usize,
     /// Changes up to and including this revision have been forgotten.
     forgotten: Revision,
-    news: watch::Sender<Revision>,
+    news: Arc<News>,
 }
 
 impl Table {
@@ -71,7 +70,7 @@ impl Table {
             history: VecDeque::new(),
             history_bytes: 0,
             forgotten: start,
-            news: watch::Sender::new(start),
+            news: Arc::new(News::new(start)),
         }
     }
 
@@ -80,8 +79,8 @@ impl Table {
     }
 
     /// Tells of the newest change's revision.
-    pub(super) fn news(&self) -> watch::Receiver<Revision> {
-        self.news.subscribe()
+    pub(super) fn news(&self) -> Arc<News> {
+        Arc::clone(&self.news)
     }
 
     /// Puts an entry where it has been since before the history.
@@ -132,7 +131,7 @@ impl Table {
             forgotten = Some(self.forgotten);
             rows.extend(oldest.needed_by_history_alone());
         }
-        self.news.send_replace(revision);
+        self.news.tell(revision);
         forgotten.map(|horizon| Dropped { rows, horizon })
     }
 
