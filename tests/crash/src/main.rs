@@ -49,6 +49,9 @@ struct EveryCall {
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Nothing dies: print the calls, as two runs of one seed can be compared
+    #[arg(long)]
+    list: bool,
     /// Only calls of this phase
     #[arg(long)]
     phase: Option<Phase>,
@@ -108,6 +111,10 @@ fn main() -> ExitCode {
 fn every_call(arguments: &EveryCall) -> Result<(), String> {
     let started = Instant::now();
     let baseline = baseline(arguments.seed)?;
+    if arguments.list {
+        baseline.deeds.iter().for_each(|deed| println!("{deed}"));
+        return Ok(());
+    }
     for phase in Phase::ALL {
         let calls = baseline.deeds.iter().filter(|deed| deed.phase == phase).count();
         println!("{phase}: {calls} calls that write");

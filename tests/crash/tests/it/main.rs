@@ -37,6 +37,18 @@ fn a_death_before_a_call_is_executed_is_survived() {
     }
 }
 
+#[test]
+fn the_same_seed_makes_the_same_calls_in_the_same_order() {
+    let [one, other] = std::thread::scope(|scope| {
+        let runs = [0, 1].map(|_| scope.spawn(|| baseline(1).unwrap().deeds));
+        runs.map(|run| run.join().unwrap())
+    });
+    for (number, (one, other)) in one.iter().zip(&other).enumerate() {
+        assert_eq!(one, other, "call {number}");
+    }
+    assert_eq!(one.len(), other.len());
+}
+
 #[tokio::test]
 async fn the_binary_survives_kill_9_at_any_moment() {
     let binary = process::binary().unwrap();
