@@ -19,6 +19,7 @@ mod seed;
 mod shoot;
 mod shoot_against;
 mod shoot_defaults;
+mod shoot_ranges;
 mod shoot_update;
 mod shoot_values;
 mod shoot_workers;

@@ -9,6 +9,7 @@ use api_core::v1beta1::{
 use crate::checks::{distinct, dns_label, dns_name, known, name, named, named_resources, not_empty};
 use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
+use crate::shoot_ranges::validate_ranges;
 use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
 use crate::{FieldError, Path, cidr, shoot_workers, versions};
 
@@ -29,6 +30,7 @@ pub fn is_workerless(shoot: &Shoot) -> bool {
 /// Everything that is wrong with a shoot by itself, defaults applied.
 pub fn validate_shoot(shoot: &Shoot) -> Vec<FieldError> {
     let mut errors = validate_always(shoot);
+    errors.extend(validate_ranges(shoot));
     errors.extend(validate_node_ranges(shoot));
     errors
 }

@@ -6,6 +6,7 @@ use crate::checks::frozen;
 use crate::force_deletion::validate_force_deletion;
 use crate::node_ranges::{needs_more, validate_node_ranges};
 use crate::shoot::{is_workerless, validate_always};
+use crate::shoot_ranges::validate_ranges;
 use crate::{FieldError, Path, versions};
 
 /// Everything that is wrong with a change of a shoot's spec through the main resource.
@@ -27,6 +28,9 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
         })];
     }
     let mut errors = validate_always(new);
+    // These came later than Shoots that break them, which must stay changeable.
+    let before = validate_ranges(old);
+    errors.extend(validate_ranges(new).into_iter().filter(|error| !before.contains(error)));
     if needs_more(new, old) {
         errors.extend(validate_node_ranges(new));
     }
