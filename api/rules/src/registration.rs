@@ -18,6 +18,9 @@ use crate::{FieldError, Path};
 /// How long an Extension may take to reconcile when its registration does not say.
 const RECONCILE_TIMEOUT: GoDuration = GoDuration::from_mins(3);
 
+/// Longest name of a registration: `extension-`, the name, a hyphen and 5 characters are the name of a namespace.
+const NAME_BYTES_MAX: usize = 47;
+
 /// Whether this entry has the main word; nothing means yes.
 pub fn is_primary(resource: &ControllerResource) -> bool {
     resource.primary.unwrap_or(true)
@@ -58,7 +61,17 @@ fn default_extension(resource: &mut ControllerResource) {
 /// Everything that is wrong with a registration by itself.
 pub fn validate_controller_registration(registration: &ControllerRegistration) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    dns_label(&mut errors, &Path::new("metadata.name"), name(&registration.metadata));
+    let (path, own) = (Path::new("metadata.name"), name(&registration.metadata));
+    dns_label(&mut errors, &path, own);
+    if own.len() > NAME_BYTES_MAX {
+        errors.push(path.invalid(
+            own,
+            format!(
+                "has {} characters, and the namespace of its installations contains it; take {NAME_BYTES_MAX} at most",
+                own.len()
+            ),
+        ));
+    }
     let spec = Path::new("spec");
     let mut seen = BTreeSet::new();
     for (index, resource) in registration.spec.resources.iter().enumerate() {
@@ -193,6 +206,8 @@ pub fn validate_controller_registration_update(
     old: &ControllerRegistration,
 ) -> Vec<FieldError> {
     let mut errors = validate_controller_registration(new);
+    // A name stays, and one that is wrong must not keep its object from going.
+    errors.retain(|error| error.path != "metadata.name");
     errors.extend(frozen("controller registration", new.spec != old.spec, &new.metadata));
     for (index, resource) in new.spec.resources.iter().enumerate() {
         let before = old.spec.resources.iter().find(|old| same_kind_and_type(old, resource));
@@ -338,5 +353,21 @@ mod tests {
         assert_eq!(competing_primaries(&old, &[old.clone(), other.clone()]).len(), 1);
         assert_eq!(competing_primaries(&new, &[other]), []);
         assert_eq!(competing_primaries(&old, std::slice::from_ref(&old)), []);
+    }
+
+    #[test]
+    fn a_name_leaves_room_for_the_names_that_contain_it() {
+        let named = |name: &str| {
+            let mut made = registration(json!({}));
+            made.metadata.name = Some(name.to_owned());
+            made
+        };
+        assert_eq!(validate_controller_registration(&named(&"x".repeat(47))), []);
+        let long = named(&"x".repeat(48));
+        let told = validate_controller_registration(&long);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let words = "has 48 characters, and the namespace of its installations contains it; take 47 at most";
+        assert!(told[0].to_string().ends_with(words), "{}", told[0]);
+        assert_eq!(validate_controller_registration_update(&long, &long), []);
     }
 }
