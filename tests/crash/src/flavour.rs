@@ -73,7 +73,8 @@ pub fn referenced() -> Vec<Value> {
     ]
 }
 
-/// What a user has in the Shoot when it is deleted: something for each task that empties it.
+/// What a user has in the Shoot when it is deleted: something of each sort that a
+/// deletion looks for. Webhooks are not served yet.
 #[must_use]
 pub fn furniture() -> Vec<Value> {
     let (labels, group) = (json!({"app": "hello"}), "crash.example");
@@ -85,8 +86,6 @@ pub fn furniture() -> Vec<Value> {
             "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
                 "metadata": {"labels": labels},
                 "spec": {"containers": [{"name": "web", "image": "registry.example/hello:1"}]}}}}),
-        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": "mine"}, "webhooks": []}),
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": format!("things.{group}")},
             "spec": {"group": group, "scope": "Namespaced",

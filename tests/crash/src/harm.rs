@@ -252,7 +252,7 @@ impl Harm {
             }
             Kind::Panics => {
                 self.did(place);
-                std::panic::panic_any(SAID)
+                panics()
             }
             Kind::Hangs => {
                 self.did(place);
@@ -295,6 +295,11 @@ impl Harm {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+#[expect(clippy::panic, reason = "a task that panics is what is tried")]
+fn panics() -> ! {
+    std::panic::panic_any(SAID)
 }
 
 /// Which task a try is of. Names are unique over both flows: what is not found is not in the enum.

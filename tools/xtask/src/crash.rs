@@ -3,23 +3,29 @@
 use crate::Outcome;
 use crate::process::{call, cargo};
 
-/// What to kill, how often, where to begin.
+/// What to kill or to break, how often, where to begin.
 #[derive(clap::Args)]
 pub(crate) struct Crash {
     /// Die at every API call that writes, in one process and virtual time; else kill the real binary at random moments
-    #[arg(long)]
+    #[arg(long, group = "simulated")]
     every_call: bool,
+    /// Harm every task of a Shoot's flows instead, in one process and virtual time: it fails, runs twice, hangs, panics
+    #[arg(long, group = "simulated")]
+    tasks: bool,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many times the real binary is killed
-    #[arg(long, default_value_t = 100, conflicts_with = "every_call")]
+    #[arg(long, default_value_t = 100, conflicts_with = "simulated")]
     runs: u32,
     /// Only calls whose description contains this text: what a failure says
     #[arg(long, requires = "every_call")]
     call: Option<String>,
-    /// Only so many calls, spread over all
-    #[arg(long, requires = "every_call")]
+    /// Only harm whose description contains this text: what a failure says
+    #[arg(long, requires = "tasks")]
+    life: Option<String>,
+    /// Only so many calls or harmed tasks, spread over all
+    #[arg(long, requires = "simulated")]
     sample: Option<usize>,
     /// Die before the server has executed the call instead of after it
     #[arg(long, requires = "every_call")]
@@ -27,19 +33,27 @@ pub(crate) struct Crash {
 }
 
 pub(crate) fn run(crash: &Crash) -> Outcome {
-    call(cargo().args(["build", "--package", "programs-orangery"]))?;
+    let how = match (crash.every_call, crash.tasks) {
+        (true, _) => "every-call",
+        (_, true) => "tasks",
+        _ => "process",
+    };
+    if how == "process" {
+        call(cargo().args(["build", "--package", "programs-orangery"]))?;
+    }
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "tests-crash", "--"]);
-    command.arg(if crash.every_call { "every-call" } else { "process" });
+    command.args(["run", "--quiet", "--package", "tests-crash", "--", how]);
     command.args(["--seed", &crash.seed.to_string()]);
-    if !crash.every_call {
+    if how == "process" {
         command.args(["--runs", &crash.runs.to_string()]);
+    } else if let Some(sample) = crash.sample {
+        command.args(["--sample", &sample.to_string()]);
     }
     if let Some(text) = &crash.call {
         command.args(["--call", text]);
     }
-    if let Some(sample) = crash.sample {
-        command.args(["--sample", &sample.to_string()]);
+    if let Some(text) = &crash.life {
+        command.args(["--life", text]);
     }
     if crash.before {
         command.arg("--before");

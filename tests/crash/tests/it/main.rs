@@ -1,5 +1,7 @@
 //! Samples of what `cargo xtask crash` shows in full.
 
+mod tasks;
+
 use base_clock::Entropy;
 use tests_crash::every_call::{Survived, baseline, moments, survive, survive_all};
 use tests_crash::process::{self, Blow};
