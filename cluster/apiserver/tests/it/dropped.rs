@@ -69,7 +69,7 @@ async fn in_the_end(what: &str, holds: impl AsyncFn() -> bool) {
         }
     };
     let waited = tokio::time::timeout(PATIENCE, waiting).await;
-    waited.unwrap_or_else(|_| panic!("{what}"));
+    assert!(waited.is_ok(), "{what}");
 }
 
 struct OnDisk {
