@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 
 use crate::landscape::{self, EXAMPLE, GIVE_UP, median};
-use crate::process::Landscape;
+use crate::process::{Landscape, Place};
 
 struct Figures {
     first: f64,
@@ -16,13 +16,21 @@ struct Figures {
     megabytes: f64,
 }
 
-/// Measures `runs` times and prints the medians.
+/// Measures `runs` times in memory and in a folder and prints the medians.
 pub(crate) async fn run(runs: u8) -> Result<(), String> {
+    for place in Place::ALL {
+        measure_all(runs, place).await?;
+    }
+    Ok(())
+}
+
+async fn measure_all(runs: u8, place: Place) -> Result<(), String> {
+    let name = place.name();
     let mut all = Vec::new();
     for number in 1..=runs {
-        let figures = measure(number).await?;
+        let figures = measure(number, place).await?;
         println!(
-            "run {number}: first Shoot after {:.2} s, second reconcile {:.0} ms, peak {:.0} MB",
+            "{name}, run {number}: first Shoot after {:.2} s, second reconcile {:.0} ms, peak {:.0} MB",
             figures.first,
             figures.second * 1000.0,
             figures.megabytes
@@ -30,7 +38,7 @@ pub(crate) async fn run(runs: u8) -> Result<(), String> {
         all.push(figures);
     }
     println!(
-        "median of {runs}: first Shoot after {:.2} s, second reconcile {:.0} ms, peak {:.0} MB",
+        "{name}, median of {runs}: first Shoot after {:.2} s, second reconcile {:.0} ms, peak {:.0} MB",
         median(all.iter().map(|figures| figures.first)),
         median(all.iter().map(|figures| figures.second)) * 1000.0,
         median(all.iter().map(|figures| figures.megabytes))
@@ -38,9 +46,9 @@ pub(crate) async fn run(runs: u8) -> Result<(), String> {
     Ok(())
 }
 
-async fn measure(number: u8) -> Result<Figures, String> {
+async fn measure(number: u8, place: Place) -> Result<Figures, String> {
     let started = Instant::now();
-    let mut landscape = Landscape::start(number)?;
+    let mut landscape = Landscape::start(number, place)?;
     let shoots = landscape::first_shoot(&mut landscape).await?;
     let first = started.elapsed().as_secs_f64();
     let second = second_reconcile(&shoots).await?;

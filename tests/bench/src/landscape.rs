@@ -15,8 +15,8 @@ use crate::process::Landscape;
 pub(crate) const EXAMPLE: &str = "local";
 /// Its namespace.
 const NAMESPACE: &str = "garden-local";
-/// Far beyond anything that could still be called a start.
-pub(crate) const GIVE_UP: Duration = Duration::from_secs(300);
+/// Far beyond what a hundred Shoots at once take on two cores.
+pub(crate) const GIVE_UP: Duration = Duration::from_secs(900);
 /// How often the data folder is looked at until the kubeconfig is there: fine enough for figures in hundredths.
 const LOOK: Duration = Duration::from_millis(5);
 

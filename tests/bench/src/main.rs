@@ -8,12 +8,15 @@
 
 mod first_light;
 mod landscape;
+mod lives;
 mod process;
 mod shoots;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::process::Place;
 
 #[derive(Parser)]
 #[command(about = "Measurements; start them with `cargo xtask bench`")]
@@ -24,7 +27,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// From process start to the first Shoot `Succeeded`; then a second reconcile without change
+    /// From process start to the first Shoot `Succeeded`, then a second reconcile without change; in memory and in a folder
     FirstLight {
         /// How many times; the median is reported
         #[arg(long, default_value_t = 5)]
@@ -35,6 +38,15 @@ enum What {
         /// How many times; the median is reported
         #[arg(long, default_value_t = 5)]
         runs: u8,
+        /// Where the landscape keeps its state
+        #[arg(long, value_enum, default_value_t = Place::Memory)]
+        state: Place,
+    },
+    /// What memory is left behind when one Shoot is created and deleted again and again; in memory and in a folder
+    Lives {
+        /// How many times
+        #[arg(long, default_value_t = 100)]
+        runs: u8,
     },
 }
 
@@ -42,7 +54,8 @@ enum What {
 async fn main() -> ExitCode {
     let measured = match Arguments::parse().what {
         What::FirstLight { runs } => first_light::run(runs).await,
-        What::Shoots { runs } => shoots::run(runs).await,
+        What::Shoots { runs, state } => shoots::run(runs, state).await,
+        What::Lives { runs } => lives::run(runs).await,
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A running `orangery up --memory --port 0`.
+use clap::ValueEnum;
+
+/// Where a landscape keeps its state.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Place {
+    /// `orangery up --memory`
+    Memory,
+    /// `orangery up`: in files of its data folder
+    Folder,
+}
+
+impl Place {
+    /// Both, in the order in which they are measured.
+    pub(crate) const ALL: [Place; 2] = [Place::Memory, Place::Folder];
+
+    /// How it is named in results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Place::Memory => "in memory",
+            Place::Folder => "in a folder",
+        }
+    }
+}
+
+/// A running `orangery up --example --port 0`.
 pub(crate) struct Landscape {
     child: Child,
     folder: PathBuf,
@@ -11,13 +35,18 @@ pub(crate) struct Landscape {
 
 impl Landscape {
     /// Starts the binary beside this program.
-    pub(crate) fn start(number: u8) -> Result<Self, String> {
+    pub(crate) fn start(number: u8, place: Place) -> Result<Self, String> {
         let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let binary = here.with_file_name("orangery");
         let folder = std::env::temp_dir().join(format!("orangery-bench-{}-{number}", std::process::id()));
-        let child = Command::new(&binary)
-            .args(["up", "--memory", "--example", "--port", "0", "--data-dir"])
-            .arg(&folder)
+        let mut command = Command::new(&binary);
+        command
+            .args(["up", "--example", "--port", "0", "--data-dir"])
+            .arg(&folder);
+        if let Place::Memory = place {
+            command.arg("--memory");
+        }
+        let child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -35,9 +64,9 @@ impl Landscape {
         self.megabytes("VmHWM:")
     }
 
-    /// Its resident memory now, in megabytes; `None` where the system does not tell.
-    pub(crate) fn resident_megabytes(&self) -> Option<f64> {
-        self.megabytes("VmRSS:")
+    /// What it holds in memory now beside its own program file, in megabytes; `None` where the system does not tell.
+    pub(crate) fn own_megabytes(&self) -> Option<f64> {
+        self.megabytes("RssAnon:")
     }
 
     fn megabytes(&self, field: &str) -> Option<f64> {

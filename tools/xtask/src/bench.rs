@@ -12,22 +12,21 @@ pub(crate) enum Bench {
     FirstLight,
     /// Time and memory per Shoot when 1, 10 and 100 are created at once
     Shoots,
+    /// What memory one Shoot leaves behind that is created and deleted again and again
+    Lives,
 }
 
-pub(crate) fn run(what: Bench, runs: u8) -> Outcome {
+/// Measures `runs` times, or as often as the measurement itself finds right.
+pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
     let name = what
         .to_possible_value()
         .map(|value| value.get_name().to_owned())
         .unwrap_or_default();
     call(cargo().args(["build", "--package", "programs-orangery"]))?;
-    call(cargo().args([
-        "run",
-        "--quiet",
-        "--package",
-        "tests-bench",
-        "--",
-        &name,
-        "--runs",
-        &runs.to_string(),
-    ]))
+    let mut measure = cargo();
+    measure.args(["run", "--quiet", "--package", "tests-bench", "--", &name]);
+    if let Some(runs) = runs {
+        measure.args(["--runs", &runs.to_string()]);
+    }
+    call(&mut measure)
 }

@@ -49,13 +49,14 @@ enum Command {
         /// The part to prepare; all of them when absent
         part: Option<real::Part>,
     },
-    /// Measure: `bench first-light` starts the product cold and times the first Shoot
+    /// Measure: `bench first-light` starts the product cold and times the first Shoot, `bench shoots` times many at once,
+    /// `bench lives` one that comes and goes
     Bench {
         /// What to measure
         what: bench::Bench,
-        /// How many runs; the median is reported
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
-        runs: u8,
+        /// How many runs instead of the usual number; the median is reported
+        #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
+        runs: Option<u8>,
     },
     /// Kill the product in the middle of its work, again and again, and look at what comes of it
     Crash(crash::Crash),
