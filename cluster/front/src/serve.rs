@@ -39,7 +39,8 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Requests at once on one HTTP/2 connection, as Go's servers allow.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
-/// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times.
+/// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times. HTTP/1 may read twice as
+/// many before it notices.
 pub const HEADER_BYTES_MAX: u32 = 128 * 1024;
 /// What stands before the server's name in a URL that keeps servers apart.
 const CLUSTERS: &str = "/clusters/";

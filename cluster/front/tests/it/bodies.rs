@@ -84,7 +84,10 @@ async fn bodies_that_are_too_large_or_broken_get_a_status() {
     assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")), "{status}");
     assert_eq!(landscape.seen.lock().unwrap().len(), 1, "a refused request arrived");
 
-    let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "x".repeat(200 << 10));
+    let long = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n",
+        "x".repeat(3 * cluster_front::HEADER_BYTES_MAX as usize)
+    );
     assert_eq!(answer(&landscape, &[long.as_bytes()]).await.0, 431);
     landscape.stop.cancel();
 }
