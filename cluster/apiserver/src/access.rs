@@ -111,21 +111,21 @@ impl Access {
 
     pub(crate) async fn authenticate(&self, parts: &Parts) -> Result<Arc<User>, Status> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let user = match header.and_then(|value| value.strip_prefix("Bearer ")) {
-            Some(token) if token == self.loopback_token => self.loopback.clone(),
+        match header.and_then(|value| value.strip_prefix("Bearer ")) {
+            Some(token) if token == self.loopback_token => Ok(self.loopback.clone()),
             _ => {
                 let peer = parts.extensions.get::<PeerCertificates>();
                 let user = self.authenticator.authenticate(&parts.headers, peer).await;
-                Arc::new(user.map_err(|error| {
+                user.map(Arc::new).map_err(|error| {
                     tracing::debug!(%error, "authentication failed");
                     Status::unauthorized()
-                })?)
+                })
             }
-        };
-        self.impersonate(user, parts)
+        }
     }
 
-    fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
+    /// Who the request is from then on: the user, or whom they may act as.
+    pub(crate) fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
         let asked =
             Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
         let Some(asked) = asked else { return Ok(real) };

@@ -17,6 +17,8 @@ pub struct AuditRecord {
     pub user: String,
     /// The user's groups.
     pub groups: Vec<String>,
+    /// Who really asked, when they acted as the user; empty otherwise.
+    pub impersonator: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or the method.
     pub verb: String,
     /// The API group; empty for core and for other paths.
@@ -115,6 +117,7 @@ mod tests {
         AuditRecord {
             user: "alice".to_owned(),
             groups: Vec::new(),
+            impersonator: String::new(),
             verb: "get".to_owned(),
             group: String::new(),
             resource: String::new(),

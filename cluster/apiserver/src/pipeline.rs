@@ -92,6 +92,8 @@ enum Begun {
 #[derive(Default)]
 struct Trace {
     user: Option<Arc<User>>,
+    /// Who really asked, when they act as the user.
+    impersonator: String,
     info: RequestInfo,
 }
 
@@ -102,8 +104,13 @@ async fn begin(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query()).map_err(bad_path)?;
     trace.info = RequestInfo::parse(&parts.method, parts.uri.path(), &query).map_err(bad_path)?;
-    let user = server.access.authenticate(&parts).await?;
-    trace.user = Some(user.clone());
+    let real = server.access.authenticate(&parts).await?;
+    trace.user = Some(real.clone());
+    let user = server.access.impersonate(real.clone(), &parts)?;
+    if !Arc::ptr_eq(&real, &user) {
+        trace.impersonator = real.name.clone();
+        trace.user = Some(user.clone());
+    }
     authorize(server, &user, &trace.info)?;
     let Some(target) = trace.info.target.clone() else {
         return plain::answer(server, &trace.info, &parts, &query).map(Begun::Answered);
@@ -181,6 +188,7 @@ fn record(server: &Inner, trace: Trace, code: StatusCode) {
         AuditRecord {
             user: user.name,
             groups: user.groups,
+            impersonator: trace.impersonator,
             verb: trace.info.verb.to_owned(),
             group: target.group,
             resource: target.resource,

@@ -199,6 +199,10 @@ async fn impersonation_needs_leave_and_then_acts_as_the_other() {
             .contains(r#"User "alice" cannot list"#),
         "{refused}"
     );
+    // The record has both, whether it was allowed or not.
+    let records = server.api.audit().records();
+    let shown: Vec<[&str; 2]> = records.iter().map(|r| [&*r.user, &*r.impersonator]).collect();
+    assert_eq!(shown[shown.len() - 2..], [["bob", ""], ["alice", "system:apiserver"]]);
 }
 
 #[tokio::test(start_paused = true)]
