@@ -107,9 +107,12 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
             format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates above cluster/apiserver")
         });
     }
+    if import.starts_with("tests-") && *layer == "tests" {
+        return None;
+    }
     if import.starts_with("tests-") || import.starts_with("tools-") {
         return Some(format!(
-            "`{import}` must not be imported: nothing imports tests and tools"
+            "`{import}` must not be imported: nothing imports tests and tools, but tests each other"
         ));
     }
     // Tests of a crate may stand on a server that lies above it; what ships may not.
@@ -153,5 +156,12 @@ mod tests {
         assert!(refuse("control-plane-gardenlet", "tests-kit", Normal).is_some());
         assert!(refuse("cluster-apiserver", "tests-kit", Development).is_some());
         assert!(refuse("tests-scenarios", "tests-kit", Normal).is_none());
+    }
+
+    #[test]
+    fn tests_import_each_other_and_nobody_else_does() {
+        assert!(refuse("tests-soak", "tests-crash", Normal).is_none());
+        assert!(refuse("programs-orangery", "tests-crash", Development).is_some());
+        assert!(refuse("tests-soak", "tools-xtask", Normal).is_some());
     }
 }
