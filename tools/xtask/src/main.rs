@@ -13,6 +13,7 @@ mod generate;
 mod licences;
 mod process;
 mod real;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -60,6 +61,8 @@ enum Command {
     },
     /// Kill the product in the middle of its work, again and again, and look at what comes of it
     Crash(crash::Crash),
+    /// Many Shoots with random changes, faults and restarts for a while; measured and drawn
+    Soak(soak::Soak),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Real { part } => real::run(part),
         Command::Bench { what, runs } => bench::run(what, runs),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
