@@ -16,4 +16,5 @@ mod kubectl_versions;
 mod real;
 mod scene;
 mod selection;
+mod tenants;
 mod why;
