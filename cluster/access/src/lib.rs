@@ -7,6 +7,7 @@ mod authenticate;
 mod certificates;
 mod error;
 mod impersonate;
+mod node;
 mod policy;
 mod rbac;
 mod rules;
@@ -17,6 +18,7 @@ pub use attributes::{Attributes, Decision, ResourceTarget, Target, forbidden_mes
 pub use authenticate::{Authenticated, Authenticator, Live, Lookup};
 pub use error::{AuthenticationError, ImpersonationError, TokenFault};
 pub use impersonate::Impersonation;
+pub use node::{NodeVerdict, Relation, judge, names, node_name, node_of};
 pub use policy::{BootstrapPolicy, bootstrap_policy};
 pub use rbac::{Authorizer, Change, RbacIndex};
 pub use token::{BoundObject, IssuedToken, ServiceAccountTokens, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};

@@ -1,7 +1,7 @@
 //! The ClusterRoles and bindings every cluster starts with (kubernetes/kubernetes v1.35
-//! plugin/pkg/auth/authorizer/rbac/bootstrappolicy), as objects to create. Differences, all on purpose: there is no
-//! Node authorizer here, so `system:nodes` is bound to `system:node`; and the controllers run under one identity, so
-//! the roles of the single controllers are folded into `system:kube-controller-manager`.
+//! plugin/pkg/auth/authorizer/rbac/bootstrappolicy), as objects to create. A difference on purpose: the controllers run under
+//! one identity, so the roles of the single controllers are folded into `system:kube-controller-manager`. Nobody is bound
+//! to `system:node`: what nodes may is judged one by one, in `node`.
 
 mod components;
 
@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use crate::group;
 
 pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
-pub(super) const READ: &str = "get list watch";
+pub(crate) const READ: &str = "get list watch";
 pub(super) const WRITE: &str = "create delete deletecollection patch update";
 
 /// The objects every cluster starts with.
@@ -205,7 +205,7 @@ fn bindings() -> Vec<ClusterRoleBinding> {
             "system:service-account-issuer-discovery",
             &[("Group", group::SERVICE_ACCOUNTS)],
         ),
-        binding("system:node", "system:node", &[("Group", group::NODES)]),
+        binding("system:node", "system:node", &[]),
         binding(
             "system:node-bootstrapper",
             "system:node-bootstrapper",
@@ -296,7 +296,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Verbs and resources separated by spaces; one API group.
-pub(super) fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
+pub(crate) fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
     PolicyRule {
         verbs: words(verbs),
         api_groups: Some(vec![group.to_owned()]),
@@ -320,7 +320,7 @@ pub(super) fn named(rule: PolicyRule, name: &str) -> PolicyRule {
     }
 }
 
-pub(super) fn events() -> PolicyRule {
+pub(crate) fn events() -> PolicyRule {
     let groups = Some(vec![String::new(), "events.k8s.io".to_owned()]);
     PolicyRule {
         api_groups: groups,

@@ -16,8 +16,10 @@ use http::request::Parts;
 use k8s_openapi::api::core::v1::Secret;
 
 use crate::context::Context;
+use crate::query::Query;
+use crate::server::Inner;
 use crate::status::Status;
-use crate::{PeerCertificates, User};
+use crate::{PeerCertificates, User, nodes};
 
 /// The prefix of RBAC objects in the store.
 const RBAC_PREFIX: &str = "rbac.authorization.k8s.io/";
@@ -165,11 +167,31 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
     })
 }
 
+/// Decides by RBAC and, for nodes, by their own rules: either may allow it.
+pub(crate) async fn decide(server: &Inner, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
+    let denied = match server.access.authorize(attributes) {
+        Decision::Deny(why) => why,
+        allowed => return Ok(allowed),
+    };
+    Ok(match nodes::authorize(server, attributes, query).await? {
+        None => Decision::Deny(denied),
+        Some(Decision::Deny(why)) if denied.is_empty() => Decision::Deny(why),
+        Some(Decision::Deny(_)) => Decision::Deny(denied),
+        Some(allowed) => allowed,
+    })
+}
+
+/// Refuses what is not allowed, with 403.
+pub(crate) async fn check(server: &Inner, attributes: &Attributes, query: &Query) -> Result<(), Status> {
+    let decision = decide(server, attributes, query).await?;
+    forbidden(attributes, &decision).map_or(Ok(()), Err)
+}
+
 /// Refuses a request of another verb that would create its object to who may not create it.
-pub(crate) fn check_create(context: &Context) -> Result<(), Status> {
+pub(crate) async fn check_create(context: &Context) -> Result<(), Status> {
     let target = crate::pipeline::resource_target(&context.target);
     let attributes = Attributes::resource(&context.user, "create", target);
-    forbidden(&attributes, &context.server.access.authorize(&attributes)).map_or(Ok(()), Err)
+    check(&context.server, &attributes, &context.query).await
 }
 
 /// What authentication looks up.

@@ -21,7 +21,7 @@ use crate::negotiate::shape;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, pods, protection, read};
+use crate::{crds, namespaces, nodes, pods, protection, read};
 
 /// How often a deletion without preconditions is tried again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -210,6 +210,7 @@ pub(crate) async fn remove(
         options.check_preconditions(context, &entry)?;
         let old = entry.object.value(entry.revision);
         let call = context.call(Operation::Delete, name, options.is_dry());
+        nodes::restrict(context, None, Some(&old))?;
         protection::check(context, &old)?;
         let reader = Reader::new(&context.server);
         let _turn = context.turn(&call).await;

@@ -29,6 +29,7 @@ mod metadata;
 mod metrics;
 mod namespaces;
 mod negotiate;
+mod nodes;
 mod objects;
 mod openapi;
 mod ownership;

@@ -8,8 +8,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::User;
+use crate::access;
 use crate::context::store_status;
 use crate::kind::Objects;
+use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -85,7 +87,8 @@ impl Objects for Reader {
                 name: name.to_owned(),
             };
             let attributes = Attributes::resource(&Arc::new(user.clone()), verb, target);
-            Ok(self.0.access.authorize(&attributes).is_allowed())
+            let decision = access::decide(&self.0, &attributes, &Query::default()).await?;
+            Ok(decision.is_allowed())
         })
     }
 }

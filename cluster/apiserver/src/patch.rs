@@ -144,7 +144,7 @@ impl Request {
                 if self.form != Form::Apply || context.subresource().is_some() {
                     return Err(context.not_found(name));
                 }
-                access::check_create(context)?;
+                access::check_create(context).await?;
                 match self.create(context, &mut write).await {
                     Err(status) if status.reason() == "AlreadyExists" && attempt < TRIES_MAX => continue,
                     outcome => return Ok((StatusCode::CREATED, outcome?, write.warnings)),

@@ -111,7 +111,7 @@ async fn begin(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -
         trace.impersonator = real.name.clone();
         trace.user = Some(user.clone());
     }
-    authorize(server, &user, &trace.info)?;
+    authorize(server, &user, &trace.info, &query).await?;
     let Some(target) = trace.info.target.clone() else {
         return plain::answer(server, &trace.info, &parts, &query).map(Begun::Answered);
     };
@@ -154,12 +154,12 @@ fn named_by_selector(info: &RequestInfo, target: &Target) -> bool {
     matches!(info.verb, "list" | "watch") && target.namespace.is_none() && target.subresource.is_none()
 }
 
-fn authorize(server: &Inner, user: &Arc<User>, info: &RequestInfo) -> Result<(), Status> {
+async fn authorize(server: &Inner, user: &Arc<User>, info: &RequestInfo, query: &Query) -> Result<(), Status> {
     let attributes = match &info.target {
         None => Attributes::path(user, info.verb, &info.path),
         Some(target) => Attributes::resource(user, info.verb, resource_target(target)),
     };
-    access::forbidden(&attributes, &server.access.authorize(&attributes)).map_or(Ok(()), Err)
+    access::check(server, &attributes, query).await
 }
 
 pub(crate) fn resource_target(target: &Target) -> ResourceTarget {

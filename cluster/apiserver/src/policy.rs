@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_access::{ResourceTarget, bootstrap_policy};
+use cluster_access::{ResourceTarget, bootstrap_policy, group};
 use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef};
 use serde::Serialize;
@@ -69,6 +69,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         )
         .await?;
     }
+    unbind_nodes(server).await.map_err(store_status)?;
     for resource in RESOURCES {
         let range = Range::all(format!("{GROUP}/{resource}"));
         let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
@@ -84,6 +85,26 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         aggregate(server, &role).await.map_err(store_status)?;
     }
     Ok(())
+}
+
+/// Takes back what servers gave all nodes before they judged nodes one by one.
+async fn unbind_nodes(server: &Arc<Inner>) -> Result<(), StoreError> {
+    let key = Key::new(format!("{GROUP}/clusterrolebindings"), None, "system:node");
+    let Some(entry) = server.store.get(&key).await? else {
+        return Ok(());
+    };
+    let mut binding = entry.object.value(entry.revision);
+    let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut);
+    let Some(subjects) = subjects else { return Ok(()) };
+    let before = subjects.len();
+    subjects.retain(|subject| {
+        subject.get("kind") != Some(&json!("Group")) || subject.get("name") != Some(&json!(group::NODES))
+    });
+    if subjects.len() == before {
+        return Ok(());
+    }
+    let object = Object::from_value(binding)?;
+    server.store.update(&key, entry.revision, object).await.map(|_| ())
 }
 
 /// Writes the rules that aggregated roles have by now into them, so that people see what the authorizer goes by.

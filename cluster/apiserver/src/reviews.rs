@@ -13,6 +13,7 @@ use crate::answer::Answer;
 use crate::decode::{decode, encoding, read_body};
 use crate::metadata;
 use crate::path::Target;
+use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -102,7 +103,7 @@ impl Review {
         let status = match self {
             Self::SelfSubject => json!({"userInfo": user_info(user)}),
             Self::Token => token(server, &spec).await,
-            Self::SelfAccess => access(server, user, &spec)?,
+            Self::SelfAccess => access(server, user, &spec).await?,
             Self::Access | Self::LocalAccess => {
                 let inside = spec.pointer("/resourceAttributes/namespace").and_then(Value::as_str);
                 if self == Self::LocalAccess && inside != target.namespace.as_deref() {
@@ -113,7 +114,7 @@ impl Review {
                     );
                     return Err(Status::invalid(AUTHORIZATION, self.kind(), "", &[error]));
                 }
-                access(server, &Arc::new(subject(&spec)?), &spec)?
+                access(server, &Arc::new(subject(&spec)?), &spec).await?
             }
             Self::SelfRules => rules(server, user, &spec)?,
         };
@@ -175,7 +176,7 @@ fn subject(spec: &Value) -> Result<User, Status> {
     Ok(user)
 }
 
-fn access(server: &Inner, user: &Arc<User>, spec: &Value) -> Result<Value, Status> {
+async fn access(server: &Inner, user: &Arc<User>, spec: &Value) -> Result<Value, Status> {
     let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let resource = spec.get("resourceAttributes").filter(|value| value.is_object());
     let path = spec.get("nonResourceAttributes").filter(|value| value.is_object());
@@ -198,7 +199,8 @@ fn access(server: &Inner, user: &Arc<User>, spec: &Value) -> Result<Value, Statu
             return Err(Status::invalid(AUTHORIZATION, "SubjectAccessReview", "", &[error]));
         }
     };
-    Ok(match server.access.authorize(&attributes) {
+    let decision = crate::access::decide(server, &attributes, &Query::default()).await?;
+    Ok(match decision {
         Decision::Allow(reason) => json!({"allowed": true, "reason": reason}),
         Decision::Deny(reason) if reason.is_empty() => json!({"allowed": false}),
         Decision::Deny(reason) => json!({"allowed": false, "reason": reason}),

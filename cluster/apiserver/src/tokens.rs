@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::context::{Context, store_status};
 use crate::decode::{decode, encoding, read_body};
 use crate::metadata;
+use crate::nodes;
 use crate::read;
 use crate::status::Status;
 
@@ -98,6 +99,7 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
         .pointer("/spec/boundObjectRef")
         .filter(|wanted| wanted.is_object())
     else {
+        nodes::restrict_token(context, &Value::Null, None)?;
         return Ok((None, None));
     };
     let text = |field: &str| wanted.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -112,6 +114,9 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
             )));
         }
     };
+    if kind != "Pod" {
+        nodes::restrict_token(context, wanted, None)?;
+    }
     let get = async |key: Key| context.server.store.get(&key).await.map_err(store_status);
     let found = get(Key::new(resource, namespace, name)).await?;
     let found = found.ok_or_else(|| Status::not_found("", resource, name))?;
@@ -126,6 +131,7 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
     let mut node = None;
     if kind == "Pod" {
         let pod = found.object.value(found.revision);
+        nodes::restrict_token(context, wanted, Some(&pod))?;
         let account = pod
             .pointer("/spec/serviceAccountName")
             .and_then(Value::as_str)

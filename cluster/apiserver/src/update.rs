@@ -36,7 +36,7 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
         write.warnings.clone_from(&incoming.warnings);
         let Some(live) = live else {
             if context.subresource().is_none() && context.served.kind.creates_on_update() && unconditional {
-                access::check_create(context)?;
+                access::check_create(context).await?;
                 let entry = write.create(object).await?;
                 return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings));
             }

@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, policy, services, signing_requests};
+use crate::{crds, namespaces, nodes, policy, services, signing_requests};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -130,6 +130,7 @@ impl<'a> Write<'a> {
         self.refuse(&name, errors)?;
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
+        nodes::restrict(context, Some(&object), None)?;
         crds::check_names(context, &object)?;
         let _turn = context.turn(&call).await;
         let review = Review {
@@ -185,6 +186,7 @@ impl<'a> Write<'a> {
         self.refuse(name, errors)?;
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
+        nodes::restrict(context, Some(&object), Some(&old))?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,

@@ -7,6 +7,7 @@ mod custom;
 mod dropped;
 mod escalation;
 mod hostile;
+mod nodes;
 mod ownership;
 mod parts;
 mod protection;
