@@ -86,8 +86,10 @@ async fn a_machine_joins_with_its_token_and_runs_pods_and_leaves_with_its_pod() 
     landscape.machine("m1", token.text().expose()).await;
 
     let nodes: Api<Node> = Api::all(admin.clone());
+    // A kubelet creates its Node before it says how it is, and the node-agent takes what there is.
     let applied = |wanted: &'static str| {
         move |node: Option<&Node>| {
+            node?.status.as_ref()?.node_info.as_ref()?;
             let checksum = node?.annotations().get("checksum/cloud-config-data");
             (checksum.map(String::as_str) == Some(wanted)).then(|| node.cloned())?
         }
