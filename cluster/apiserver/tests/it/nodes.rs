@@ -1,5 +1,7 @@
 //! What a node may: its own objects, its pods, and what these name. Nothing else, however it asks.
 
+use cluster_apiserver::ApiServer;
+use cluster_store::MemoryStore;
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
@@ -336,4 +338,19 @@ async fn reviews_say_of_a_node_what_its_requests_would_meet() {
         .body(Vec::new())
         .unwrap();
     assert_eq!(send(&server.admin(), request).await.0, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_older_server_gave_all_nodes_is_taken_back() {
+    let store = MemoryStore::new();
+    let build = || ApiServer::builder("test").store(store.clone()).build();
+    let before = build().await.unwrap();
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:node";
+    let subject = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name});
+    let subjects = json!({"subjects": [subject("system:nodes"), subject("own")]});
+    assert_eq!(merge(&before.loopback_client(), path, &subjects).await.0, 200);
+    before.shutdown().await;
+    let after = build().await.unwrap();
+    let (_, binding) = get(&after.loopback_client(), path).await;
+    assert_eq!(binding["subjects"], json!([subject("own")]));
 }
