@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{FieldError, FieldErrorKind};
+use cluster_schema::{ERRORS_MAX, FieldError, FieldErrorKind};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -288,6 +288,9 @@ impl<'a> Write<'a> {
         let info = self.context.served.info();
         let mut errors: Vec<FieldError> = Vec::new();
         for error in all {
+            if errors.len() == ERRORS_MAX {
+                break;
+            }
             if !errors.contains(&error) {
                 errors.push(error);
             }

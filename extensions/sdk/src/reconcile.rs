@@ -156,6 +156,7 @@ impl<K: ActuatedKind> Primary<K> {
         };
         let deadline = tokio::time::timeout(OPERATION_TIMEOUT, acting);
         tokio::select! {
+            biased;
             ended = deadline => ended.unwrap_or_else(|_| Err(Fault::dependency(format!(
                 "the operation did not end within {} minutes", OPERATION_TIMEOUT.as_secs() / 60
             )))),

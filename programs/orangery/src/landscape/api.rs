@@ -14,8 +14,9 @@ use kube::config::Kubeconfig;
 
 use super::state::{Kept, Keys};
 
-/// How long the certificates of the landscape's own parts are valid. Every start issues them anew: no process lives
-/// longer.
+/// How long the certificates of the landscape's own parts are valid, and those in its kubeconfigs. The authorities that
+/// sign them outlive the process; these do not: every start issues them anew, which is what mends those that a clock
+/// has overtaken.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// In-cluster name of every API server, so that pods may call it by its Service.
 const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
