@@ -24,7 +24,7 @@ const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a pattern is taken to need, in bytes: the first of these that suffices.
-const PATTERN_SIZES: [usize; 3] = [16 * 1024, 256 * 1024, PATTERN_BYTES_MAX];
+const PATTERN_SIZES: [usize; 4] = [16 * 1024, 64 * 1024, 256 * 1024, PATTERN_BYTES_MAX];
 
 /// Errors reported for one object; more would not be read by anyone.
 pub const ERRORS_MAX: usize = 100;
