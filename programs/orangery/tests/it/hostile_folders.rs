@@ -1,17 +1,38 @@
-//! Folders without room, that nobody may write to, or that are somebody else's, and ports in use: the real binary tells
-//! what is wrong and what to do, and leaves nothing behind.
+//! Folders that are full, that nobody may write to, or that are somebody else's: the real binary tells what is wrong and
+//! what to do, and loses nothing that it has acknowledged.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use base_client::{Connector, Https};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ListParams, PostParams};
+use kube::config::Kubeconfig;
+use kube::{Api, Client, ResourceExt};
 use programs_orangery::kubeconfig;
+use serde_json::json;
+use tokio::time::Instant;
 
 use crate::restart::{Up, free_port};
 
+/// Real time: many times what a slow machine needs.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Room for a landscape that has come up, and not for much more.
+const LITTLE: &str = "size=8m";
+/// Room for all that these tests store.
+const ENOUGH: &str = "remount,size=256m";
+/// The same where a file's size is limited: kilobytes for the largest file.
+const LITTLE_FILE_KB: u32 = 8192;
+/// How long a request may take before it counts as refused.
+const GIVES_UP: Duration = Duration::from_secs(5);
+/// Bytes of a Secret's value.
+const LOAD: usize = 64 * 1024;
 /// A user without rights: `nobody`.
 const NOBODY: u32 = 65534;
 
@@ -41,6 +62,92 @@ fn mount(how: &[&str], folder: &Path) -> Output {
     Command::new("mount").args(how).arg(folder).output().unwrap()
 }
 
+fn client_of(folder: &Path) -> Client {
+    let text = fs::read_to_string(kubeconfig::path(folder, "garden")).unwrap();
+    Https::new("test")
+        .client(&Kubeconfig::from_yaml(&text).unwrap())
+        .unwrap()
+}
+
+async fn create(secrets: &Api<Secret>, name: &str) -> Result<Secret, kube::Error> {
+    let secret = json!({"metadata": {"name": name}, "stringData": {"load": "x".repeat(LOAD)}});
+    let secret = serde_json::from_value(secret).unwrap();
+    secrets.create(&PostParams::default(), &secret).await
+}
+
+/// Stores until there is no room; gives how many were acknowledged. A client tries a refused request again by itself, and
+/// longer than anybody wants to wait.
+async fn fill(secrets: &Api<Secret>) -> usize {
+    for number in 0..10_000 {
+        let name = format!("load-{number}");
+        if !matches!(tokio::time::timeout(GIVES_UP, create(secrets, &name)).await, Ok(Ok(_))) {
+            return number;
+        }
+    }
+    unreachable!("there is always room")
+}
+
+async fn assert_stored(secrets: &Api<Secret>, acknowledged: usize) {
+    let list = secrets.list(&ListParams::default()).await.unwrap();
+    let names: BTreeSet<String> = list.items.iter().map(ResourceExt::name_any).collect();
+    for number in 0..acknowledged {
+        assert!(names.contains(&format!("load-{number}")), "load-{number} is lost");
+    }
+}
+
+/// Room has been made: what was refused is taken without a restart.
+async fn goes_on(secrets: &Api<Secret>) {
+    let begun = Instant::now();
+    while !matches!(tokio::time::timeout(GIVES_UP, create(secrets, "room")).await, Ok(Ok(_))) {
+        assert!(begun.elapsed() < PATIENCE, "it does not go on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_space_nothing_acknowledged_is_lost_and_it_goes_on_once_there_is_room() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("data");
+    let port = free_port();
+    let mounted = Mounted::new(outer.path(), LITTLE);
+    let mut command = if mounted.is_some() {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_orangery"));
+        command
+            .args(["up", "--port", &port.to_string(), "--data-dir"])
+            .arg(&folder);
+        command
+    } else {
+        limited(&folder, port, LITTLE_FILE_KB)
+    };
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut up = Up(child.unwrap());
+    up.until("ready");
+    let secrets: Api<Secret> = Api::namespaced(client_of(&folder), "garden");
+    let acknowledged = fill(&secrets).await;
+    assert!(acknowledged > 0, "there was no room at all");
+    let store = folder.join("state/garden/store/store.redb");
+    let mut logs = BufReader::new(up.0.stderr.take().unwrap()).lines();
+    let said = logs.find_map(|line| line.ok().filter(|line| line.contains(&*store.to_string_lossy())));
+    let said = said.unwrap();
+    assert!(said.contains("nothing that was stored is lost"), "{said}");
+    // So that the process never waits for a reader.
+    let reading = std::thread::spawn(move || logs.count());
+    if mounted.is_some() {
+        assert!(said.contains("free space"), "{said}");
+        let made = mount(&["-o", ENOUGH], outer.path());
+        assert!(made.status.success(), "{made:?}");
+        goes_on(&secrets).await;
+    }
+    assert_stored(&secrets, acknowledged).await;
+    up.kill();
+    reading.join().unwrap();
+
+    let mut up = Up::start(&folder, port, &[]);
+    up.until("ready");
+    assert_stored(&secrets, acknowledged).await;
+    create(&secrets, "more").await.unwrap();
+    up.stop();
+}
+
 /// `up` whose files cannot grow beyond a limit, for where nothing may be mounted.
 fn limited(folder: &Path, port: u16, kilobytes: u32) -> Command {
     let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", kilobytes * 2);
@@ -57,7 +164,7 @@ fn limited(folder: &Path, port: u16, kilobytes: u32) -> Command {
 fn a_landscape_that_has_no_room_to_start_ends_in_order_and_says_so() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("data");
-    let mounted = Mounted::new(outer.path(), "size=300k");
+    let mounted = Mounted::new(outer.path(), "size=200k");
     let (output, why) = if mounted.is_some() {
         (run(&folder), "No space left on device")
     } else {
@@ -65,10 +172,7 @@ fn a_landscape_that_has_no_room_to_start_ends_in_order_and_says_so() {
     };
     let said = said(&output);
     assert!(said.contains(why), "{said}");
-    assert!(
-        said.ends_with("hint: free some space there, or name another folder with --data-dir\n"),
-        "{said}"
-    );
+    assert!(said.contains("free space on its disk and try again"), "{said}");
     // Parts that are stopped in order do not lose the servers under their feet.
     for word in ["connection refused", "worker closed", "panicked"] {
         assert!(!said.contains(word), "{said}");
