@@ -1,6 +1,6 @@
 //! The same story again and again: each time the process dies at another call, and another process goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -168,10 +168,19 @@ pub fn moments(baseline: &Baseline, before: bool, part: Option<usize>) -> Vec<Mo
         return all.collect();
     };
     let entropy = Entropy::seeded(baseline.seed);
-    let stride = baseline.deeds.len() as f64 / part as f64;
-    let chosen: Vec<usize> = (0..part)
-        .map(|number| (number as f64 * stride) as usize + entropy.below(stride as u64) as usize)
-        .collect();
+    // One of each phase first: some are much shorter than others.
+    let mut chosen = BTreeSet::new();
+    for phase in Phase::ALL {
+        let of_phase = (0..baseline.deeds.len()).filter(|at| baseline.deeds[*at].phase == phase);
+        let of_phase: Vec<usize> = of_phase.collect();
+        if !of_phase.is_empty() && chosen.len() < part {
+            chosen.insert(of_phase[entropy.below(of_phase.len() as u64) as usize]);
+        }
+    }
+    let spread = part - chosen.len();
+    let stride = baseline.deeds.len() as f64 / spread.max(1) as f64;
+    let begins = (0..spread).map(|number| (number as f64 * stride) as usize);
+    chosen.extend(begins.map(|begin| begin + entropy.below(stride as u64) as usize));
     let all: Vec<Moment> = all.collect();
     chosen.into_iter().filter_map(|at| all.get(at).cloned()).collect()
 }
