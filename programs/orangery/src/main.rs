@@ -74,9 +74,7 @@ fn interrupted() -> impl Future<Output = ()> {
         signals.next().await;
         let asked = Instant::now();
         tokio::spawn(async move {
-            while asked.elapsed() < SAME_WISH {
-                signals.next().await;
-            }
+            signals.again(asked).await;
             eprintln!("stopped at once: asked twice");
             std::process::exit(130);
         });
@@ -97,6 +95,16 @@ impl Signals {
             Some(()) = received(interrupt) => {}
             Some(()) = received(terminate) => {}
             else => std::future::pending().await,
+        }
+    }
+
+    /// Somebody asks once more. However late this is looked at, the one who asked first is not taken for two.
+    async fn again(&mut self, asked: Instant) {
+        loop {
+            self.next().await;
+            if asked.elapsed() >= SAME_WISH {
+                return;
+            }
         }
     }
 }

@@ -341,7 +341,10 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     // Volumes are not left to an empty store, which would drop them.
     for part in ["garden", "seed-local"] {
         std::fs::rename(state.join(part), folder.path().join("aside")).unwrap();
-        refuses(folder.path(), &[&*state.join(part).to_string_lossy(), "it is missing", "--data-dir"]);
+        refuses(
+            folder.path(),
+            &[&*state.join(part).to_string_lossy(), "it is missing", "--data-dir"],
+        );
         assert!(!state.join(part).exists(), "{part} was made anew");
         std::fs::rename(folder.path().join("aside"), state.join(part)).unwrap();
     }
