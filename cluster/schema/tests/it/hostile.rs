@@ -133,7 +133,7 @@ fn ruled(rule: &str) -> Schema {
     let spec = json!({"type": "object", "properties": {
             "l": {"type": "array", "items": {"type": "integer"}}, "s": {"type": "string"}, "n": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": rule}]});
-    Schema::from_crd(&document(spec)).unwrap_or_else(|error| panic!("{rule}: {error}"))
+    Schema::from_crd(&document(spec)).unwrap_or_else(|error| unreachable!("{rule}: {error}"))
 }
 
 #[test]

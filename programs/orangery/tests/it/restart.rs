@@ -119,7 +119,7 @@ async fn healthy(garden: &Client) {
             ))
         }
     });
-    judged.await.unwrap_or_else(|why| panic!("{why}"));
+    judged.await.unwrap_or_else(|why| unreachable!("{why}"));
 }
 
 /// How often a pod's container was started again, whether it is ready, how it ended last.
@@ -152,7 +152,7 @@ async fn run_again(seed: &Client, before: &[Pod]) {
                 )),
             }
         });
-        again.await.unwrap_or_else(|why| panic!("{why}"));
+        again.await.unwrap_or_else(|why| unreachable!("{why}"));
     }
     let now = pods.list(&ListParams::default()).await.unwrap().items;
     let names = |pods: &[Pod]| pods.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
