@@ -31,8 +31,6 @@ const IMPATIENT: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(250);
 /// How long all Shoots together may take until the first of them have succeeded, until all are as asked, until all are gone.
 const LONG: Duration = Duration::from_secs(1800);
-/// The seed's node.
-const NODE: &str = "seed-local-0";
 /// How long a landscape without Shoots is looked at.
 const QUIET: Duration = Duration::from_secs(20);
 /// How often lines tell how it goes.
