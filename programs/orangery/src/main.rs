@@ -112,3 +112,17 @@ impl Signals {
 async fn received(signal: &mut Option<Signal>) -> Option<()> {
     signal.as_mut()?.recv().await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_who_asked_once_is_not_taken_for_two_however_late_one_looks() {
+        let asked = Instant::now();
+        tokio::time::advance(SAME_WISH * 3).await;
+        let mut nobody = Signals([None, None]);
+        let again = tokio::time::timeout(Duration::from_secs(3600), nobody.again(asked)).await;
+        assert!(again.is_err(), "nobody asked again");
+    }
+}
