@@ -5,6 +5,7 @@
 mod backup;
 mod domains;
 mod extensions_there;
+mod going;
 mod lies;
 mod told;
 mod world;

@@ -1,6 +1,7 @@
 //! Emptying a shoot before it goes: what users left behind would keep machines, volumes and load balancers alive.
 //! Rules of gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/cleanup.go`.
 
+use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault};
 use base_client::{fault_of, is_missing};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,8 +16,21 @@ use super::super::operation::{Operation, left};
 const NO_CLEANUP: &str = "shoot.gardener.cloud/no-cleanup";
 /// Namespaces that every cluster has; they are emptied, not deleted.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// How long users' finalizers are waited for before they are removed (upstream's default).
-const FINALIZE_GRACE: std::time::Duration = std::time::Duration::from_secs(300);
+/// Of webhooks: nobody but the API server works with them.
+const WEBHOOKS_GRACE: Grace = Grace {
+    annotation: "shoot.gardener.cloud/cleanup-webhooks-finalize-grace-period-seconds",
+    default_seconds: 300,
+};
+/// Of custom resources and their definitions: users' operators may take down a whole system behind one.
+const EXTENDED_APIS_GRACE: Grace = Grace {
+    annotation: "shoot.gardener.cloud/cleanup-extended-apis-finalize-grace-period-seconds",
+    default_seconds: 3600,
+};
+/// Of everything else.
+const KUBERNETES_RESOURCES_GRACE: Grace = Grace {
+    annotation: "shoot.gardener.cloud/cleanup-kubernetes-resources-finalize-grace-period-seconds",
+    default_seconds: 300,
+};
 /// Pause between looks at what is left: kinds are many and unknown, so nothing is watched here.
 const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
 
@@ -50,6 +64,33 @@ const WEBHOOKS: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
+/// How long after the request to go finalizers of users are left to those who set them; then they are removed. Names
+/// and defaults are upstream's.
+#[derive(Clone, Copy)]
+struct Grace {
+    /// By which the shoot's owner says otherwise.
+    annotation: &'static str,
+    default_seconds: u32,
+}
+
+impl Grace {
+    /// # Errors
+    /// A dependency fault where the annotation says no number: nothing is removed by a guess, and it goes on once mended.
+    fn seconds(self, shoot: &core::Shoot) -> Result<u32, Fault> {
+        let Some(value) = shoot.annotations().get(self.annotation) else {
+            return Ok(self.default_seconds);
+        };
+        value.parse().map_err(|_| {
+            Fault::dependency(format!(
+                "annotation {}: invalid value {value:?}: allowed is a number of seconds from 0 to {}",
+                self.annotation,
+                u32::MAX
+            ))
+            .hint("correct the annotation of the shoot, or remove it")
+        })
+    }
+}
+
 fn resource((group, version, kind, plural): (&str, &str, &str, &str)) -> ApiResource {
     ApiResource {
         group: group.to_owned(),
@@ -66,9 +107,8 @@ fn resource((group, version, kind, plural): (&str, &str, &str, &str)) -> ApiReso
 
 /// Webhooks of users would refuse what comes next.
 pub(crate) async fn webhooks(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let client = op.shoot_client()?;
     let kinds: Vec<ApiResource> = WEBHOOKS.map(resource).into();
-    empty(&client, &kinds, until, |_| true).await
+    empty(op, &kinds, WEBHOOKS_GRACE, until, |_| true).await
 }
 
 /// Custom resources, then their definitions.
@@ -97,14 +137,14 @@ pub(crate) async fn extended_apis(op: &Operation, until: Option<Instant>) -> Res
             )))
         })
         .collect();
-    empty(&client, &kinds, until, |_| true).await?;
+    empty(op, &kinds, EXTENDED_APIS_GRACE, until, |_| true).await?;
     let own = resource((
         "apiextensions.k8s.io",
         "v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
     ));
-    empty(&client, &[own], until, |_| true).await
+    empty(op, &[own], EXTENDED_APIS_GRACE, until, |_| true).await
 }
 
 /// Workload, services, volumes and namespaces of users.
@@ -115,35 +155,36 @@ pub(crate) async fn kubernetes_resources(op: &Operation, until: Option<Instant>)
     let kinds: Vec<ApiResource> = KINDS.map(resource).into();
     // Namespaces first: what is in them goes by itself; the rest is in the system's namespaces.
     request_deletion(&client, &namespace, &users).await?;
-    empty(&client, &kinds, until, |object| {
+    empty(op, &kinds, KUBERNETES_RESOURCES_GRACE, until, |object| {
         // The API server keeps this one alive itself.
         !(object.namespace().as_deref() == Some("default") && object.name_any() == "kubernetes")
     })
     .await?;
-    empty(&client, &[namespace], until, users).await?;
-    empty(
-        &client,
-        &[resource(("", "v1", "PersistentVolume", "persistentvolumes"))],
-        until,
-        |_| true,
-    )
-    .await
+    empty(op, &[namespace], KUBERNETES_RESOURCES_GRACE, until, users).await?;
+    let volumes = resource(("", "v1", "PersistentVolume", "persistentvolumes"));
+    empty(op, &[volumes], KUBERNETES_RESOURCES_GRACE, until, |_| true).await
 }
 
 /// Deletes all objects of these kinds and waits until none is left.
 async fn empty(
-    client: &Client,
+    op: &Operation,
     kinds: &[ApiResource],
+    grace: Grace,
     until: Option<Instant>,
     which: impl Fn(&DynamicObject) -> bool + Send + Sync,
 ) -> Result<(), Fault> {
-    let began = Instant::now();
+    let client = op.shoot_client()?;
+    let grace_seconds = grace.seconds(&op.status.shoot().await)?;
     loop {
+        let now = op.context.clock.now();
         let mut remaining = Vec::new();
         for kind in kinds {
-            for object in request_deletion(client, kind, &which).await? {
-                if began.elapsed() >= FINALIZE_GRACE {
-                    finalize(client, kind, &object).await?;
+            for object in request_deletion(&client, kind, &which).await? {
+                // By the object's own time: every try of this task, and every gardenlet, counts from the same.
+                let asked = object.metadata.deletion_timestamp.as_ref();
+                let waited = asked.map(|asked| now.duration_since(asked.0).as_secs());
+                if waited.is_some_and(|seconds| seconds >= i64::from(grace_seconds)) {
+                    finalize(&client, kind, &object).await?;
                 }
                 let place = object
                     .namespace()
@@ -159,7 +200,11 @@ async fn empty(
             return Err(
                 Fault::dependency(format!("objects in the shoot are still there: {}", some_of(&remaining)))
                     .code(ErrorCode::CleanupClusterResources)
-                    .hint("look at the finalizers of the named objects in the shoot"),
+                    .hint(format!(
+                        "look at the finalizers of the named objects in the shoot; they are removed {grace_seconds}s \
+                         after the request to delete (annotation {} of the shoot)",
+                        grace.annotation
+                    )),
             );
         }
         tokio::time::sleep(LOOK_PAUSE).await;

@@ -1,0 +1,76 @@
+//! What goes with a shoot or before it, and what may not be taken away too soon.
+
+use std::time::Duration;
+
+use api_core::v1beta1 as core;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::wait::{await_condition, conditions::is_crd_established};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tests_kit::{until, until_gone};
+
+use crate::succeeded;
+use crate::world::{World, shoot};
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_of_users_custom_resources_have_an_hour_unless_the_owner_says_otherwise() {
+    let world = World::start().await;
+    world.create_shoot(&shoot()).await;
+    let shoots = world.shoots();
+    until(&shoots, "b", "ready", succeeded).await;
+    let lakes = held_lake(&world).await;
+    shoots.delete("b", &DeleteParams::default()).await.unwrap();
+    until(&lakes, "deep", "asked to go", |lake| {
+        lake.metadata.deletion_timestamp.is_some()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    let lake = lakes.get("deep").await.unwrap();
+    assert_eq!(
+        lake.finalizers(),
+        ["users.example/drain"],
+        "the operator may still work"
+    );
+    let annotate = |value: &str| {
+        let key = "shoot.gardener.cloud/cleanup-extended-apis-finalize-grace-period-seconds";
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        let shoots = shoots.clone();
+        async move {
+            let params = PatchParams::default();
+            shoots.patch("b", &params, &Patch::Merge(patch)).await.unwrap();
+        }
+    };
+    annotate("soon").await;
+    let told = |shoot: &core::Shoot| crate::errors(shoot).contains("\"soon\"");
+    until(&shoots, "b", "told what is wrong with the annotation", told).await;
+    assert!(lakes.get_opt("deep").await.unwrap().is_some());
+    annotate("1").await;
+    until_gone(&shoots, "b").await;
+    assert!(lakes.get_opt("deep").await.ok().flatten().is_none());
+}
+
+/// A custom resource in the shoot whose operator takes its time.
+async fn held_lake(world: &World) -> Api<DynamicObject> {
+    let names = json!({"kind": "Lake", "plural": "lakes", "singular": "lake", "listKind": "LakeList"});
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = serde_json::from_value(json!({
+        "metadata": {"name": "lakes.users.example"},
+        "spec": {"group": "users.example", "scope": "Cluster", "names": names, "versions": [{
+            "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        }]},
+    }));
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.shoot.admin());
+    let definition: CustomResourceDefinition = definition.unwrap();
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    await_condition(definitions, "lakes.users.example", is_crd_established())
+        .await
+        .unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("users.example", "v1", "Lake"));
+    let lakes: Api<DynamicObject> = Api::all_with(world.shoot.admin(), &kind);
+    let mut lake = DynamicObject::new("deep", &kind);
+    lake.metadata.finalizers = Some(vec!["users.example/drain".to_owned()]);
+    lakes.create(&PostParams::default(), &lake).await.unwrap();
+    lakes
+}
