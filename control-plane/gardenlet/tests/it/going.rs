@@ -3,16 +3,56 @@
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::{await_condition, conditions::is_crd_established};
 use kube::{Api, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
 
 use crate::succeeded;
-use crate::world::{World, shoot};
+use crate::world::{GARDEN_NAMESPACE, World, shoot};
+
+/// A shoot that refers to these objects of its namespace, which are there.
+async fn referring(world: &World, objects: &[(&str, &str)]) -> Value {
+    for (kind, name) in objects {
+        let object =
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": GARDEN_NAMESPACE}});
+        world.create(object).await;
+    }
+    let mut asks = shoot();
+    asks["spec"]["resources"] = references(objects);
+    asks
+}
+
+fn references(objects: &[(&str, &str)]) -> Value {
+    objects
+        .iter()
+        .map(|(kind, name)| {
+            let name_of_both = format!("{}-{name}", kind.to_lowercase());
+            json!({"name": name_of_both, "resourceRef": {"apiVersion": "v1", "kind": kind, "name": name}})
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_goes_though_what_it_refers_to_went_before_it() {
+    let world = World::start().await;
+    let asks = referring(&world, &[("Secret", "kept"), ("ConfigMap", "kept")]).await;
+    world.create_shoot(&asks).await;
+    let shoots = world.shoots();
+    until(&shoots, "b", "ready", succeeded).await;
+    let (secrets, config_maps) = (
+        world.garden_namespace::<Secret>(),
+        world.garden_namespace::<ConfigMap>(),
+    );
+    base_client::delete(&secrets, "kept").await.unwrap();
+    base_client::delete(&config_maps, "kept").await.unwrap();
+    shoots.delete("b", &DeleteParams::default()).await.unwrap();
+    until_gone(&shoots, "b").await;
+}
 
 #[tokio::test(start_paused = true)]
 async fn finalizers_of_users_custom_resources_have_an_hour_unless_the_owner_says_otherwise() {

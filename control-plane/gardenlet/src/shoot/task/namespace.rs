@@ -105,6 +105,8 @@ pub(crate) async fn copy_secret(
 /// Copies what `spec.resources` refers to, as `ref-<name>`.
 pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
     let shoot = op.status.shoot().await;
+    // What was copied before serves a cluster that goes: nobody can change its references any more.
+    let going = shoot.metadata.deletion_timestamp.is_some();
     let mark = || BTreeMap::from([(REFERENCED.0.to_owned(), REFERENCED.1.to_owned())]);
     for resource in &shoot.spec.resources {
         let reference = &resource.resource_ref;
@@ -120,24 +122,19 @@ pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fa
         match reference.kind.as_str() {
             "Secret" => {
                 let api: Api<Secret> = op.context.in_garden(&op.shoot.garden_namespace);
-                let from = get(&api, &reference.name).await?.ok_or_else(missing)?;
-                copy_secret(op, &from, &name, mark()).await?;
+                match get(&api, &reference.name).await? {
+                    Some(from) => copy_secret(op, &from, &name, mark()).await?,
+                    None if going => {}
+                    None => return Err(missing()),
+                }
             }
             "ConfigMap" => {
                 let api: Api<ConfigMap> = op.context.in_garden(&op.shoot.garden_namespace);
-                let from = get(&api, &reference.name).await?.ok_or_else(missing)?;
-                let copy = ConfigMap {
-                    metadata: ObjectMeta {
-                        name: Some(name),
-                        namespace: Some(op.namespace().to_owned()),
-                        labels: Some(mark()),
-                        ..ObjectMeta::default()
-                    },
-                    data: from.data,
-                    binary_data: from.binary_data,
-                    immutable: None,
-                };
-                apply(&op.here::<ConfigMap>(), &copy, MANAGER).await?;
+                match get(&api, &reference.name).await? {
+                    Some(from) => copy_config_map(op, from, &name, mark()).await?,
+                    None if going => {}
+                    None => return Err(missing()),
+                }
             }
             kind => {
                 return Err(Fault::user(format!("spec.resources: kind {kind} is not supported"))
@@ -146,6 +143,26 @@ pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fa
         }
     }
     Ok(())
+}
+
+async fn copy_config_map(
+    op: &Operation,
+    from: ConfigMap,
+    name: &str,
+    labels: BTreeMap<String, String>,
+) -> Result<(), Fault> {
+    let copy = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(op.namespace().to_owned()),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        },
+        data: from.data,
+        binary_data: from.binary_data,
+        immutable: None,
+    };
+    apply(&op.here::<ConfigMap>(), &copy, MANAGER).await.map(drop)
 }
 
 /// Takes the copies away.
