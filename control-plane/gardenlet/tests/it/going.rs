@@ -55,6 +55,40 @@ async fn a_shoot_goes_though_what_it_refers_to_went_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_copy_goes_with_its_reference_and_with_nothing_else() {
+    let world = World::start().await;
+    let asks = referring(&world, &[("Secret", "both"), ("ConfigMap", "both"), ("Secret", "one")]).await;
+    world.create_shoot(&asks).await;
+    let shoots = world.shoots();
+    until(&shoots, "b", "ready", succeeded).await;
+    let (secrets, config_maps) = (world.seed::<Secret>(), world.seed::<ConfigMap>());
+    let there = || async {
+        let secret = |name| {
+            let secrets = secrets.clone();
+            async move { secrets.get_opt(name).await.unwrap().is_some() }
+        };
+        [
+            secret("ref-both").await,
+            secret("ref-one").await,
+            config_maps.get_opt("ref-both").await.unwrap().is_some(),
+        ]
+    };
+    assert_eq!(there().await, [true, true, true]);
+    let fewer = json!({"spec": {"resources": references(&[("ConfigMap", "both"), ("Secret", "one")])}});
+    let asked = shoots
+        .patch("b", &PatchParams::default(), &Patch::Merge(fewer))
+        .await
+        .unwrap();
+    let again = |shoot: &core::Shoot| succeeded(shoot) && shoot.metadata.generation >= asked.metadata.generation;
+    until(&shoots, "b", "reconciled once more", again).await;
+    assert_eq!(
+        there().await,
+        [false, true, true],
+        "of one name, only the copy of the kind no longer referred to goes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn finalizers_of_users_custom_resources_have_an_hour_unless_the_owner_says_otherwise() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;

@@ -1,6 +1,6 @@
 //! The shoot's namespace in the seed, and what is copied into it from the garden.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_core::v1beta1 as core;
 use api_meta::{Fault, annotations, labels, names};
@@ -102,15 +102,17 @@ pub(crate) async fn copy_secret(
     apply(&op.here::<Secret>(), &copy, MANAGER).await.map(drop)
 }
 
-/// Copies what `spec.resources` refers to, as `ref-<name>`.
+/// Copies what `spec.resources` refers to, as `ref-<name>`, and takes away copies of what it refers to no longer.
 pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
     let shoot = op.status.shoot().await;
     // What was copied before serves a cluster that goes: nobody can change its references any more.
     let going = shoot.metadata.deletion_timestamp.is_some();
     let mark = || BTreeMap::from([(REFERENCED.0.to_owned(), REFERENCED.1.to_owned())]);
+    let mut wanted = BTreeSet::new();
     for resource in &shoot.spec.resources {
         let reference = &resource.resource_ref;
         let name = format!("{}{}", names::REFERENCED_RESOURCES_PREFIX, reference.name);
+        wanted.insert((reference.kind.clone(), name.clone()));
         let missing = || {
             // Not the user's to change in the Shoot: it is tried again, and goes on once the object is back.
             Fault::dependency(format!(
@@ -142,7 +144,7 @@ pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fa
             }
         }
     }
-    Ok(())
+    delete_copies(op, &wanted).await
 }
 
 async fn copy_config_map(
@@ -165,15 +167,26 @@ async fn copy_config_map(
     apply(&op.here::<ConfigMap>(), &copy, MANAGER).await.map(drop)
 }
 
-/// Takes the copies away.
+/// Takes all copies away.
 pub(crate) async fn delete_referenced_resources(op: &Operation) -> Result<(), Fault> {
+    delete_copies(op, &BTreeSet::new()).await
+}
+
+/// Takes away all copies but those `wanted`, by kind and name.
+async fn delete_copies(op: &Operation, wanted: &BTreeSet<(String, String)>) -> Result<(), Fault> {
+    let is_stale = |kind: &str, name: &str| !wanted.contains(&(kind.to_owned(), name.to_owned()));
     let selector = format!("{}={}", REFERENCED.0, REFERENCED.1);
     let (secrets, config_maps) = (op.here::<Secret>(), op.here::<ConfigMap>());
-    for secret in list(&secrets, &selector).await? {
-        delete_object(&secrets, &secret.name_any()).await?;
+    let copies = list(&secrets, &selector).await?.into_iter().map(|copy| copy.name_any());
+    for name in copies.filter(|name| is_stale("Secret", name)) {
+        delete_object(&secrets, &name).await?;
     }
-    for config_map in list(&config_maps, &selector).await? {
-        delete_object(&config_maps, &config_map.name_any()).await?;
+    let copies = list(&config_maps, &selector)
+        .await?
+        .into_iter()
+        .map(|copy| copy.name_any());
+    for name in copies.filter(|name| is_stale("ConfigMap", name)) {
+        delete_object(&config_maps, &name).await?;
     }
     Ok(())
 }
