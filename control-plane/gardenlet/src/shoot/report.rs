@@ -114,7 +114,9 @@ pub(crate) fn started(
     status.last_operation = Some(operation(type_, LastOperationState::Processing, 0, description, now));
     status.technical_id = technical_id.to_owned();
     status.uid = shoot.metadata.uid.clone().unwrap_or_default();
-    if *type_ != LastOperationType::Delete {
+    // Where the control plane lives stays as it is: what only names another seed has moved nothing.
+    let is_new = status.seed_name.as_deref().unwrap_or_default().is_empty();
+    if is_new && *type_ != LastOperationType::Delete {
         status.seed_name.clone_from(&shoot.spec.seed_name);
     }
 }
@@ -390,6 +392,20 @@ mod tests {
             failure("C", Fault::access("z")),
         ];
         assert_eq!(summary(&all).class, FaultClass::Transient);
+    }
+
+    #[test]
+    fn the_seed_where_a_control_plane_lives_is_told_once() {
+        let mut shoot = core::Shoot::default();
+        let mut status = core::ShootStatus::default();
+        let mut told = Vec::new();
+        for seed in ["south", "north"] {
+            shoot.spec.seed_name = Some(seed.into());
+            let (type_, gardener) = (LastOperationType::Reconcile, core::Gardener::default());
+            started(&mut status, &type_, &shoot, "shoot--a--b", &gardener, now());
+            told.extend(status.seed_name.clone());
+        }
+        assert_eq!(told, ["south", "south"], "only a migration moves a control plane");
     }
 
     #[test]
