@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_extensions::ControlPlane;
@@ -25,6 +26,10 @@ use super::operation::kubeconfig_of;
 use super::report::ShootStatusWriter;
 use super::task;
 use crate::context::Context;
+
+/// Pause before what could not be seen is looked at again: a restarted API server is back by then, and a shoot that
+/// stays out of reach costs little.
+const UNSEEN_PAUSE: Duration = Duration::from_secs(30);
 
 /// Keeps the conditions of our seed's shoots true until `stop`. `nodes`: what has changed of their nodes.
 pub(crate) async fn run(context: Arc<Context>, nodes: mpsc::UnboundedReceiver<MirrorChange>, stop: CancellationToken) {
@@ -119,7 +124,15 @@ async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Nex
             })
             .await?;
     }
-    Ok(Next::Change)
+    Ok(next_look(&wanted))
+}
+
+/// No change calls for what could not be seen: its mirror may never have been opened.
+fn next_look(judged: &[Condition]) -> Next {
+    match judged.iter().any(|one| one.status == ConditionStatus::Unknown) {
+        true => Next::After(UNSEEN_PAUSE),
+        false => Next::Change,
+    }
 }
 
 /// What is seen of a shoot.
@@ -415,7 +428,10 @@ mod tests {
             statuses(&seen).contains(&"EveryNodeReady=Unknown".to_owned()),
             "unseen is not unready"
         );
+        let judged = judge(&seen, Timestamp::UNIX_EPOCH);
+        assert_eq!(next_look(&judged), Next::After(UNSEEN_PAUSE), "nothing else would call");
         seen.nodes = Some(Ok(Vec::new()));
+        assert_eq!(next_look(&judge(&seen, Timestamp::UNIX_EPOCH)), Next::Change);
         assert!(statuses(&seen).contains(&"EveryNodeReady=False".to_owned()));
     }
 }
