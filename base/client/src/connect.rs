@@ -1,5 +1,6 @@
 //! From a kubeconfig to a client. It reads no environment variable, no proxy setting and no file of its own
-//! accord: a kubeconfig says all there is to say ([`inline_files`] makes one that names files say it).
+//! accord: a kubeconfig says all there is to say ([`inline_files`] makes one that names files say it). It runs no
+//! command.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,7 +88,9 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads the current context. Files named in it are not read: see [`inline_files`].
+    /// Reads the current context. Files named in it are not read: see [`inline_files`]. Commands are refused, because
+    /// whoever may write a Secret with a kubeconfig must not thereby run programs where it is read; and so is a proxy,
+    /// because connections would go around it.
     pub fn of(kubeconfig: &Kubeconfig) -> Result<Self, Fault> {
         let wrong = |what: &str| Fault::user(format!("kubeconfig is incomplete: {what}"));
         let current = kubeconfig
@@ -115,6 +118,27 @@ impl Target {
                 .and_then(|named| named.auth_info.clone())
                 .ok_or_else(|| wrong("the context's user is missing"))?,
         };
+        let user = context.user.as_deref().unwrap_or_default();
+        let credentials = "name a token or a client certificate there instead";
+        for (given, field, instead) in [
+            (auth.exec.is_some(), format!("users[{user}].user.exec"), credentials),
+            (
+                auth.auth_provider.is_some(),
+                format!("users[{user}].user.auth-provider"),
+                credentials,
+            ),
+            (
+                cluster.proxy_url.is_some(),
+                format!("clusters[{}].cluster.proxy-url", context.cluster),
+                "remove it and name a server that can be reached directly",
+            ),
+        ] {
+            if given {
+                return Err(Fault::user(format!(
+                    "kubeconfig is refused: {field} is not supported: {instead}"
+                )));
+            }
+        }
         let server = cluster
             .server
             .as_deref()
@@ -261,6 +285,33 @@ mod tests {
             text.contains("certificate-authority-data") && !text.contains("c2Vj"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_kubeconfig_that_runs_a_command_or_names_a_proxy_is_refused() {
+        let refused = |cluster: &str, user: &str, field: &str| {
+            let kubeconfig = kubeconfig(cluster, user);
+            let fault = Target::of(&kubeconfig).unwrap_err();
+            assert_eq!(fault.class, api_meta::FaultClass::User);
+            let text = fault.to_string();
+            assert!(text.contains(field), "{text}");
+            assert!(Https::new("test").client(&kubeconfig).is_err());
+        };
+        let server = "{server: 'https://a'}";
+        let exec = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/touch, args: [/tmp/x]}}";
+        refused(server, exec, "users[u].user.exec");
+        let provider = "{auth-provider: {name: gcp, config: {cmd-path: /bin/touch}}}";
+        refused(server, provider, "users[u].user.auth-provider");
+        let proxied = "{server: 'https://a', proxy-url: 'http://b:1'}";
+        refused(proxied, "{token: t}", "clusters[k].cluster.proxy-url");
+        // What is not of the current context is not looked at.
+        let mut other = kubeconfig(server, "{token: t}");
+        let strange = kubeconfig(server, exec).auth_infos.into_iter().map(|mut named| {
+            named.name = "other".to_owned();
+            named
+        });
+        other.auth_infos.extend(strange);
+        assert!(Target::of(&other).is_ok());
     }
 
     #[tokio::test]
