@@ -1,6 +1,6 @@
 //! From a kubeconfig to a client. It reads no environment variable, no proxy setting and no file of its own
 //! accord: a kubeconfig says all there is to say ([`inline_files`] makes one that names files say it). It runs no
-//! command.
+//! command and asks nothing twice.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,6 +62,10 @@ impl Connector for Https {
         config.auth_info = target.auth;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.write_timeout = Some(WRITE_TIMEOUT);
+        // kube would ask a busy server up to 15 times, with pauses of many seconds, and say so to nobody: outside of
+        // the time-outs, backoffs and reports of flows, controllers and watches, which all begin again by themselves.
+        // Clients in process have no such layer either.
+        config.default_retry = false;
         if let Ok(agent) = HeaderValue::from_str(&self.user_agent) {
             config.headers.push((header::USER_AGENT, agent));
         }
@@ -312,6 +316,39 @@ mod tests {
         });
         other.auth_infos.extend(strange);
         assert!(Target::of(&other).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_has_no_time_is_asked_once() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // Busy at first, then not: who asks again gets an answer.
+        let server = tokio::spawn(async move {
+            for status in ["503 Service Unavailable", "200 OK"] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let body = r#"{"major": "1", "minor": "35"}"#;
+                let length = body.len();
+                let answer =
+                    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let config = kubeconfig(&format!("{{server: 'http://{address}'}}"), "{token: t}");
+        let client = Https::new("test").client(&config).unwrap();
+        let request = || {
+            http::Request::get("/version")
+                .body(kube::client::Body::empty())
+                .unwrap()
+        };
+        assert_eq!(client.send(request()).await.unwrap().status(), 503);
+        assert_eq!(client.send(request()).await.unwrap().status(), 200);
+        server.await.unwrap();
     }
 
     #[tokio::test]
