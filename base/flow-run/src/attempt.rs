@@ -50,14 +50,15 @@ fn may_pass(settings: TaskSettings, fault: &Fault) -> bool {
     }
 }
 
-/// Tries until success, a fault that will not pass, or the time-out. `on_retry(attempts, fault, wait)` is told of each
-/// failed try that is followed by another.
+/// Tries until success, a fault that will not pass, or the time-out; `None`: interrupted between two tries.
+/// `on_retry(attempts, fault, wait)` is told of each failed try that another is to follow.
 pub(crate) async fn attempts<F, Fut>(
     settings: TaskSettings,
     stop: CancellationToken,
+    interrupt: &CancellationToken,
     mut task: F,
     mut on_retry: impl FnMut(u32, &Fault, Duration),
-) -> Result<(), Fault>
+) -> Option<Result<(), Fault>>
 where
     F: FnMut(TaskContext) -> Fut,
     Fut: Future<Output = Result<(), Fault>>,
@@ -79,26 +80,30 @@ where
             // The last fault says more than "not finished": it is what the tries ended with.
             Some(at) => match timeout_at(at + grace, once).await {
                 Ok(outcome) => outcome,
-                Err(_) => return Err(last.unwrap_or_else(|| not_finished(settings))),
+                Err(_) => return Some(Err(last.unwrap_or_else(|| not_finished(settings)))),
             },
             None => once.await,
         };
         let fault = match outcome {
-            Ok(Ok(())) => return Ok(()),
+            Ok(Ok(())) => return Some(Ok(())),
             Ok(Err(fault)) => fault,
             Err(panic) => Fault::new(FaultClass::Bug, Panicked(panic_text(panic.as_ref())))
                 .hint("report this as a defect, with the log of this process"),
         };
         let (Some(backoff), true) = (settings.retry, may_pass(settings, &fault)) else {
-            return Err(fault);
+            return Some(Err(fault));
         };
         let wait = backoff.wait_after(attempt);
         if deadline.is_some_and(|at| Instant::now() + wait >= at) {
-            return Err(fault);
+            return Some(Err(fault));
         }
         on_retry(attempt, &fault, wait);
         last = Some(fault);
-        tokio::time::sleep(wait).await;
+        tokio::select! {
+            biased;
+            () = interrupt.cancelled() => return None,
+            () = tokio::time::sleep(wait) => {}
+        }
     }
 }
 

@@ -21,7 +21,8 @@ pub struct Options {
     pub clock: Clock,
     /// Ends the run at once: running tasks are told by their token and dropped at their next await.
     pub cancel: CancellationToken,
-    /// Ends the run at a task boundary: nothing new starts, waits stop, other running tasks finish.
+    /// Ends the run at a task boundary: nothing new starts, waits and pauses between tries end,
+    /// other running tasks finish their try.
     pub interrupt: CancellationToken,
     /// Names of the tasks that failed in the run before.
     pub failed_before: BTreeSet<String>,
@@ -118,7 +119,7 @@ where
     state.finish(end)
 }
 
-/// One task to its end; `None`: it was stopped while it waited.
+/// One task to its end; `None`: it was stopped while it waited, for others or for its next try.
 async fn one<T, F, Fut>(
     flow: &Flow<T>,
     options: &Options,
@@ -135,6 +136,7 @@ where
     let work = attempts(
         settings,
         options.cancel.child_token(),
+        &options.interrupt,
         |context| execute(task, context),
         |count, fault, wait| {
             // The receiver lives as long as the run; if it is gone nobody listens any more.
@@ -148,11 +150,11 @@ where
     );
     let work = heard(task.name(), told.clone(), work);
     if !settings.waits {
-        return (task, Some(work.await));
+        return (task, work.await);
     }
     tokio::select! {
         biased;
-        result = work => (task, Some(result)),
+        result = work => (task, result),
         () = options.interrupt.cancelled() => (task, None),
     }
 }

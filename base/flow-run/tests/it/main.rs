@@ -308,6 +308,40 @@ async fn an_interrupt_that_ends_the_last_wait_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_interrupt_ends_the_pause_between_two_tries() {
+    let slow = Backoff {
+        first: Duration::from_secs(60),
+        max: Duration::from_secs(60),
+    };
+    // Before the first try ends, or during the pause that follows it.
+    for (work_secs, at_secs) in [(5, 3), (5, 10)] {
+        let mut flow = Flow::builder("f");
+        flow.task(Task::A).timeout(Duration::from_secs(600)).retry(slow);
+        let flow = flow.build().unwrap();
+        let options = options();
+        let work = async |_, _| {
+            sleep(Duration::from_secs(work_secs)).await;
+            Err(transient())
+        };
+        let begun = Instant::now();
+        let mut told = Vec::new();
+        let running = run(&flow, &options, work, |event, _| told.push(event.what.clone()));
+        let interrupting = async {
+            sleep(Duration::from_secs(at_secs)).await;
+            options.interrupt.cancel();
+        };
+        let (outcome, ()) = tokio::join!(running, interrupting);
+        assert_eq!(outcome.end, FlowEnd::Interrupted);
+        assert_eq!(begun.elapsed(), Duration::from_secs(work_secs.max(at_secs)));
+        assert!(outcome.errors.is_empty());
+        let retried = told.iter().filter(|what| matches!(what, What::TaskRetried { .. }));
+        assert_eq!(retried.count(), 1, "the fault of the try is told: {told:?}");
+        let stopped = What::TaskStopped { task: "a".to_owned() };
+        assert!(told.contains(&stopped), "{told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_interrupt_after_the_last_start_interrupts_nothing() {
     let flow = diamond(plain);
     let options = options();
