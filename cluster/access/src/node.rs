@@ -195,15 +195,11 @@ pub fn names(pod: &Value, relation: Relation, name: &str) -> bool {
     }
 }
 
+/// Each kind of volume names its Secret in one of three ways.
 fn secret_of(volume: &Value, name: &str) -> bool {
-    let direct = [
-        "/secret/secretName",
-        "/azureFile/secretName",
-        "/csi/nodePublishSecretRef/name",
-    ];
     let mut kinds = volume.as_object().into_iter().flat_map(|fields| fields.values());
-    direct.iter().any(|path| text(volume, path) == name)
-        || kinds.any(|source| text(source, "/secretRef/name") == name)
+    let ways = ["/secretName", "/secretRef/name", "/nodePublishSecretRef/name"];
+    kinds.any(|source| ways.iter().any(|way| text(source, way) == name))
         || list(volume, "/projected/sources").any(|source| text(source, "/secret/name") == name)
 }
 

@@ -207,8 +207,6 @@ async fn a_node_writes_its_own_objects_and_the_status_of_its_pods() {
     let a = node(&server, "a");
     let running = json!({"status": {"phase": "Running"}});
     let note = json!({"metadata": {"annotations": {"orangery.dev/simulated": "true"}}});
-    let lease =
-        |name: &str| json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
     assert_eq!(merge(&a, &format!("{PODS}/a/status"), &running).await.0, 200);
     assert_eq!(merge(&a, &format!("{PODS}/a"), &note).await.0, 200);
     assert_eq!(
@@ -221,7 +219,6 @@ async fn a_node_writes_its_own_objects_and_the_status_of_its_pods() {
         .0,
         200
     );
-    let labels = |key: &str| json!({"metadata": {"labels": {key: "x"}}});
     for key in [
         "kubernetes.io/hostname",
         "worker.gardener.cloud/pool",
@@ -237,8 +234,28 @@ async fn a_node_writes_its_own_objects_and_the_status_of_its_pods() {
             .0,
         200
     );
-    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "b"}});
+    assert_eq!(post(&a, &format!("{PODS}/a/eviction"), &eviction("a")).await.0, 201);
+    assert_eq!(delete(&a, &format!("{PODS}/a")).await.0, 200);
+}
 
+fn eviction(pod: &str) -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
+}
+
+fn lease(name: &str) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}})
+}
+
+fn labels(key: &str) -> Value {
+    json!({"metadata": {"labels": {key: "x"}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_writes_nothing_of_others() {
+    let server = with_pods().await;
+    let a = node(&server, "a");
+    let running = json!({"status": {"phase": "Running"}});
+    let note = json!({"metadata": {"annotations": {"orangery.dev/simulated": "true"}}});
     let refused = [
         merge(&a, &format!("{PODS}/b/status"), &running).await,
         merge(&a, &format!("{PODS}/b"), &note).await,
@@ -251,7 +268,7 @@ async fn a_node_writes_its_own_objects_and_the_status_of_its_pods() {
         .await,
         delete(&a, &format!("{PODS}/b")).await,
         delete(&a, PODS).await,
-        post(&a, &format!("{PODS}/b/eviction"), &eviction).await,
+        post(&a, &format!("{PODS}/b/eviction"), &eviction("b")).await,
         post(&a, PODS, &pod("new", "a")).await,
         merge(
             &a,
@@ -304,17 +321,6 @@ async fn a_node_writes_its_own_objects_and_the_status_of_its_pods() {
     for (index, (code, answer)) in refused.iter().enumerate() {
         assert_eq!(*code, 403, "request {index}: {answer}");
     }
-    assert_eq!(
-        post(
-            &a,
-            &format!("{PODS}/a/eviction"),
-            &json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}})
-        )
-        .await
-        .0,
-        201
-    );
-    assert_eq!(delete(&a, &format!("{PODS}/a")).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]

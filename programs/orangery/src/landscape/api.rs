@@ -96,22 +96,7 @@ impl Api {
             .build()
             .await
             .map_err(|status| Fault::bug(format!("API server {name}: {status}")))?;
-        let names: Vec<String> = std::iter::once(server_name.clone())
-            .chain(SERVICE_NAMES.map(str::to_owned))
-            .collect();
-        let certificate = authority
-            .issue(
-                &CertificateSpec::server(&server_name, names, Vec::new(), VALIDITY),
-                clock,
-                entropy,
-            )
-            .map_err(bug)?;
-        let registered = RegisteredServer::new(
-            server.service(),
-            &certificate.certificate_pem(),
-            certificate.key_pem().expose(),
-        )
-        .map_err(|error| Fault::bug(error.to_string()))?;
+        let registered = registered(&server, &server_name, &authority, clock, entropy)?;
         let registration = front
             .register([server_name.clone()], registered)
             .map_err(|error| Fault::bug(error.to_string()))?;
@@ -168,6 +153,22 @@ impl Api {
             namespace: None,
         }))
     }
+}
+
+/// The server with a certificate for all its names.
+fn registered(
+    server: &ApiServer,
+    name: &str,
+    authority: &Authority,
+    clock: &Clock,
+    entropy: &Entropy,
+) -> Result<RegisteredServer, Fault> {
+    let names = std::iter::once(name).chain(SERVICE_NAMES).map(str::to_owned);
+    let spec = CertificateSpec::server(name, names.collect(), Vec::new(), VALIDITY);
+    let certificate = authority.issue(&spec, clock, entropy).map_err(bug)?;
+    let key = certificate.key_pem();
+    RegisteredServer::new(server.service(), &certificate.certificate_pem(), key.expose())
+        .map_err(|error| Fault::bug(error.to_string()))
 }
 
 fn bug(error: SecretError) -> Fault {

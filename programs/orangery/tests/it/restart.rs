@@ -338,17 +338,6 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     refuses(folder.path(), &[&*keys.to_string_lossy(), "it is missing"]);
     std::fs::rename(folder.path().join("aside"), &keys).unwrap();
 
-    // Volumes are not left to an empty store, which would drop them.
-    for part in ["garden", "seed-local"] {
-        std::fs::rename(state.join(part), folder.path().join("aside")).unwrap();
-        refuses(
-            folder.path(),
-            &[&*state.join(part).to_string_lossy(), "it is missing", "--data-dir"],
-        );
-        assert!(!state.join(part).exists(), "{part} was made anew");
-        std::fs::rename(folder.path().join("aside"), state.join(part)).unwrap();
-    }
-
     // Whoever runs the tests may be allowed to write everywhere; to make a folder in the place of a file nobody is.
     std::fs::rename(state.join("volumes"), folder.path().join("aside")).unwrap();
     std::fs::write(state.join("volumes"), "").unwrap();
@@ -362,6 +351,24 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     let mut up = Up::start(folder.path(), 0, &[]);
     up.until("ready");
     up.stop();
+}
+
+#[test]
+fn volumes_are_not_left_to_an_empty_store_which_would_drop_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut up = Up::start(folder.path(), 0, &[]);
+    up.until("ready");
+    up.stop();
+    for part in ["garden", "seed-local"] {
+        std::fs::rename(state.join(part), folder.path().join("aside")).unwrap();
+        refuses(
+            folder.path(),
+            &[&*state.join(part).to_string_lossy(), "it is missing", "--data-dir"],
+        );
+        assert!(!state.join(part).exists(), "{part} was made anew");
+        std::fs::rename(folder.path().join("aside"), state.join(part)).unwrap();
+    }
 }
 
 #[test]
