@@ -117,8 +117,9 @@ async fn joined_before(options: &AgentOptions) -> Result<Option<Kubeconfig>, Fau
     };
     match Kubeconfig::from_yaml(&String::from_utf8_lossy(&bytes)) {
         Ok(kubeconfig) => Ok(Some(kubeconfig)),
-        Err(error) => {
-            tracing::warn!(machine = %options.machine_name, %error, "joining again: {KUBECONFIG_PATH} cannot be read");
+        // The parser's words would quote the file, and with it the node's key.
+        Err(_) => {
+            tracing::warn!(machine = %options.machine_name, "joining again: {KUBECONFIG_PATH} is not a kubeconfig");
             Ok(None)
         }
     }

@@ -18,7 +18,7 @@ const DEFAULT_PERMISSIONS: u32 = 0o600;
 pub enum OscError {
     /// It is no YAML of that form.
     #[error("read the operating system config")]
-    Malformed(#[source] serde_saphyr::Error),
+    Malformed(#[source] base_yaml::YamlError),
     /// A file's content does not decode.
     #[error("decode file {path}: {why}")]
     Content {
@@ -139,8 +139,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Reads `osc.yaml` and decodes what `host_name` should have of it: spec and the extensions' additions.
 pub fn parse_osc(text: &str, host_name: &str) -> Result<Desired, OscError> {
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let osc: OperatingSystemConfig = serde_saphyr::from_str_with_options(text, options).map_err(OscError::Malformed)?;
+    let osc: OperatingSystemConfig = base_yaml::read(text).map_err(OscError::Malformed)?;
     let status = osc.status.unwrap_or_default();
     let mut desired = Desired::default();
     for file in osc.spec.files.into_iter().chain(status.extension_files) {
@@ -213,6 +212,17 @@ mod tests {
             (Some("one"), 1, true)
         );
         assert!(desired.units["old.service"].stopped && !desired.units["old.service"].enabled);
+    }
+
+    #[test]
+    fn what_is_malformed_is_told_without_the_content_of_files() {
+        let file = "spec:\n  files:\n  - path: /a\n    content: {inline: {encoding: '', data: hunter2}}\n";
+        for end in ["    other: [oops\n", "  - hunter2\n", "  units: hunter2\n"] {
+            let error = parse_osc(&format!("{file}{end}"), "n").unwrap_err();
+            let told = api_meta::Fault::from(error).chain();
+            assert!(told.starts_with("read the operating system config: line "), "{told}");
+            assert!(!told.contains("hunter2") && told.lines().count() == 1, "{told}");
+        }
     }
 
     #[test]

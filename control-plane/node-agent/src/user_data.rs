@@ -23,10 +23,10 @@ const DEFAULT_PERMISSIONS: u32 = 0o644;
 pub enum UserDataError {
     /// The user data is no YAML of that form.
     #[error("read the user data")]
-    UserData(#[source] serde_saphyr::Error),
+    UserData(#[source] base_yaml::YamlError),
     /// The agent's configuration is no YAML of that form.
     #[error("read {CONFIG_PATH}")]
-    Config(#[source] serde_saphyr::Error),
+    Config(#[source] base_yaml::YamlError),
     /// A mode is no number.
     #[error("file {path}: permissions {permissions} are not an octal number")]
     Permissions {
@@ -91,8 +91,7 @@ struct UserUnit {
 
 /// Files and units of user data.
 pub fn parse_user_data(text: &str) -> Result<Desired, UserDataError> {
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let data: UserData = serde_saphyr::from_str_with_options(text, options).map_err(UserDataError::UserData)?;
+    let data: UserData = base_yaml::read(text).map_err(UserDataError::UserData)?;
     let mut files = BTreeMap::new();
     for file in data.files {
         let permissions = match file.permissions {
@@ -160,7 +159,7 @@ struct ApiServer {
 /// Reads the agent's configuration: `apiServer: {server, caBundle, tlsServerName?}`, `secretName`, `nodeName?`.
 /// `caBundle` is base64 of PEM, or PEM itself.
 pub fn parse_config(text: &str) -> Result<AgentConfig, UserDataError> {
-    let file: ConfigFile = serde_saphyr::from_str(text).map_err(UserDataError::Config)?;
+    let file: ConfigFile = base_yaml::read(text).map_err(UserDataError::Config)?;
     let authorities = match file.api_server.ca_bundle {
         None => String::new(),
         Some(pem) if pem.contains("-----BEGIN") => pem,
@@ -197,6 +196,20 @@ mod tests {
         );
         assert!(desired.units["a.service"].enabled);
         assert!(parse_user_data("files:\n- {path: /a, permissions: rwx}\n").is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_without_the_token_in_it() {
+        let broken = [
+            parse_user_data("files:\n- path: /token\n  content: hunter2\nunits: [oops\n").unwrap_err(),
+            parse_user_data("files:\n- path: /token\n  content: x\nunits: hunter2\n").unwrap_err(),
+            parse_config("apiServer: {server: hunter2}\nsecretName: [hunter2]\n").unwrap_err(),
+        ];
+        for error in broken {
+            let told = api_meta::Fault::from(error).chain();
+            assert!(told.contains(": line ") && told.lines().count() == 1, "{told}");
+            assert!(!told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) enum DecodeError {
     Yaml {
         secret: String,
         key: String,
-        problem: String,
+        problem: base_yaml::YamlError,
     },
     #[error("secret \"{secret}\", key \"{key}\": document {document}: {field} is missing or not text")]
     Incomplete {
@@ -110,14 +110,11 @@ fn entry(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<Desir
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(DecodeError::NotText { secret, key });
     };
-    // Go reads YAML by the rules of 1.1: a leading zero means octal.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| DecodeError::Yaml {
-            secret: secret.clone(),
-            key: key.clone(),
-            problem: error.to_string(),
-        })?;
+    let documents: Vec<Value> = base_yaml::read_all(text).map_err(|problem| DecodeError::Yaml {
+        secret: secret.clone(),
+        key: key.clone(),
+        problem,
+    })?;
     let documents = documents
         .into_iter()
         .enumerate()
@@ -320,10 +317,10 @@ mod tests {
         for (secret, wanted) in cases {
             assert_eq!(decode(&[&secret]).unwrap_err().to_string(), wanted);
         }
-        assert!(matches!(
-            decode(&[&secret(&[("x", "a: [")])]),
-            Err(DecodeError::Yaml { .. })
-        ));
+        let broken = "apiVersion: v1\nkind: Secret\npassword: hunter2\nother: [oops\n";
+        let told = decode(&[&secret(&[("x", broken)])]).unwrap_err().to_string();
+        assert!(told.starts_with("secret \"s\", key \"x\": not YAML: line "), "{told}");
+        assert!(!told.contains("hunter2") && told.lines().count() == 1, "{told}");
     }
 
     #[test]

@@ -1,0 +1,142 @@
+//! Reads YAML that may hold secrets: what is wrong with it is told by place and kind, never by what stands there.
+//! It never writes YAML and knows no type of its own.
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::Error;
+
+/// Why a text cannot be read. Fit for a status and a log: it quotes no value and draws no lines of the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct YamlError(String);
+
+/// The one document of `text`. A leading zero means octal, as in YAML 1.1, whose rules Go reads by.
+///
+/// # Errors
+/// Text that is not YAML, or not of the form of `T`.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| YamlError::of(&error))
+}
+
+/// All documents of `text`, by the same rules.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| YamlError::of(&error))
+}
+
+impl YamlError {
+    fn of(error: &Error) -> Self {
+        let error = error.without_snippet();
+        let problem = match error {
+            Error::AliasError { error, .. } => return Self::of(error),
+            Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
+                format!("a value is not {expected}")
+            }
+            Error::SerdeMissingField { field, .. } => format!("field {field} is missing"),
+            Error::DuplicateMappingKey { .. } => "a key is given twice".to_owned(),
+            Error::InvalidScalar { ty, .. } => format!("a value is not of type {ty}"),
+            // The parser's own words on the syntax; whatever would follow them is a drawing of the place.
+            Error::ExternalMessage { msg, .. } => msg.lines().next().unwrap_or_default().to_owned(),
+            Error::Eof { .. } => "the text ends too early".to_owned(),
+            Error::Unexpected { expected, .. } => format!("expected {expected}"),
+            Error::NullIntoString { .. } => "null where a text belongs".to_owned(),
+            Error::MultipleDocuments { .. } => "more than one document".to_owned(),
+            Error::UnknownAnchor { .. } => "an alias names no anchor".to_owned(),
+            // The texts of all others may quote what stands there.
+            _ => "a value is not allowed here".to_owned(),
+        };
+        Self(match error.location() {
+            Some(at) => format!("line {}, column {}: {problem}", at.line(), at.column()),
+            None => problem,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+    use serde_json::Value;
+
+    use super::*;
+
+    const SECRET: &str = "hunter2";
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Form {
+        #[serde(default)]
+        #[expect(dead_code, reason = "only its type counts")]
+        number: u32,
+        #[serde(default)]
+        #[expect(dead_code, reason = "only its type counts")]
+        choice: Option<Choice>,
+        #[serde(default)]
+        #[expect(dead_code, reason = "only its type counts")]
+        map: BTreeMap<String, String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    enum Choice {
+        One,
+    }
+
+    #[test]
+    fn no_error_quotes_what_stands_there() {
+        let broken = [
+            "map: {password: hunter2}\nother: [oops\n",
+            "number: hunter2\n",
+            "number: [hunter2]\n",
+            "choice: hunter2\n",
+            "map: hunter2\n",
+            "hunter2: 1\n",
+            "map: {a: hunter2, a: hunter2}\n",
+            "map: {a: \"hunter2\\q\"}\n",
+            "map: {a: *hunter2}\n",
+            "map: {a: &hunter2 [hunter2]}\n",
+            "map: {a: !hunter2 [hunter2]}\n",
+            "map: !hunter2!x {a: b}\n",
+            "number: 1\n---\nnumber: hunter2\n",
+            "hunter2",
+            "number: &a hunter2\nmap: *a\n",
+            "map: |2hunter2\n",
+            "%hunter2 x\n---\nhunter2\n",
+            "map: 'hunter2\n",
+        ];
+        for text in broken {
+            let error = read::<Form>(text).unwrap_err().to_string();
+            assert!(
+                !error.contains(SECRET) && error.lines().count() == 1,
+                "{text:?}: {error}"
+            );
+            if let Err(error) = read_all::<Value>(text) {
+                assert!(!error.to_string().contains(SECRET), "{text:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_place_and_the_kind_of_the_problem_are_told() {
+        let told = |text: &str| read::<Form>(text).unwrap_err().to_string();
+        assert_eq!(
+            told("number: 1\nmap: [hunter2]\n"),
+            "line 2, column 6: expected mapping start"
+        );
+        assert_eq!(told("number: 1\nnumber: 2\n"), "line 2, column 1: a key is given twice");
+        assert!(
+            told("map: {}\nother: [oops\n").starts_with("line "),
+            "{}",
+            told("map: {}\nother: [oops\n")
+        );
+    }
+
+    #[test]
+    fn a_leading_zero_is_octal_in_every_document() {
+        assert_eq!(read_all::<Value>("0644\n---\n0755\n").unwrap(), [0o644, 0o755]);
+        assert_eq!(read::<u32>("0600").unwrap(), 0o600);
+    }
+}
