@@ -3,6 +3,7 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiextensions-apiserver)
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster_schema::FieldError;
 use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
@@ -14,7 +15,7 @@ use crate::context::Context;
 use crate::custom::CustomKind;
 use crate::kind::Call;
 use crate::metadata;
-use crate::registry::{Role, Served};
+use crate::registry::{Life, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -22,6 +23,11 @@ use crate::status::Status;
 pub(crate) const STORE_NAME: &str = "apiextensions.k8s.io/customresourcedefinitions";
 /// The finalizer that waits for the instances to go.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The wait after the first failed try to remove the instances, doubled up to the longest: a store that is down is not
+/// asked more often than a person would, and one that hiccups is hardly noticed.
+const CLEAN_UP_AFTER: Duration = Duration::from_millis(100);
+const CLEAN_UP_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// Sets what the server's controllers set in Kubernetes: stored versions, accepted names, conditions.
 pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Value>) {
@@ -160,15 +166,29 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
         return;
     }
     if removed {
-        server.registry.remove(&group, &plural);
+        server.registry.remove(&group, &plural, entry.revision);
         return;
     }
+    let uid = metadata::text(&definition, "uid");
+    let life = match current.map(|served| served.life.clone()) {
+        Some(life) if life.uid == uid => life,
+        other => {
+            if other.is_some() {
+                // The removal of the one before has not come by yet.
+                server.registry.remove(&group, &plural, entry.revision);
+            }
+            Arc::new(Life::of(uid))
+        }
+    };
     match CustomKind::new(&definition) {
-        Ok(kind) => server.registry.put(Arc::new(Served::new(Arc::new(kind), Role::Custom))),
+        Ok(kind) => {
+            let served = Served::new(Arc::new(kind), Role::Custom).living(life.clone());
+            server.registry.put(Arc::new(served));
+        }
         Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
     }
     let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
-    if waits {
+    if waits && life.begin_clean_up() {
         let (server, key) = (server.clone(), entry.key.clone());
         let tasks = server.tasks.clone();
         tasks.spawn(async move {
@@ -176,18 +196,24 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                outcome = clean_up(&server, &key, &group, &plural) => {
-                    if let Err(error) = outcome {
-                        tracing::warn!(server = %server.name, crd = %key.name, %error, "instances of a CRD are left");
-                    }
-                }
+                () = clean_up(&server, &key, &group, &plural) => {}
             }
         });
     }
 }
 
+/// Tries until the instances are gone.
+async fn clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) {
+    let mut pause = CLEAN_UP_AFTER;
+    while let Err(error) = try_clean_up(server, crd, group, plural).await {
+        tracing::warn!(server = %server.name, crd = %crd.name, %error, ?pause, "instances of a CRD are left; trying again");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(CLEAN_UP_AFTER_MAX);
+    }
+}
+
 /// Deletes all instances, waits until they are gone, then takes the finalizer off the CRD.
-async fn clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) -> Result<(), StoreError> {
+async fn try_clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) -> Result<(), StoreError> {
     let range = Range::all(format!("{group}/{plural}"));
     loop {
         let listing = server.store.list(&range, Page::default()).await?;
@@ -203,7 +229,7 @@ async fn clean_up(server: &Arc<Inner>, crd: &Key, group: &str, plural: &str) -> 
             Some(Ok(_)) => {}
             Some(Err(StoreError::Expired { .. })) => {}
             Some(Err(error)) => return Err(error),
-            None => return Ok(()),
+            None => return Err(StoreError::Unavailable("a watch has ended".to_owned())),
         }
     }
     loop {

@@ -1,11 +1,14 @@
 //! Which kinds are served right now. Readers take a snapshot; a change (a CRD comes or goes) replaces it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 use cluster_schema::Schema;
+use cluster_store::Revision;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::kind::{Kind, Version};
 use crate::resource::ResourceInfo;
@@ -37,6 +40,46 @@ pub(crate) enum Role {
     Custom,
 }
 
+/// The time that a kind is served: writes of its CRD do not end it, the CRD's deletion does.
+#[derive(Default)]
+pub(crate) struct Life {
+    /// The CRD's; empty for a kind that the server was built with.
+    pub(crate) uid: String,
+    gone: CancellationToken,
+    /// Set before `gone`.
+    gone_at: OnceLock<Revision>,
+    cleaned_up: AtomicBool,
+}
+
+impl Life {
+    pub(crate) fn of(uid: &str) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn end(&self, at: Revision) {
+        // Whoever came first was as right: no object of this kind is written after either.
+        let _ = self.gone_at.set(at);
+        self.gone.cancel();
+    }
+
+    pub(crate) async fn ended(&self) {
+        self.gone.cancelled().await;
+    }
+
+    /// Whether what was written then is no longer this kind's.
+    pub(crate) fn is_over_at(&self, revision: Revision) -> bool {
+        self.gone_at.get().is_some_and(|at| revision > *at)
+    }
+
+    /// True for the first caller, who has to remove the instances.
+    pub(crate) fn begin_clean_up(&self) -> bool {
+        !self.cleaned_up.swap(true, Ordering::Relaxed)
+    }
+}
+
 /// A kind and what is derived from it once.
 pub(crate) struct Served {
     pub(crate) kind: Arc<dyn Kind>,
@@ -46,6 +89,7 @@ pub(crate) struct Served {
     pub(crate) storage_version: String,
     /// `{"apiVersion":"apps/v1",` per version: what most objects begin with.
     heads: BTreeMap<String, Bytes>,
+    pub(crate) life: Arc<Life>,
 }
 
 impl Served {
@@ -75,7 +119,12 @@ impl Served {
             storage_version,
             heads,
             kind,
+            life: Arc::default(),
         }
+    }
+
+    pub(crate) fn living(self, life: Arc<Life>) -> Self {
+        Self { life, ..self }
     }
 
     pub(crate) fn info(&self) -> &ResourceInfo {
@@ -227,10 +276,12 @@ impl Registry {
         });
     }
 
-    pub(crate) fn remove(&self, group: &str, plural: &str) {
+    /// Takes a kind away, as of a revision: its watches end there.
+    pub(crate) fn remove(&self, group: &str, plural: &str, at: Revision) {
         self.change(|groups| {
-            if let Some(kinds) = groups.get_mut(group) {
-                kinds.remove(plural);
+            let kinds = groups.get_mut(group);
+            if let Some(removed) = kinds.and_then(|kinds| kinds.remove(plural)) {
+                removed.life.end(at);
             }
         });
     }

@@ -172,6 +172,10 @@ impl Watcher {
             tokio::select! {
                 biased;
                 () = self.server.stop.cancelled() => return None,
+                () = self.served.life.ended() => {
+                    self.rest();
+                    self.ended = true;
+                }
                 () = sleep_until(self.deadline) => {
                     if self.bookmark_at.is_some() {
                         self.progress().await;
@@ -225,6 +229,10 @@ impl Watcher {
             }
         };
         let entry = &change.entry;
+        if self.served.life.is_over_at(entry.revision) {
+            self.ended = true;
+            return Ok(());
+        }
         self.seen = entry.revision;
         let now = !change.is_delete() && self.filter.passes(&entry.key, &entry.object);
         let before = change
@@ -264,18 +272,27 @@ impl Watcher {
         let Ok(revision) = self.server.store.revision().await else {
             return;
         };
-        let mut out = BytesMut::new();
         // Writes are visible to a watch as soon as they are to `revision`, so that nothing at or before it can
-        // follow once the stream has nothing ready (asked outside tokio's budget, which would feign that).
+        // follow once the stream has nothing ready.
+        self.rest();
+        let mut out = BytesMut::new();
+        self.seen = self.seen.max(revision);
+        self.bookmark(&mut out, false);
+        self.chunks.push_back(out.freeze());
+    }
+
+    /// Takes all changes that are ready (asked for outside tokio's budget, which would feign that there are none).
+    fn rest(&mut self) {
+        let mut out = BytesMut::new();
         while !self.ended {
             let Some(change) = unconstrained(self.changes.next()).now_or_never() else {
                 break;
             };
             self.change_or_error(&mut out, change);
         }
-        self.seen = self.seen.max(revision);
-        self.bookmark(&mut out, false);
-        self.chunks.push_back(out.freeze());
+        if !out.is_empty() {
+            self.chunks.push_back(out.freeze());
+        }
     }
 
     fn bookmark(&self, out: &mut BytesMut, initial_end: bool) {

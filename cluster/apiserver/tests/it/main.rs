@@ -4,6 +4,7 @@
 mod access;
 mod crud;
 mod custom;
+mod definitions;
 mod dropped;
 mod escalation;
 mod hostile;

@@ -1,0 +1,182 @@
+//! The end of CustomResourceDefinitions: their instances go, whatever the store says meanwhile, and so do watches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cluster_store::{Changes, Entry, Key, Listing, MemoryStore, Object, Page, Range, Revision, Store, StoreError};
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::task::{JoinHandle, yield_now};
+
+use crate::custom::{CRDS, definition};
+use crate::server::{Server, delete, get, merge, post, send_text, start, start_with};
+
+const THINGS: &str = "/apis/example.org/v1/namespaces/default/things";
+const STORED: &str = "example.org/things";
+
+fn thing(name: &str) -> Value {
+    json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"type": "a"}})
+}
+
+/// Opens a watch that lasts `secs`; gives all that it said.
+async fn watching(server: &Server, client: &Client, path: &str, secs: u64) -> JoinHandle<String> {
+    let before = server.api.watches();
+    let request = Request::builder()
+        .method(Method::GET)
+        .uri(format!("{path}?watch=1&timeoutSeconds={secs}"))
+        .body(Vec::new())
+        .unwrap();
+    let client = client.clone();
+    let watch = tokio::spawn(async move { send_text(&client, request).await.1 });
+    while server.api.watches() == before {
+        yield_now().await;
+    }
+    watch
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_with_the_definition_of_its_kind() {
+    let server = start().await;
+    let client = server.admin();
+    post(&client, CRDS, &definition()).await;
+    post(&client, THINGS, &thing("old")).await;
+    let things = watching(&server, &client, THINGS, 600).await;
+    let definitions = watching(&server, &client, CRDS, 60).await;
+    let path = format!("{CRDS}/things.example.org");
+    let (code, answer) = merge(&client, &path, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!(code, 200, "{answer}");
+    post(&client, THINGS, &thing("later")).await;
+    assert_eq!(delete(&client, &path).await.0, 200);
+    while get(&client, &path).await.0 != 404 {
+        yield_now().await;
+    }
+    assert_eq!(post(&client, CRDS, &definition()).await.0, 201);
+    assert_eq!(post(&client, THINGS, &thing("new")).await.0, 201);
+    let said = things.await.unwrap();
+    let count = |what: &str| said.matches(what).count();
+    assert_eq!(count(r#""name":"new""#), 0, "{said}");
+    assert!(
+        count(r#""name":"later""#) >= 2,
+        "a write of the definition ends no watch: {said}"
+    );
+    assert_eq!(count(r#"{"type":"DELETED""#), 2, "{said}");
+    assert_eq!(server.api.watches(), 1, "it ended before its time");
+    definitions.await.unwrap();
+}
+
+/// A store that answers so many lists of things with an error, and counts the watches of them.
+#[derive(Clone)]
+struct Faulty {
+    store: MemoryStore,
+    faults: Arc<AtomicUsize>,
+    watches: Arc<AtomicUsize>,
+}
+
+impl Faulty {
+    fn new() -> Self {
+        Self {
+            store: MemoryStore::new(),
+            faults: Arc::default(),
+            watches: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        self.store.get(key).await
+    }
+
+    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
+        let left = |faults: usize| faults.checked_sub(1);
+        if &*range.resource == STORED
+            && self
+                .faults
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
+                .is_ok()
+        {
+            return Err(StoreError::Unavailable("as the test wants it".to_owned()));
+        }
+        self.store.list(range, page).await
+    }
+
+    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
+        self.store.create(key, object).await
+    }
+
+    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
+        self.store.update(key, expected, object).await
+    }
+
+    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
+        self.store.delete(key, expected).await
+    }
+
+    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
+        if &*range.resource == STORED {
+            self.watches.fetch_add(1, Ordering::Relaxed);
+        }
+        self.store.watch(range, from).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        self.store.revision().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clean_up_of_a_definition_outlives_errors_of_the_store() {
+    let store = Faulty::new();
+    let server = start_with(|builder| builder.store(store.clone())).await;
+    let client = server.admin();
+    post(&client, CRDS, &definition()).await;
+    post(&client, THINGS, &thing("t")).await;
+    store.faults.store(3, Ordering::Relaxed);
+    let definitions = watching(&server, &client, CRDS, 300).await;
+    assert_eq!(delete(&client, &format!("{CRDS}/things.example.org")).await.0, 200);
+    let said = definitions.await.unwrap();
+    assert_eq!(store.faults.load(Ordering::Relaxed), 0, "the store was asked again");
+    assert!(said.contains(r#"{"type":"DELETED""#), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_a_definition_that_goes_start_no_further_clean_up() {
+    let store = Faulty::new();
+    let server = start_with(|builder| builder.store(store.clone())).await;
+    let client = server.admin();
+    post(&client, CRDS, &definition()).await;
+    let mut held = thing("t");
+    held["metadata"]["finalizers"] = json!(["example.org/hold"]);
+    post(&client, THINGS, &held).await;
+    let path = format!("{CRDS}/things.example.org");
+    delete(&client, &path).await;
+    // The clean-up marks the instance, sees that change and waits for the next: two watches.
+    while store.watches.load(Ordering::Relaxed) < 2 {
+        yield_now().await;
+    }
+    for turn in 0..5 {
+        let (code, answer) = merge(
+            &client,
+            &path,
+            &json!({"metadata": {"labels": {"turn": turn.to_string()}}}),
+        )
+        .await;
+        assert_eq!(code, 200, "{answer}");
+    }
+    // Time that stands still goes on only when no task has anything left to do.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(store.watches.load(Ordering::Relaxed), 2);
+    merge(
+        &client,
+        &format!("{THINGS}/t"),
+        &json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    while get(&client, &path).await.0 != 404 {
+        yield_now().await;
+    }
+}
