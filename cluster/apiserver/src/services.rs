@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use cluster_schema::FieldError;
 use cluster_store::{Page, Range};
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -53,7 +54,7 @@ pub(crate) async fn prepare(
     keep_old(service, old);
     let taken = Taken::read(context).await?;
     cluster_ip(context, service, old, &taken)?;
-    node_ports(service, &taken)?;
+    node_ports(service, old, &taken)?;
     Ok(Some(guard))
 }
 
@@ -68,7 +69,7 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
     };
     if needs_cluster_ip(spec.get("type")) && needs_cluster_ip(old_spec.get("type")) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if let (None, Some(value)) = (spec.get(field), old_spec.get(field)) {
+            if let (true, Some(value)) = (spec.get(field).is_none_or(is_blank), old_spec.get(field)) {
                 spec.insert(field.to_owned(), value.clone());
             }
         }
@@ -94,9 +95,20 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
             .find(same)
             .and_then(|other| other.get("nodePort"))
             .cloned();
-        if let (Some(port), Some(node_port)) = (port.as_object_mut(), node_port) {
-            port.entry("nodePort").or_insert(node_port);
+        let lacks = port.get("nodePort").is_none_or(|given| given == &json!(0));
+        if let (true, Some(port), Some(node_port)) = (lacks, port.as_object_mut(), node_port) {
+            port.insert("nodePort".to_owned(), node_port);
         }
+    }
+}
+
+/// Whether it says no more than a missing field would: `""`, `[]`, `[""]`, null.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.iter().all(is_blank),
+        _ => false,
     }
 }
 
@@ -171,7 +183,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
         .unwrap_or_default()
         .to_owned();
     let refuse = |why: String| {
-        let error = cluster_schema::FieldError::invalid("spec.clusterIPs", json!([given]), why);
+        let error = FieldError::invalid("spec.clusterIPs", json!([given]), why);
         Err(Status::invalid("", "Service", &name, &[error]))
     };
     if Some(&given) == before.as_ref() && !given.is_empty() {
@@ -225,20 +237,25 @@ fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
 }
 
-fn node_ports(service: &mut Value, taken: &Taken) -> Result<(), Status> {
+fn node_ports(service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {
     let wanted = needs_node_port(service.pointer("/spec/type"));
     let off = service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
-    let mut given = BTreeSet::new();
+    let mut given = if wanted {
+        given_node_ports(service, old, taken)?
+    } else {
+        BTreeSet::new()
+    };
     for port in service
         .pointer_mut("/spec/ports")
         .and_then(Value::as_array_mut)
         .into_iter()
         .flatten()
     {
+        let lacks = node_port(port) == 0;
         let Some(port) = port.as_object_mut() else { continue };
         if !wanted {
             port.remove("nodePort");
-        } else if !off && port.get("nodePort").and_then(Value::as_u64).unwrap_or_default() == 0 {
+        } else if !off && lacks {
             let free = NODE_PORTS
                 .clone()
                 .find(|port| !taken.ports.contains(port) && !given.contains(port));
@@ -248,4 +265,46 @@ fn node_ports(service: &mut Value, taken: &Taken) -> Result<(), Status> {
         }
     }
     Ok(())
+}
+
+/// The node ports that the Service asks for itself: of the range, and neither another Service's nor asked for twice.
+/// What it had before it keeps (kubernetes/kubernetes v1.35 pkg/registry/core/service/portallocator).
+fn given_node_ports(service: &Value, old: Option<&Value>, taken: &Taken) -> Result<BTreeSet<u64>, Status> {
+    let ports_of = |service: &Value| {
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+        ports.cloned().unwrap_or_default()
+    };
+    let before: BTreeSet<u64> = old.map(ports_of).unwrap_or_default().iter().map(node_port).collect();
+    let (mut given, mut seen, mut errors) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for (index, port) in ports_of(service).iter().enumerate() {
+        let number = node_port(port);
+        if number == 0 {
+            continue;
+        }
+        let field = format!("spec.ports[{index}].nodePort");
+        let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+        if !seen.insert((number, protocol.to_owned())) {
+            errors.push(FieldError::duplicate(field, number));
+        } else if before.contains(&number) {
+            given.insert(number);
+        } else if !NODE_PORTS.contains(&number) {
+            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+            let why = format!("provided port is not in the valid range. The range of valid ports is {first}-{last}");
+            errors.push(FieldError::invalid(field, number, why));
+        } else if taken.ports.contains(&number) {
+            errors.push(FieldError::invalid(field, number, "provided port is already allocated"));
+        } else {
+            given.insert(number);
+        }
+    }
+    if errors.is_empty() {
+        return Ok(given);
+    }
+    let name = crate::metadata::text(service, "name");
+    Err(Status::invalid("", "Service", name, &errors))
+}
+
+/// The node port of a port; 0: none yet.
+fn node_port(port: &Value) -> u64 {
+    port.get("nodePort").and_then(Value::as_u64).unwrap_or_default()
 }

@@ -13,6 +13,7 @@ mod ownership;
 mod parts;
 mod protection;
 mod server;
+mod services;
 mod shapes;
 mod turns;
 mod watching;

@@ -1,0 +1,84 @@
+//! Services: what node ports and cluster IPs may be asked for, and what an update keeps of them.
+
+use serde_json::{Value, json};
+
+use crate::server::{get, post, put, start};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+fn service(name: &str, ports: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+        "spec": {"type": "NodePort", "ports": ports, "selector": {"app": name}},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_port_is_of_the_range_and_of_one_service() {
+    let server = start().await;
+    let client = server.admin();
+    let port = |name: &str, port: u16, node_port: u16| json!({"name": name, "port": port, "nodePort": node_port});
+    let (code, a) = post(&client, SERVICES, &service("a", &json!([port("x", 80, 30_005)]))).await;
+    assert_eq!(code, 201, "{a}");
+    let table = [
+        (json!([port("x", 80, 99)]), "spec.ports[0].nodePort"),
+        (json!([port("x", 80, 32_768)]), "spec.ports[0].nodePort"),
+        (
+            json!([port("x", 80, 30_006), port("y", 81, 30_005)]),
+            "spec.ports[1].nodePort",
+        ),
+        (
+            json!([port("x", 80, 30_006), port("y", 81, 30_006)]),
+            "spec.ports[1].nodePort",
+        ),
+    ];
+    for (ports, field) in table {
+        let (code, refused) = post(&client, SERVICES, &service("b", &ports)).await;
+        let cause = &refused["details"]["causes"][0]["field"];
+        assert_eq!((code, cause), (422, &json!(field)), "{ports}: {refused}");
+    }
+    let both = json!([
+        {"name": "t", "port": 53, "nodePort": 30_053, "protocol": "TCP"},
+        {"name": "u", "port": 53, "nodePort": 30_053, "protocol": "UDP"},
+    ]);
+    let (code, answer) = post(&client, SERVICES, &service("dns", &both)).await;
+    assert_eq!(code, 201, "one port of two protocols: {answer}");
+    let path = format!("{SERVICES}/a");
+    let (_, mut again) = get(&client, &path).await;
+    again["spec"]["selector"] = json!({"app": "other"});
+    let (code, answer) = put(&client, &path, &again).await;
+    assert_eq!(code, 200, "its own port is no other's: {answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chosen_node_port_is_none_that_the_same_service_asks_for() {
+    let server = start().await;
+    let client = server.admin();
+    let ports = json!([{"name": "x", "port": 80}, {"name": "y", "port": 81, "nodePort": 30_000}]);
+    let (code, made) = post(&client, SERVICES, &service("a", &ports)).await;
+    assert_eq!(code, 201, "{made}");
+    assert_eq!(made["spec"]["ports"][0]["nodePort"], 30_001, "{made}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
+    let server = start().await;
+    let client = server.admin();
+    let (_, made) = post(&client, SERVICES, &service("a", &json!([{"port": 80}]))).await;
+    for (address, addresses) in [
+        (json!(""), json!([])),
+        (json!(""), json!([""])),
+        (Value::Null, Value::Null),
+    ] {
+        let mut update = made.clone();
+        update["metadata"]["resourceVersion"] = Value::Null;
+        update["spec"]["clusterIP"] = address;
+        update["spec"]["clusterIPs"] = addresses;
+        let (code, kept) = put(&client, &format!("{SERVICES}/a"), &update).await;
+        assert_eq!(code, 200, "{kept}");
+        assert_eq!(
+            (&kept["spec"]["clusterIP"], &kept["spec"]["clusterIPs"]),
+            (&made["spec"]["clusterIP"], &made["spec"]["clusterIPs"])
+        );
+    }
+}
