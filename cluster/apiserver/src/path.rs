@@ -1,6 +1,7 @@
 //! From method and path to what is asked for. Pure; knows the shape of Kubernetes' paths and no kind.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go)
 
+use cluster_schema::names::dns_label;
 use http::Method;
 
 use crate::query::Query;
@@ -39,6 +40,8 @@ pub(crate) struct Target {
 pub(crate) enum PathError {
     TooLong,
     Encoding,
+    /// A namespace that none can have: a list of it would answer as if it were empty.
+    Namespace,
     Proxy,
 }
 
@@ -76,6 +79,7 @@ impl RequestInfo {
                 target.namespace = Some((*namespace).to_owned());
                 match rest {
                     [] | ["status" | "finalize"] => &parts[parts.len() - rest.len() - 2..],
+                    _ if dns_label(namespace).is_some() => return Err(PathError::Namespace),
                     rest => rest,
                 }
             }
@@ -257,6 +261,7 @@ mod tests {
         assert_eq!(parse("/api/v1/pods/%zz"), PathError::Encoding);
         assert_eq!(parse("/api/v1/pods/%ff"), PathError::Encoding);
         assert_eq!(parse("/api/v1/pods/%f"), PathError::Encoding);
+        assert_eq!(parse("/api/v1/namespaces/%2e%2e/pods"), PathError::Namespace);
         assert_eq!(parse(&"/a".repeat(5000)), PathError::TooLong);
     }
 }

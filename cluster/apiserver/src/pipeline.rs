@@ -177,6 +177,9 @@ fn bad_path(error: PathError) -> Status {
     match error {
         PathError::TooLong => Status::new(StatusCode::URI_TOO_LONG, "", "the request's path is too long"),
         PathError::Encoding => Status::bad_request("the request's path or query is not well encoded"),
+        PathError::Namespace => Status::bad_request(
+            "the namespace in the request's path is no valid name: it consists of at most 63 lower case letters, digits and '-'",
+        ),
         PathError::Proxy => Status::not_implemented("the legacy proxy path"),
     }
 }
