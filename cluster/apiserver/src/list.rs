@@ -58,7 +58,7 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
     if let Some(token) = &options.continue_token {
         let next = parse_continue(token)?;
         page.at = Some(Revision(next.rv));
-        page.after = Some(continue_key(context, &next.start));
+        page.after = Some(continue_key(context, &next.start)?);
     }
     let wanted = options.limit.unwrap_or(usize::MAX);
     let (mut entries, mut remaining, mut revision) = (Vec::new(), 0, Revision(0));
@@ -150,12 +150,22 @@ fn print_continue(revision: Revision, last: &Key) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&next).unwrap_or_default())
 }
 
-fn continue_key(context: &Context, start: &str) -> Key {
+/// A key that lies in what the request asks for: one of elsewhere would show too little or the whole list again.
+fn continue_key(context: &Context, start: &str) -> Result<Key, Status> {
     let (namespace, name) = match start.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, start),
     };
-    Key::new(context.served.store_name.clone(), namespace, name)
+    let fits = match context.namespace() {
+        Some(asked) => namespace == Some(asked),
+        None => namespace.is_some() == context.served.info().namespaced,
+    };
+    if !fits {
+        return Err(Status::bad_request(
+            "continue key is not valid: it belongs to a list of another path; repeat the list without it",
+        ));
+    }
+    Ok(Key::new(context.served.store_name.clone(), namespace, name))
 }
 
 /// A list in the shape asked for.

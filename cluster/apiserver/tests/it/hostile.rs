@@ -4,7 +4,7 @@
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::server::{CONFIG_MAPS, get, post, send, start};
+use crate::server::{CONFIG_MAPS, config_map, get, post, send, start};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -269,4 +269,33 @@ async fn what_is_applied_may_hold_no_unknown_field_however_it_is_validated() {
             "failed to create typed patch object: .dato: field not declared in schema"
         )
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_goes_on_only_where_it_began() {
+    let server = start().await;
+    let client = server.admin();
+    for name in ["a", "b", "c"] {
+        post(&client, CONFIG_MAPS, &config_map(name, &json!({}))).await;
+    }
+    let token = async |path: &str| {
+        let (_, page) = get(&client, &format!("{path}?limit=1")).await;
+        page["metadata"]["continue"].as_str().unwrap().to_owned()
+    };
+    let of_default = token(CONFIG_MAPS).await;
+    let of_all = token("/api/v1/configmaps").await;
+    let of_cluster = token("/api/v1/namespaces").await;
+    let system = "/api/v1/namespaces/kube-system/configmaps";
+    for (path, token, code) in [
+        (CONFIG_MAPS, &of_default, 200),
+        ("/api/v1/configmaps", &of_all, 200),
+        ("/api/v1/namespaces", &of_cluster, 200),
+        (system, &of_default, 400),
+        (CONFIG_MAPS, &of_cluster, 400),
+        ("/api/v1/configmaps", &of_cluster, 400),
+        ("/api/v1/namespaces", &of_default, 400),
+    ] {
+        let (answered, body) = get(&client, &format!("{path}?limit=1&continue={token}")).await;
+        assert_eq!(answered, code, "{path}: {body}");
+    }
 }
