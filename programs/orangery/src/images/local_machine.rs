@@ -144,7 +144,9 @@ fn kubeconfig(unit: &UnitContext) -> Result<Kubeconfig, Fault> {
         .files
         .read(KUBECONFIG_PATH)
         .ok_or_else(|| Fault::user(format!("no file {KUBECONFIG_PATH}")))?;
-    Kubeconfig::from_yaml(&String::from_utf8_lossy(&bytes)).map_err(Fault::user)
+    // The parser's words would quote the file, and with it the node's key.
+    Kubeconfig::from_yaml(&String::from_utf8_lossy(&bytes))
+        .map_err(|_| Fault::user(format!("file {KUBECONFIG_PATH} is not a kubeconfig")))
 }
 
 /// What tells the machine's cluster from others of this process.
@@ -184,11 +186,15 @@ struct KubeletConfiguration {
 }
 
 fn taints(unit: &UnitContext) -> Result<Vec<Taint>, Fault> {
-    let Some(bytes) = unit.files.read(KUBELET_CONFIG) else {
-        return Ok(Vec::new());
-    };
-    let configuration: KubeletConfiguration = serde_saphyr::from_str(&String::from_utf8_lossy(&bytes))
-        .map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
+    match unit.files.read(KUBELET_CONFIG) {
+        Some(bytes) => registered_with(&String::from_utf8_lossy(&bytes)),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn registered_with(configuration: &str) -> Result<Vec<Taint>, Fault> {
+    let configuration: KubeletConfiguration =
+        base_yaml::read(configuration).map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
     Ok(configuration.register_with_taints.unwrap_or_default())
 }
 
@@ -207,6 +213,14 @@ fn node_labels(unit: &str) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_broken_configuration_is_told_without_its_content() {
+        let told = registered_with("registerWithTaints: []\nstaticToken: hunter2\nother: [oops\n").unwrap_err();
+        let told = told.chain();
+        assert!(told.starts_with(&format!("file {KUBELET_CONFIG}: line ")), "{told}");
+        assert!(!told.contains("hunter2") && told.lines().count() == 1, "{told}");
+    }
 
     #[test]
     fn a_machine_has_the_address_it_was_given() {
