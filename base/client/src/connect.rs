@@ -304,7 +304,7 @@ mod tests {
         let server = "{server: 'https://a'}";
         let exec = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/touch, args: [/tmp/x]}}";
         refused(server, exec, "users[u].user.exec");
-        let provider = "{auth-provider: {name: gcp, config: {cmd-path: /bin/touch}}}";
+        let provider = "{auth-provider: {name: oidc, config: {cmd-path: /bin/touch}}}";
         refused(server, provider, "users[u].user.auth-provider");
         let proxied = "{server: 'https://a', proxy-url: 'http://b:1'}";
         refused(proxied, "{token: t}", "clusters[k].cluster.proxy-url");

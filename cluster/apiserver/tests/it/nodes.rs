@@ -256,6 +256,7 @@ async fn a_node_writes_nothing_of_others() {
     let a = node(&server, "a");
     let running = json!({"status": {"phase": "Running"}});
     let note = json!({"metadata": {"annotations": {"orangery.dev/simulated": "true"}}});
+    let room = json!({"status": {"capacity": {"pods": "7"}}});
     let refused = [
         merge(&a, &format!("{PODS}/b/status"), &running).await,
         merge(&a, &format!("{PODS}/b"), &note).await,
@@ -270,12 +271,7 @@ async fn a_node_writes_nothing_of_others() {
         delete(&a, PODS).await,
         post(&a, &format!("{PODS}/b/eviction"), &eviction("b")).await,
         post(&a, PODS, &pod("new", "a")).await,
-        merge(
-            &a,
-            &format!("{NODES}/b/status"),
-            &json!({"status": {"capacity": {"pods": "7"}}}),
-        )
-        .await,
+        merge(&a, &format!("{NODES}/b/status"), &room).await,
         merge(&a, &format!("{NODES}/b"), &labels("plain")).await,
         merge(
             &a,
