@@ -6,6 +6,7 @@ use std::fmt;
 
 use api_meta::annotations::{self, operation};
 use api_meta::{LastOperation, LastOperationState, LastOperationType};
+use jiff::Timestamp;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,10 @@ impl Operation {
 pub(crate) struct Facts<'a> {
     /// The value of `gardener.cloud/operation`.
     pub(crate) annotation: Option<&'a str>,
+    /// When somebody last asked: the annotation `gardener.cloud/timestamp`.
+    pub(crate) requested: Option<Timestamp>,
+    /// Whether its deletion is confirmed: what was asked then is the deletion, which follows.
+    pub(crate) confirmed: bool,
     pub(crate) deleting: bool,
     pub(crate) generation: i64,
     pub(crate) observed_generation: i64,
@@ -105,7 +110,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
     let succeeded = facts
         .last_operation
         .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    if !asked && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
+    if !asked && !unanswered(facts) && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
         return Err(Leave::Settled);
     }
     let operation = operation_of(facts);
@@ -119,6 +124,14 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
         Operation::Delete if !facts.held => Err(Leave::NotHeld),
         _ => Ok(operation),
     }
+}
+
+/// Whether a request was taken off the object by a process that ended before it wrote so much as "Processing".
+/// Statuses tell whole seconds.
+fn unanswered(facts: &Facts<'_>) -> bool {
+    let answered = facts.last_operation.map(|last| last.last_update_time.0.as_second());
+    let requested = facts.requested.map(Timestamp::as_second);
+    !facts.confirmed && answered.is_some() && requested > answered
 }
 
 fn operation_of(facts: &Facts<'_>) -> Operation {
@@ -147,12 +160,12 @@ fn operation_of(facts: &Facts<'_>) -> Operation {
 
 /// The value of the operation annotation.
 pub(crate) fn annotation_of<K: kube::Resource>(object: &K) -> Option<&str> {
-    object
-        .meta()
-        .annotations
-        .as_ref()?
-        .get(annotations::OPERATION)
-        .map(String::as_str)
+    noted(object, annotations::OPERATION)
+}
+
+/// The value of an annotation.
+pub(crate) fn noted<'a, K: kube::Resource>(object: &'a K, key: &str) -> Option<&'a str> {
+    object.meta().annotations.as_ref()?.get(key).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -175,6 +188,7 @@ mod tests {
             observed_generation: 2,
             last_operation: last.as_ref(),
             held: true,
+            ..Facts::default()
         };
         assert_eq!(judge(&facts), expected, "{facts:?}");
     }
@@ -213,6 +227,25 @@ mod tests {
         );
         check("restore", false, None, Ok(Operation::Restore));
         check("restore", true, None, Ok(Operation::Delete));
+    }
+
+    #[test]
+    fn a_request_that_nobody_answered_is_done_and_one_of_the_same_second_counts_as_answered() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let mut done = last(Type::Reconcile, Succeeded);
+        done.last_update_time.0 = at("2026-01-01T00:00:10Z");
+        let facts = |requested: &str| Facts {
+            requested: Some(at(requested)),
+            last_operation: Some(&done),
+            ..Facts::default()
+        };
+        assert_eq!(judge(&facts("2026-01-01T00:00:10.9Z")), Err(Leave::Settled));
+        assert_eq!(judge(&facts("2026-01-01T00:00:11Z")), Ok(Operation::Reconcile));
+        let confirmed = Facts {
+            confirmed: true,
+            ..facts("2026-01-01T00:00:11Z")
+        };
+        assert_eq!(judge(&confirmed), Err(Leave::Settled));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tests_kit::{Embedded, embedded};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The shoot's namespace in the seed.
@@ -140,14 +141,14 @@ impl Seed {
     }
 
     /// Starts an extension of type `Told` with this actuator.
-    pub(crate) fn start(&self, told: &Told) {
+    pub(crate) fn start(&self, told: &Told) -> JoinHandle<()> {
         let extension = self.extension();
         let registration = Registration::of_type("Told");
         tokio::spawn(
             extension
                 .actuator::<Infrastructure>(registration, Arc::new(told.clone()))
                 .run(),
-        );
+        )
     }
 
     /// The calls since the last look, as "verb resource".

@@ -6,6 +6,7 @@ use api_meta::{ErrorCode, Fault, LastOperationState::Succeeded};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use tests_kit::{until, until_gone};
+use tokio_util::sync::CancellationToken;
 
 use crate::landscape::{PROVIDER_STATUS, Seed, Told, state_of};
 
@@ -42,6 +43,37 @@ async fn an_object_is_created_reconciled_and_deleted() {
     api.delete("b", &DeleteParams::default()).await.unwrap();
     until_gone(&api, "b").await;
     assert_eq!(told.asked().last().unwrap(), "delete 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_survives_the_end_of_an_extension_that_had_only_taken_it_off() {
+    let (mut seed, first, second) = (Seed::new().await, Told::new(|_| Ok(())), Told::new(|_| Ok(())));
+    seed.cluster(Succeeded, json!({})).await;
+    let running = seed.start(&first);
+    seed.create("told", json!({})).await;
+    let api = seed.infrastructures();
+    let object = until(&api, "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    seed.stop.cancel();
+    running.await.unwrap();
+
+    // As it stands between the two writes: the operation is off, the status is still the one before.
+    let answered = object.status.unwrap().last_operation.unwrap().last_update_time.0;
+    let asked = answered.checked_add(Duration::from_secs(2)).unwrap();
+    seed.annotate("gardener.cloud/timestamp", Some(&asked.to_string()))
+        .await;
+    seed.stop = CancellationToken::new();
+    seed.start(&second);
+    until(&api, "b", "reconciled", |object| {
+        state_of(object) == "Reconcile Succeeded 100"
+    })
+    .await;
+    assert_eq!(
+        (first.asked().len(), second.asked()),
+        (1, vec!["reconcile 1".to_owned()])
+    );
 }
 
 #[tokio::test(start_paused = true)]
