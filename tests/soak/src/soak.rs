@@ -31,6 +31,8 @@ const IMPATIENT: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(250);
 /// How long all Shoots together may take until the first of them have succeeded, until all are as asked, until all are gone.
 const LONG: Duration = Duration::from_secs(1800);
+/// The seed's node.
+const NODE: &str = "seed-local-0";
 /// How long a landscape without Shoots is looked at.
 const QUIET: Duration = Duration::from_secs(20);
 /// How often lines tell how it goes.
@@ -401,7 +403,12 @@ fn view(folder: &Path) -> Result<View, String> {
         garden: client(&garden)?,
         seed: client(&seed)?,
         connector: connector.clone(),
-        folders: vec![folder.join(programs_orangery::landscape::BACKUPS), folder.join(VOLUMES)],
+        folders: vec![
+            folder.join(programs_orangery::landscape::BACKUPS),
+            folder.join(VOLUMES).join("persistent"),
+            // The node's own folder comes with its first pod that has a volume, and stays.
+            folder.join(VOLUMES).join("pods").join(NODE),
+        ],
         pace: PACE,
     })
 }
