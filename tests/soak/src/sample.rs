@@ -246,7 +246,7 @@ pub fn write(samples: &[Sample]) -> String {
         .collect()
 }
 
-/// What [`write`] has written.
+/// What [`write()`] has written.
 ///
 /// # Errors
 /// The first line that is none.
