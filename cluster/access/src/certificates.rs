@@ -11,10 +11,8 @@ use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm, TrustAnch
 use sha2::{Digest, Sha256};
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
+use crate::recent::Recent;
 use crate::{AuthenticationError, PeerCertificates, User};
-
-/// Verified chains that are remembered. Each node, controller and person has one; beyond this the oldest go first.
-const CACHE_ENTRIES_MAX: usize = 1024;
 
 /// Signature algorithms of client chains, as rustls accepts them with ring.
 const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
@@ -48,8 +46,8 @@ struct Anchors {
 #[derive(Default)]
 struct Cache {
     generation: u64,
-    entries: BTreeMap<[u8; 32], (Timestamp, User)>,
-    order: std::collections::VecDeque<[u8; 32]>,
+    /// Verified chains, each with its end.
+    chains: Recent<(Timestamp, User)>,
 }
 
 impl Certificates {
@@ -145,7 +143,7 @@ impl Certificates {
 
     fn cached(&self, digest: &[u8; 32], now: Timestamp) -> Option<User> {
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, user) = cache.entries.get(digest)?;
+        let (until, user) = cache.chains.get(digest)?;
         (now <= *until).then(|| user.clone())
     }
 
@@ -155,13 +153,7 @@ impl Certificates {
         if cache.generation != generation {
             return;
         }
-        if cache.entries.insert(digest, (until, user)).is_none() {
-            cache.order.push_back(digest);
-        }
-        while cache.entries.len() > CACHE_ENTRIES_MAX {
-            let Some(oldest) = cache.order.pop_front() else { break };
-            cache.entries.remove(&oldest);
-        }
+        cache.chains.put(digest, (until, user));
     }
 }
 

@@ -10,6 +10,7 @@ mod impersonate;
 mod node;
 mod policy;
 mod rbac;
+mod recent;
 mod rules;
 mod token;
 mod user;

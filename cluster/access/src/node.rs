@@ -2,6 +2,8 @@
 //! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node/node_authorizer.go; the writes it lets through are held to
 //! the node's own objects by who admits them, as NodeRestriction does there.)
 
+use std::sync::LazyLock;
+
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
@@ -66,7 +68,7 @@ pub fn judge(node: &str, attributes: &Attributes, own_pods: bool) -> NodeVerdict
         ("", "nodes") => nodes(node, target, verb),
         ("coordination.k8s.io", "leases") => own(node, target, verb, Some(LEASES)),
         ("storage.k8s.io", "csinodes") => own(node, target, verb, None),
-        _ if uniform().iter().any(|rule| allows(rule, attributes)) => NodeVerdict::Allow,
+        _ if UNIFORM.iter().any(|rule| allows(rule, attributes)) => NodeVerdict::Allow,
         _ => deny(""),
     }
 }
@@ -75,9 +77,12 @@ fn deny(why: &str) -> NodeVerdict {
     NodeVerdict::Deny(why.to_owned())
 }
 
+/// Made once: they are looked at with every request of a node.
+static UNIFORM: LazyLock<Vec<PolicyRule>> = LazyLock::new(uniform);
+
 /// What all nodes may alike. PersistentVolumes beyond upstream: the in-process node keeps their content and must hear of
 /// their end; they hold no secrets. It dials Services itself, so it reads EndpointSlices.
-fn uniform() -> Vec<PolicyRule> {
+pub(crate) fn uniform() -> Vec<PolicyRule> {
     vec![
         rule("create", "authentication.k8s.io", "tokenreviews"),
         rule(

@@ -2,8 +2,8 @@
 //! (kubernetes/kubernetes v1.35 pkg/serviceaccount/claims.go). Other algorithms are never accepted, whatever the
 //! token's header says.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::TokenFault;
+use crate::recent::Recent;
 
 /// Shortest life of a token, as TokenRequest's validation (kubernetes/kubernetes v1.35 pkg/apis/authentication/validation).
 pub const TOKEN_VALIDITY_MIN: Duration = Duration::from_secs(10 * 60);
@@ -24,10 +25,6 @@ pub const TOKEN_VALIDITY_MAX: Duration = Duration::from_secs(1 << 32);
 
 /// Longer tokens are not even parsed: a service account token is below 2 KiB.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-
-/// Tokens whose signature is known to be good. Each pod has one and shows it with every request; beyond this the oldest
-/// go first.
-const KNOWN_MAX: usize = 1024;
 
 /// A token to be issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,30 +71,10 @@ pub struct ServiceAccountTokens {
     audiences: Vec<String>,
     signer: Option<PrivateKey>,
     verifiers: BTreeMap<String, PublicKey>,
-    known: Mutex<Known>,
+    /// Digests of whole tokens, header, claims and signature, whose signature was good: checking one costs more than most
+    /// requests. The keys never change, so a good signature stays good; all else about a token is judged anew each time.
+    known: Mutex<Recent<()>>,
     clock: Clock,
-}
-
-/// Digests of whole tokens, header, claims and signature, whose signature was good: checking one costs more than most
-/// requests. The keys never change, so a good signature stays good; all else about a token is judged anew each time.
-#[derive(Default)]
-struct Known {
-    digests: BTreeSet<[u8; 32]>,
-    order: VecDeque<[u8; 32]>,
-}
-
-impl Known {
-    fn add(&mut self, digest: [u8; 32]) {
-        if !self.digests.insert(digest) {
-            return;
-        }
-        self.order.push_back(digest);
-        if self.order.len() > KNOWN_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.digests.remove(&oldest);
-        }
-    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -282,7 +259,7 @@ impl ServiceAccountTokens {
 
     fn verify_signature(&self, token: &str, header: &str, signature: &str) -> Result<(), TokenFault> {
         let digest: [u8; 32] = Sha256::digest(token).into();
-        if self.known().digests.contains(&digest) {
+        if self.known().get(&digest).is_some() {
             return Ok(());
         }
         let signed = token
@@ -302,11 +279,11 @@ impl ServiceAccountTokens {
         if !good {
             return Err(TokenFault::Signature);
         }
-        self.known().add(digest);
+        self.known().put(digest, ());
         Ok(())
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Recent<()>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -360,7 +337,7 @@ mod tests {
         let (tokens, _clock, entropy) = tokens();
         let token = issue(&tokens, &entropy);
         for known in [0, 1] {
-            assert_eq!(tokens.known().digests.len(), known);
+            assert_eq!(tokens.known().len(), known);
             tokens.verify(&token, &[]).unwrap();
         }
         let other = tokens.verify(&token, &["elsewhere".to_owned()]);
@@ -373,17 +350,5 @@ mod tests {
         }
         tokio::time::advance(TOKEN_VALIDITY_MIN).await;
         assert!(matches!(tokens.verify(&token, &[]), Err(TokenFault::Expired)));
-    }
-
-    #[test]
-    fn known_signatures_are_bounded_and_the_oldest_go_first() {
-        let mut known = Known::default();
-        let digest = |number: usize| -> [u8; 32] { Sha256::digest(number.to_le_bytes()).into() };
-        for number in 0..=KNOWN_MAX {
-            known.add(digest(number));
-            known.add(digest(number));
-        }
-        assert_eq!((known.digests.len(), known.order.len()), (KNOWN_MAX, KNOWN_MAX));
-        assert!(!known.digests.contains(&digest(0)) && known.digests.contains(&digest(KNOWN_MAX)));
     }
 }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
 use super::{RBAC_GROUP, READ, WRITE, events, named, paths, role, rule};
+use crate::node;
 
 pub(super) fn component_roles() -> Vec<ClusterRole> {
     vec![
@@ -40,41 +41,27 @@ pub(super) fn component_roles() -> Vec<ClusterRole> {
     ]
 }
 
+/// Those that all nodes have alike, and at length those that depend on the pods of a node.
 fn node_rules() -> Vec<PolicyRule> {
-    vec![
-        rule("create", "authentication.k8s.io", "tokenreviews"),
-        rule(
-            "create",
-            "authorization.k8s.io",
-            "subjectaccessreviews localsubjectaccessreviews",
-        ),
-        rule(READ, "", "services"),
+    let mut rules = node::uniform();
+    rules.extend([
         rule("create get list watch", "", "nodes"),
         rule("patch update", "", "nodes nodes/status"),
-        events(),
         rule("get list watch create delete", "", "pods"),
         rule("update patch", "", "pods/status"),
         rule("create", "", "pods/eviction"),
         rule(READ, "", "configmaps secrets"),
-        // Beyond upstream: the in-process node watches where the kubelet polls, marks simulated pods, and dials Services itself.
-        rule(READ, "", "persistentvolumeclaims persistentvolumes"),
+        // Beyond upstream: the in-process node watches where the kubelet polls, and marks simulated pods.
+        rule(READ, "", "persistentvolumeclaims"),
         rule("patch", "", "pods"),
-        rule(READ, "discovery.k8s.io", "endpointslices"),
         rule("get patch update", "", "persistentvolumeclaims/status"),
-        rule("get", "", "endpoints"),
-        rule(
-            "create get list watch",
-            "certificates.k8s.io",
-            "certificatesigningrequests",
-        ),
         rule("create", "", "serviceaccounts/token"),
         rule("get", "", "serviceaccounts"),
         rule(&format!("get {WRITE}"), "coordination.k8s.io", "leases"),
         rule("get", "storage.k8s.io", "volumeattachments"),
         rule("get create delete patch update", "storage.k8s.io", "csinodes"),
-        rule(READ, "storage.k8s.io", "csidrivers"),
-        rule(READ, "node.k8s.io", "runtimeclasses"),
-    ]
+    ]);
+    rules
 }
 
 fn scheduler_rules() -> Vec<PolicyRule> {
