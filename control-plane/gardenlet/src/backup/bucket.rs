@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::copy_credentials;
-use super::report::{is_content, tell, waits};
+use super::report::{Reports, tell, waits};
 use crate::context::Context;
 
 /// Works on the buckets of our seed until `stop`.
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         })
         .watches(&context.seed_caches.backup_buckets, move |change| {
             let key = ObjectKey::of(&*change.object);
-            let content = || content.get(&key).is_some_and(|bucket| is_content(&*bucket));
+            let content = || content.get(&key).is_some_and(|bucket| bucket.is_content());
             super::calls(change, content).then_some(key).into_iter().collect()
         });
     controller

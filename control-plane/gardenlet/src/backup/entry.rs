@@ -16,7 +16,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::copy_credentials;
-use super::report::{is_content, tell, waits};
+use super::report::{Reports, tell, waits};
 use crate::context::Context;
 
 /// On an entry in the seed: the namespace of the garden's entry that it was made for.
@@ -33,7 +33,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         .only(move |entry| entry.spec.seed_name.as_deref() == Some(&seed))
         .watches(&context.garden_caches.backup_buckets, move |change| {
             let bucket = change.object.name_any();
-            let of_it = |entry: &&Arc<core::BackupEntry>| entry.spec.bucket_name == bucket && !is_content(&***entry);
+            let of_it = |entry: &&Arc<core::BackupEntry>| entry.spec.bucket_name == bucket && !entry.is_content();
             waiting
                 .list()
                 .iter()
@@ -46,7 +46,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             let entries = concerned.list();
             let of_it = entries.iter().filter(|entry| entry.name_any() == name);
             of_it
-                .filter(|entry| super::calls(change, || is_content(&***entry)))
+                .filter(|entry| super::calls(change, || entry.is_content()))
                 .map(|entry| ObjectKey::of(&**entry))
                 .collect()
         });

@@ -14,8 +14,11 @@ pub(super) struct Parts<'s> {
 }
 
 /// A kind of the garden that has them.
-pub(super) trait Reports: Resource<DynamicType = ()> + Clone {
+pub(super) trait Reports: Resource<DynamicType = ()> {
     fn parts(&mut self) -> Parts<'_>;
+
+    /// Whether its extension has succeeded with what it is now.
+    fn is_content(&self) -> bool;
 }
 
 macro_rules! reports {
@@ -29,6 +32,15 @@ macro_rules! reports {
                     last_error: &mut status.last_error,
                 }
             }
+
+            fn is_content(&self) -> bool {
+                self.status.as_ref().is_some_and(|status| {
+                    let last = status.last_operation.as_ref();
+                    last.is_some_and(|last| last.state == LastOperationState::Succeeded)
+                        && status.last_error.is_none()
+                        && status.observed_generation == self.metadata.generation
+                })
+            }
         }
     };
 }
@@ -39,15 +51,12 @@ reports!(BackupEntry);
 /// Writes into `object` what came of a turn. What has succeeded and succeeds again is not told anew.
 pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: Timestamp) {
     let (generation, deleting) = (object.meta().generation, object.meta().deletion_timestamp.is_some());
+    let settled = object.is_content();
     let Parts {
         observed_generation,
         last_operation,
         last_error,
     } = object.parts();
-    let succeeded = last_operation
-        .as_ref()
-        .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    let settled = succeeded && last_error.is_none() && *observed_generation == generation;
     *observed_generation = generation;
     if result.is_ok() && settled {
         return;
@@ -56,20 +65,6 @@ pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: 
     let (last, error) = outcome(type_, &K::kind(&()), result, now);
     *last_operation = Some(last);
     *last_error = error;
-}
-
-/// Whether its extension has succeeded with what it is now.
-pub(super) fn is_content<K: Reports>(object: &K) -> bool {
-    let (generation, mut object) = (object.meta().generation, object.clone());
-    let Parts {
-        observed_generation,
-        last_operation,
-        last_error,
-    } = object.parts();
-    let succeeded = last_operation
-        .as_ref()
-        .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    succeeded && last_error.is_none() && *observed_generation == generation
 }
 
 /// Writes into `object` that its deletion waits, and for what. Said once, it is not said anew.
