@@ -137,6 +137,9 @@ pub trait Classified: Error + Send + Sync + 'static {
     }
 }
 
+/// What stands before the thing to do in a status; a bracket ends it.
+const TO_DO: &str = " (to do: ";
+
 /// An error on its way to a status, a log or a person. Prints as its source's message; [`Fault::chain`] prints all.
 #[derive(Debug)]
 pub struct Fault {
@@ -236,6 +239,22 @@ impl Fault {
     /// Whether retrying by itself can help: neither a code nor the class says it cannot.
     pub fn retryable(&self) -> bool {
         self.codes.iter().all(ErrorCode::retryable) && self.class != FaultClass::User
+    }
+
+    /// The whole text with the one thing to do, as statuses tell it; see [`Fault::untold`].
+    pub fn told(&self) -> String {
+        match self.hint.as_str() {
+            "" => self.chain(),
+            hint => format!("{}{TO_DO}{hint})", self.chain()),
+        }
+    }
+
+    /// The text and the thing to do of what [`Fault::told`] gave.
+    pub fn untold(told: &str) -> (&str, Option<&str>) {
+        match told.strip_suffix(')').and_then(|text| text.rsplit_once(TO_DO)) {
+            Some((text, hint)) => (text, Some(hint)),
+            None => (told, None),
+        }
     }
 
     /// The message and those of all its sources, joined by ": ".
@@ -347,5 +366,14 @@ mod tests {
             let fault = Fault::new(code.class(), "x").code(code.clone());
             assert_eq!(fault.retryable(), code.retryable(), "{code}");
         }
+    }
+
+    #[test]
+    fn what_is_told_with_a_thing_to_do_is_taken_apart_again() {
+        let told = Fault::user("no (really)").hint("say yes").told();
+        assert_eq!(told, "no (really) (to do: say yes)");
+        assert_eq!(Fault::untold(&told), ("no (really)", Some("say yes")));
+        let plain = Fault::user("no (really)").told();
+        assert_eq!(Fault::untold(&plain), ("no (really)", None));
     }
 }

@@ -212,20 +212,12 @@ pub(crate) fn failed(
     status.last_errors = failures
         .iter()
         .map(|failure| LastError {
-            description: describe(&failure.fault),
+            description: failure.fault.told(),
             task_id: Some(failure.task.clone()),
             codes: codes(&failure.fault),
             last_update_time: Some(Time(now)),
         })
         .collect();
-}
-
-/// The whole text, with the one thing to do.
-fn describe(fault: &Fault) -> String {
-    match fault.hint.as_str() {
-        "" => fault.chain(),
-        hint => format!("{} (to do: {hint})", fault.chain()),
-    }
 }
 
 /// The fault's codes; a user's mistake and a missing right have one even if nobody gave it. A right that is missing

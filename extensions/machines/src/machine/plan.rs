@@ -218,15 +218,11 @@ pub(crate) fn failing(machine: &Machine, fault: &Fault) -> Option<Verdict> {
         ),
     };
     let name = machine.metadata.name.as_deref().unwrap_or_default();
-    let to_do = match fault.hint.as_str() {
-        "" => String::new(),
-        hint => format!(" (to do: {hint})"),
-    };
     Some(Verdict {
         phase,
         operation,
         state: MachineState::Failed,
-        description: format!("Machine {name} cannot be {what}: {}{to_do}", fault.chain()),
+        description: format!("Machine {name} cannot be {what}: {}", fault.told()),
         code: Some(code_of(fault)),
         look_again: None,
     })

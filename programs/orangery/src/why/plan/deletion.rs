@@ -1,6 +1,6 @@
 //! What holds a deletion beside its extension objects: finalizers of others on the Shoot, and objects inside it.
 
-use api_meta::{ErrorCode, FaultClass, LastOperationState, finalizers};
+use api_meta::{ErrorCode, Fault, FaultClass, LastOperationState, finalizers};
 use base_flow::Name;
 use control_plane_shoot_flow::ShootTask;
 
@@ -50,7 +50,7 @@ fn left_inside(facts: &Facts) -> Vec<Blocker> {
         .iter()
         .filter(|error| error.codes.contains(&ErrorCode::CleanupClusterResources))
         .map(|error| Blocker {
-            says: super::told::without_hint(&error.description).0.to_owned(),
+            says: Fault::untold(&error.description).0.to_owned(),
             tasks: error.task_id.iter().cloned().collect(),
             class: Some(ErrorCode::CleanupClusterResources.class().as_str()),
             codes: error.codes.clone(),

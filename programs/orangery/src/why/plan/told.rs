@@ -1,7 +1,7 @@
 //! What the Shoot's own status tells: it is laid on what was seen, and what nothing seen explains stands by itself.
 
 use api_meta::conditions::shoot as of_shoot;
-use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastError, LastOperationState, Retry};
+use api_meta::{Condition, ConditionStatus, ErrorCode, Fault, FaultClass, LastError, LastOperationState, Retry};
 use base_flow::Name;
 use control_plane_shoot_flow::ShootTask;
 
@@ -10,8 +10,6 @@ use crate::why::facts::{Facts, conditions};
 
 /// The task id of gardenlet's look at the extensions.
 const TASK_EXTENSIONS: &str = "Check required extensions";
-/// What gardenlet puts before its hint, in an error's description.
-const HINT: &str = " (to do: ";
 /// What gardenlet puts before what it waits for, behind the running tasks.
 const WAITING: &str = "; waiting for ";
 
@@ -35,14 +33,6 @@ pub(super) fn with_what_is_told(facts: &Facts, mut blockers: Vec<Blocker>) -> Ve
         blockers.push(of_waiting(facts, waiting));
     }
     blockers
-}
-
-/// An error's words and gardenlet's hint.
-pub(super) fn without_hint(description: &str) -> (&str, Option<&str>) {
-    match description.strip_suffix(')').and_then(|text| text.rsplit_once(HINT)) {
-        Some((text, hint)) => (text, Some(hint)),
-        None => (description, None),
-    }
 }
 
 fn explains(blocker: &Blocker, error: &LastError) -> bool {
@@ -75,7 +65,7 @@ fn lay(facts: &Facts, blocker: &mut Blocker, error: &LastError) {
         blocker.class = Some(FaultClass::Dependency.as_str());
         blocker
             .details
-            .push(format!("failed before: {}", without_hint(&error.description).0));
+            .push(format!("failed before: {}", Fault::untold(&error.description).0));
         blocker.to_do = "look at the log of whoever is to act".to_owned();
     }
     if is_given_up(facts) {
@@ -85,7 +75,7 @@ fn lay(facts: &Facts, blocker: &mut Blocker, error: &LastError) {
 }
 
 fn of_error(facts: &Facts, error: &LastError) -> Blocker {
-    let (says, hint) = without_hint(&error.description);
+    let (says, hint) = Fault::untold(&error.description);
     let hint = hint.unwrap_or("look at gardenlet's log").to_owned();
     let given_up = is_given_up(facts);
     Blocker {
