@@ -168,6 +168,11 @@ pub(crate) fn noted<'a, K: kube::Resource>(object: &'a K, key: &str) -> Option<&
     object.meta().annotations.as_ref()?.get(key).map(String::as_str)
 }
 
+/// When somebody last asked for an operation.
+pub(crate) fn requested_at<K: kube::Resource>(object: &K) -> Option<Timestamp> {
+    noted(object, annotations::TIMESTAMP)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::actuator::{Actuator, Context, Observer, Obsolete, Outcome};
 use crate::cluster::ClusterView;
 use crate::kinds::ActuatedKind;
-use crate::operation::{Facts, Operation, annotation_of, judge, noted};
+use crate::operation::{Facts, Operation, annotation_of, judge, noted, requested_at};
 use crate::status::{begin, edit_status, fail, put_outcome, put_state, succeed};
 
 /// One operation may take this long (upstream limits infrastructures, workers and bastions to it).
@@ -81,7 +81,7 @@ impl<K: ActuatedKind> Primary<K> {
         let (last_operation, observed_generation) = object.progress();
         Facts {
             annotation: annotation_of(object),
-            requested: noted(object, annotations::TIMESTAMP).and_then(|text| text.parse().ok()),
+            requested: requested_at(object),
             confirmed: noted(object, annotations::CONFIRMATION_DELETION) == Some("true"),
             deleting: object.meta().deletion_timestamp.is_some(),
             generation: object.meta().generation.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! How the common status moves. Pure functions, and one writer that keeps what others wrote.
 
-use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson, annotations};
+use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
 use base_client::{patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -8,7 +8,7 @@ use kube::Api;
 
 use crate::actuator::Outcome;
 use crate::kinds::ActuatedKind;
-use crate::operation::Operation;
+use crate::operation::{Operation, requested_at};
 
 /// Progress when work has begun, in percent (upstream's value).
 const PROGRESS_BEGUN: i32 = 1;
@@ -59,9 +59,7 @@ fn last_operation(
 
 /// No answer is older than its request: gardenlet would wait for another one, for as long as a clock was put back.
 fn answered<K: ActuatedKind>(object: &K, now: Timestamp) -> Timestamp {
-    let notes = object.meta().annotations.as_ref();
-    let asked = notes.and_then(|notes| notes.get(annotations::TIMESTAMP)?.parse().ok());
-    asked.map_or(now, |asked| now.max(asked))
+    requested_at(object).map_or(now, |asked| now.max(asked))
 }
 
 /// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
@@ -161,7 +159,7 @@ pub(crate) fn put_state<K: ActuatedKind>(object: &mut K, state: Option<&RawJson>
 #[cfg(test)]
 mod tests {
     use api_extensions::Infrastructure;
-    use api_meta::ErrorCode;
+    use api_meta::{ErrorCode, annotations};
 
     use super::*;
     use crate::kinds::InfrastructureOwn;
