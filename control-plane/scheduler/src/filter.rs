@@ -137,8 +137,7 @@ fn untolerated(shoot: &Shoot, seed: &Seed) -> Option<String> {
 }
 
 fn overlapping(shoot: &Shoot, seed: &Seed) -> Option<String> {
-    let mut shoot = shoot.clone();
-    default_shoot_networks(&mut shoot, Some(seed));
+    let shoot = completed(shoot, seed);
     let workerless = is_workerless(&shoot);
     let networking = shoot.spec.networking.unwrap_or_default();
     let theirs = &seed.spec.networks;
@@ -166,11 +165,17 @@ fn overlapping(shoot: &Shoot, seed: &Seed) -> Option<String> {
     None
 }
 
+/// The shoot with the networks that the seed would give it.
+fn completed(shoot: &Shoot, seed: &Seed) -> Shoot {
+    let mut shoot = shoot.clone();
+    default_shoot_networks(&mut shoot, Some(seed));
+    shoot
+}
+
 /// The pod network that the seed would give to the shoot has no room for its nodes.
 fn too_small(shoot: &Shoot, seed: &Seed) -> Option<String> {
     let left_out = |shoot: &Shoot| shoot.spec.networking.as_ref().is_none_or(|all| all.pods.is_none());
-    let mut completed = shoot.clone();
-    default_shoot_networks(&mut completed, Some(seed));
+    let completed = completed(shoot, seed);
     (left_out(shoot) && !left_out(&completed))
         .then(|| validate_node_ranges(&completed).into_iter().next())
         .flatten()
