@@ -92,6 +92,16 @@ pub struct ShootAdvertisedAddress {
     pub application: Option<String>,
 }
 
+impl ShootAdvertisedAddress {
+    /// How the host below the internal domain is called.
+    pub const INTERNAL: &'static str = "internal";
+
+    /// The host of an address' URL; none of one that is not by https.
+    pub fn host_of(url: &str) -> Option<&str> {
+        url.strip_prefix("https://")?.split([':', '/']).next()
+    }
+}
+
 /// Networks in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -2,6 +2,7 @@
 //! domain at, above or below that of another Shoot or of the landscape itself is refused, wherever it would be served
 //! (gardener/gardener v1.150 plugin/pkg/shoot/{dns,validator}). It never asks a DNS service.
 
+use api_core::v1beta1::ShootAdvertisedAddress;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
@@ -113,8 +114,7 @@ fn held(shoot: &Value) -> Vec<&str> {
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .filter_map(|address| text(address, "/url").strip_prefix("https://"))
-        .filter_map(|rest| rest.split([':', '/']).next())
+        .filter_map(|address| ShootAdvertisedAddress::host_of(text(address, "/url")))
         .map(|host| host.strip_prefix(HOST_PREFIX).unwrap_or(host));
     std::iter::once(text(shoot, DOMAIN))
         .chain(told)

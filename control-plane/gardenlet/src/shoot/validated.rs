@@ -11,9 +11,6 @@ const PODS_DEFAULT: &str = "100.96.0.0/11";
 /// Services' network where nobody says.
 const SERVICES_DEFAULT: &str = "100.64.0.0/13";
 
-/// How `status.advertisedAddresses` calls the host below the internal domain.
-const ADVERTISED_INTERNAL: &str = "internal";
-
 /// A DNS record of the shoot's API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Domain {
@@ -159,9 +156,8 @@ fn credentials(reference: &api_meta::ObjectReference) -> Option<(String, String)
 fn internal_domain(shoot: &core::Shoot, project: &str, seed: &core::Seed) -> Option<Domain> {
     let internal = seed.spec.dns.internal.as_ref()?;
     let told = shoot.status.iter().flat_map(|status| &status.advertised_addresses);
-    let told = told.filter(|address| address.name == ADVERTISED_INTERNAL);
-    let told = told.filter_map(|address| address.url.strip_prefix("https://")).next();
-    let told = told.and_then(|rest| rest.split([':', '/']).next());
+    let mut told = told.filter(|address| address.name == core::ShootAdvertisedAddress::INTERNAL);
+    let told = told.find_map(|address| core::ShootAdvertisedAddress::host_of(&address.url));
     let name = shoot.metadata.name.as_deref().unwrap_or_default();
     Some(Domain {
         host: told.map_or_else(|| format!("api.{name}.{project}.{}", internal.domain), str::to_owned),

@@ -53,7 +53,7 @@ pub(crate) async fn ensure_advertised_addresses(op: &Operation) -> Result<(), Fa
     let mut addresses = Vec::new();
     for (name, domain) in [
         ("external", &shoot.external_domain),
-        ("internal", &shoot.internal_domain),
+        (ShootAdvertisedAddress::INTERNAL, &shoot.internal_domain),
     ] {
         addresses.extend(domain.as_ref().map(|domain| ShootAdvertisedAddress {
             name: name.to_owned(),
