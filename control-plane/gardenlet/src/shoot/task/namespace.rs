@@ -1,13 +1,16 @@
 //! The shoot's namespace in the seed, and what is copied into it from the garden.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use api_core::v1beta1 as core;
 use api_meta::{Fault, annotations, labels, names};
 use base_client::{apply, delete as delete_object, delete_and_wait, get, list};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::super::operation::{Operation, left};
@@ -89,17 +92,21 @@ pub(crate) async fn copy_secret(
     labels: BTreeMap<String, String>,
 ) -> Result<(), Fault> {
     let copy = Secret {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            namespace: Some(op.namespace().to_owned()),
-            labels: (!labels.is_empty()).then_some(labels),
-            ..ObjectMeta::default()
-        },
+        metadata: of_copy(op, name, labels),
         data: from.data.clone(),
         type_: from.type_.clone(),
         ..Secret::default()
     };
     apply(&op.here::<Secret>(), &copy, MANAGER).await.map(drop)
+}
+
+fn of_copy(op: &Operation, name: &str, labels: BTreeMap<String, String>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some(op.namespace().to_owned()),
+        labels: (!labels.is_empty()).then_some(labels),
+        ..ObjectMeta::default()
+    }
 }
 
 /// Copies what `spec.resources` refers to, as `ref-<name>`, and takes away copies of what it refers to no longer.
@@ -123,19 +130,13 @@ pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fa
         };
         match reference.kind.as_str() {
             "Secret" => {
-                let api: Api<Secret> = op.context.in_garden(&op.shoot.garden_namespace);
-                match get(&api, &reference.name).await? {
-                    Some(from) => copy_secret(op, &from, &name, mark()).await?,
-                    None if going => {}
-                    None => return Err(missing()),
+                if let Some(from) = referenced::<Secret>(op, &reference.name, going, missing).await? {
+                    copy_secret(op, &from, &name, mark()).await?;
                 }
             }
             "ConfigMap" => {
-                let api: Api<ConfigMap> = op.context.in_garden(&op.shoot.garden_namespace);
-                match get(&api, &reference.name).await? {
-                    Some(from) => copy_config_map(op, from, &name, mark()).await?,
-                    None if going => {}
-                    None => return Err(missing()),
+                if let Some(from) = referenced::<ConfigMap>(op, &reference.name, going, missing).await? {
+                    copy_config_map(op, from, &name, mark()).await?;
                 }
             }
             kind => {
@@ -147,6 +148,28 @@ pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fa
     delete_copies(op, &wanted).await
 }
 
+/// Kinds that are copied.
+trait Copied: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug {}
+
+impl<K> Copied for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug
+{
+}
+
+/// What a Shoot refers to; none, rather than a fault, when it is missing for one that is going.
+async fn referenced<K: Copied>(
+    op: &Operation,
+    name: &str,
+    going: bool,
+    missing: impl FnOnce() -> Fault,
+) -> Result<Option<K>, Fault> {
+    let api: Api<K> = op.context.in_garden(&op.shoot.garden_namespace);
+    match get(&api, name).await? {
+        None if !going => Err(missing()),
+        found => Ok(found),
+    }
+}
+
 async fn copy_config_map(
     op: &Operation,
     from: ConfigMap,
@@ -154,12 +177,7 @@ async fn copy_config_map(
     labels: BTreeMap<String, String>,
 ) -> Result<(), Fault> {
     let copy = ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            namespace: Some(op.namespace().to_owned()),
-            labels: Some(labels),
-            ..ObjectMeta::default()
-        },
+        metadata: of_copy(op, name, labels),
         data: from.data,
         binary_data: from.binary_data,
         immutable: None,
@@ -174,19 +192,17 @@ pub(crate) async fn delete_referenced_resources(op: &Operation) -> Result<(), Fa
 
 /// Takes away all copies but those `wanted`, by kind and name.
 async fn delete_copies(op: &Operation, wanted: &BTreeSet<(String, String)>) -> Result<(), Fault> {
-    let is_stale = |kind: &str, name: &str| !wanted.contains(&(kind.to_owned(), name.to_owned()));
-    let selector = format!("{}={}", REFERENCED.0, REFERENCED.1);
-    let (secrets, config_maps) = (op.here::<Secret>(), op.here::<ConfigMap>());
-    let copies = list(&secrets, &selector).await?.into_iter().map(|copy| copy.name_any());
-    for name in copies.filter(|name| is_stale("Secret", name)) {
-        delete_object(&secrets, &name).await?;
-    }
-    let copies = list(&config_maps, &selector)
-        .await?
-        .into_iter()
-        .map(|copy| copy.name_any());
-    for name in copies.filter(|name| is_stale("ConfigMap", name)) {
-        delete_object(&config_maps, &name).await?;
+    delete_copies_of::<Secret>(op, wanted).await?;
+    delete_copies_of::<ConfigMap>(op, wanted).await
+}
+
+async fn delete_copies_of<K: Copied>(op: &Operation, wanted: &BTreeSet<(String, String)>) -> Result<(), Fault> {
+    let (api, kind) = (op.here::<K>(), K::kind(&()).into_owned());
+    for copy in list(&api, &format!("{}={}", REFERENCED.0, REFERENCED.1)).await? {
+        let name = copy.name_any();
+        if !wanted.contains(&(kind.clone(), name.clone())) {
+            delete_object(&api, &name).await?;
+        }
     }
     Ok(())
 }
