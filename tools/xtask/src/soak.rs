@@ -30,10 +30,10 @@ pub(crate) struct Soak {
 
 pub(crate) fn run(soak: &Soak) -> Outcome {
     if soak.draw.is_none() {
-        call(cargo().args(["build", "--package", "programs-orangery"]))?;
+        call(cargo().args(["build", "--release", "--package", "programs-orangery"]))?;
     }
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "tests-soak", "--"]);
+    command.args(["run", "--release", "--quiet", "--package", "tests-soak", "--"]);
     if let Some(folder) = &soak.draw {
         return call(command.arg("--draw").arg(folder));
     }
