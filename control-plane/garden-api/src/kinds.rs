@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use crate::admission::{
     DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers, OfOwnShoot,
     OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
-    TolerationsWhitelist,
+    TolerationsWhitelist, Unserved,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -121,7 +121,10 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
             ("Type", ".status.cloudProfileSpec.type"),
             ("Parent", ".spec.parent.name"),
         ]);
-        kind.plugins = plugins([Arc::new(InUse::NAMESPACED_CLOUD_PROFILE)]);
+        kind.plugins = plugins([
+            Arc::new(InUse::NAMESPACED_CLOUD_PROFILE),
+            Arc::new(Unserved::NAMESPACED_CLOUD_PROFILE),
+        ]);
     });
     let exposure_class = cluster::<ExposureClass>("exposureclasses").with(|kind| {
         kind.info = kind.info.clone().short(&["expclass", "expcls"]);
@@ -249,11 +252,14 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::CREDENTIALS_BINDING),
             Arc::new(References::CREDENTIALS_BINDING),
+            Arc::new(Unserved::BINDING_OF_WORKLOAD_IDENTITY),
         ]);
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "WorkloadIdentity", "workloadidentities");
-    let workload_identity = Typed::<WorkloadIdentity>::new(info.short(&["wlid"]).with_status())
-        .with(|kind| kind.print = columns::by_paths(&[("Sub", ".status.sub"), ("Target", ".spec.targetSystem.type")]));
+    let workload_identity = Typed::<WorkloadIdentity>::new(info.short(&["wlid"]).with_status()).with(|kind| {
+        kind.print = columns::by_paths(&[("Sub", ".status.sub"), ("Target", ".spec.targetSystem.type")]);
+        kind.plugins = plugins([Arc::new(Unserved::WORKLOAD_IDENTITY)]);
+    });
     [
         Arc::new(secret_binding),
         Arc::new(credentials_binding),
@@ -271,6 +277,7 @@ fn others() -> [Arc<dyn Kind>; 3] {
     let quota = namespaced::<Quota>("quotas").with(|kind| {
         kind.info = kind.info.clone().short(&["squota"]);
         kind.print = columns::by_paths(&[("Scope", ".spec.scope.kind")]);
+        kind.plugins = plugins([Arc::new(Unserved::QUOTA)]);
     });
     let info = ResourceInfo::namespaced(OPERATIONS, ALPHA, "Bastion", "bastions");
     let bastion = Typed::<Bastion>::new(info.with_status()).with(|kind| {
@@ -281,6 +288,7 @@ fn others() -> [Arc<dyn Kind>; 3] {
             ("IP", ".status.ingress.ip"),
             ("Hostname", ".status.ingress.hostname"),
         ]);
+        kind.plugins = plugins([Arc::new(Unserved::BASTION)]);
     });
     [Arc::new(internal_secret), Arc::new(quota), Arc::new(bastion)]
 }

@@ -17,6 +17,7 @@ mod secret_in_use;
 mod seed_in_use;
 mod single_primary;
 mod tolerations;
+mod unserved;
 
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ pub(crate) use secret_in_use::SecretInUse;
 pub(crate) use seed_in_use::SeedInUse;
 pub(crate) use single_primary::SinglePrimary;
 pub(crate) use tolerations::{Tolerations, TolerationsWhitelist};
+pub(crate) use unserved::Unserved;
 
 /// Names that a refusal lists at most: what a person reads at a glance.
 const NAMES_SHOWN_MAX: usize = 10;

@@ -1,6 +1,8 @@
 //! Which deploy tasks a write of a Shoot asks of gardenlet, in annotation `shoot.gardener.cloud/tasks`
 //! (gardener/gardener v1.150 plugin/pkg/shoot/mutator). It never removes a task: gardenlet does, when it is done.
 
+use std::collections::BTreeSet;
+
 use api_meta::annotations::{OPERATION, SHOOT_TASKS, operation, task};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Operation};
@@ -51,6 +53,7 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
     if everything
         || differs("/spec/provider/infrastructureConfig")
         || differs("/spec/provider/workersSettings/sshAccess")
+        || zones(object) != zones(old)
         || asked("rotate-ssh-keypair")
         || asked(operation::ROTATE_CREDENTIALS_START)
     {
@@ -60,6 +63,14 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
         tasks.extend(DNS);
     }
     tasks
+}
+
+/// The zones of all worker pools. Where upstream's users write a new zone into the infrastructure's configuration as
+/// well, an extension here may read it from the pools alone.
+fn zones(shoot: &Value) -> BTreeSet<&str> {
+    let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
+    let lists = pools.into_iter().flatten().filter_map(|pool| pool["zones"].as_array());
+    lists.flatten().filter_map(Value::as_str).collect()
 }
 
 fn add(object: &mut Value, tasks: &[&str]) {
@@ -109,6 +120,19 @@ mod tests {
             ),
             4
         );
+    }
+
+    #[test]
+    fn infrastructure_is_deployed_for_a_zone_that_no_pool_had_before() {
+        let shoot = |pools: Value| json!({"metadata": {}, "spec": {"provider": {"workers": pools}}});
+        let old = shoot(json!([{"name": "a", "zones": ["x"]}, {"name": "b", "zones": ["y"]}]));
+        let asks = |pools: Value| wanted(&shoot(pools), Some(&old)) == [task::DEPLOY_INFRASTRUCTURE];
+        assert!(asks(
+            json!([{"name": "a", "zones": ["x", "z"]}, {"name": "b", "zones": ["y"]}])
+        ));
+        assert!(asks(json!([{"name": "a", "zones": ["x"]}])), "one less");
+        let swapped = json!([{"name": "b", "zones": ["y", "x"]}, {"name": "c", "zones": ["x"]}]);
+        assert!(!asks(swapped), "the same zones, in other pools");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What a Shoot may ask for in Gardener and nobody here brings about yet is refused, so that nothing is promised and then
 //! forgotten. Each refusal goes when its feature comes.
 
-use api_meta::annotations::{OPERATION, operation};
+mod fields;
+
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
@@ -27,52 +29,25 @@ impl Plugin for NotYet {
         Box::pin(async move {
             if let Some(object) = review.object.filter(|_| writes_object(&review.call)) {
                 // What was asked for before is not judged again: nothing else about the Shoot could be changed then.
-                let mut errors = asked(object);
-                let before = review.old.map(asked).unwrap_or_default();
-                errors.retain(|error| !before.contains(error));
-                let before = review.old.map_or("", |old| annotation(old, OPERATION));
-                errors.extend(operations(annotation(object, OPERATION), before));
-                refuse(text(object, "/kind"), text(object, "/metadata/name"), &errors)?;
+                let mut asked = fields::asked(object);
+                if let Some(before) = review.old.map(fields::asked) {
+                    asked.refused.retain(|error| !before.refused.contains(error));
+                    asked.warned.retain(|warning| !before.warned.contains(warning));
+                }
+                let before = |key| review.old.map_or("", |old| annotation(old, key));
+                asked
+                    .refused
+                    .extend(operations(annotation(object, OPERATION), before(OPERATION)));
+                let given_up = annotation(object, CONFIRMATION_FORCE_DELETION);
+                asked
+                    .refused
+                    .extend(force_deletion(given_up, before(CONFIRMATION_FORCE_DELETION)));
+                refuse(text(object, "/kind"), text(object, "/metadata/name"), &asked.refused)?;
+                return Ok(asked.warned);
             }
             Ok(Vec::new())
         })
     }
-}
-
-fn asked(shoot: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if shoot.pointer("/spec/hibernation/enabled") == Some(&Value::Bool(true)) {
-        errors.push(FieldError::forbidden(
-            "spec.hibernation.enabled",
-            "clusters cannot be hibernated yet; leave the field out, or delete the Shoot while it is not needed",
-        ));
-    }
-    if shoot
-        .pointer("/spec/hibernation/schedules")
-        .and_then(Value::as_array)
-        .is_some_and(|all| !all.is_empty())
-    {
-        errors.push(FieldError::forbidden(
-            "spec.hibernation.schedules",
-            "clusters cannot be hibernated yet; leave the field out",
-        ));
-    }
-    if shoot
-        .pointer("/spec/controlPlane/highAvailability")
-        .is_some_and(Value::is_object)
-    {
-        errors.push(FieldError::forbidden(
-            "spec.controlPlane.highAvailability",
-            "control planes have one replica as yet; leave the field out",
-        ));
-    }
-    if shoot.pointer("/spec/maintenance/confineSpecUpdateRollout") == Some(&Value::Bool(true)) {
-        errors.push(FieldError::forbidden(
-            "spec.maintenance.confineSpecUpdateRollout",
-            "changes cannot wait for the maintenance window yet; leave the field out",
-        ));
-    }
-    errors
 }
 
 fn operations(asked: &str, before: &str) -> Vec<FieldError> {
@@ -102,6 +77,16 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
     parts(asked).into_iter().filter_map(judge).collect()
 }
 
+/// Without somebody who gives it up, the annotation would only bind whoever set it: it cannot be taken back.
+fn force_deletion(asked: &str, before: &str) -> Option<FieldError> {
+    (asked == "true" && before != "true").then(|| {
+        FieldError::forbidden(
+            format!("metadata.annotations[{CONFIRMATION_FORCE_DELETION}]"),
+            "a Shoot cannot be given up yet; mend what holds its deletion: `orangery why` names it",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use cluster_apiserver::kind::Operation;
@@ -109,30 +94,6 @@ mod tests {
 
     use super::*;
     use crate::admission::tests::{Fixture, review};
-
-    #[test]
-    fn what_nobody_brings_about_is_refused_by_its_field() {
-        let of = |spec| {
-            asked(&json!({"spec": spec}))
-                .into_iter()
-                .map(|error| error.path)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            of(json!({"hibernation": {"enabled": true}})),
-            ["spec.hibernation.enabled"]
-        );
-        assert_eq!(
-            of(json!({"controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}}})),
-            ["spec.controlPlane.highAvailability"]
-        );
-        assert_eq!(
-            of(json!({"maintenance": {"confineSpecUpdateRollout": true}})),
-            ["spec.maintenance.confineSpecUpdateRollout"]
-        );
-        assert!(of(json!({"maintenance": {"confineSpecUpdateRollout": false}})).is_empty());
-        assert!(of(json!({"hibernation": {"enabled": false, "schedules": []}, "controlPlane": {}})).is_empty());
-    }
 
     #[test]
     fn a_shoot_that_was_stored_with_such_a_feature_can_be_changed() {
@@ -151,6 +112,24 @@ mod tests {
             refusal.contains("spec.hibernation.enabled") && !refusal.contains("confineSpecUpdateRollout"),
             "{refusal}"
         );
+    }
+
+    #[test]
+    fn a_warning_is_given_when_its_field_is_written() {
+        let shoot = |pods: Option<u32>| json!({"kind": "Shoot", "metadata": {"name": "s"}, "spec": {"kubernetes": {"kubelet": {"maxPods": pods}}}});
+        let change = |new: &Value, old: &Value| {
+            review(&NotYet, Operation::Update, Some(new), Some(old), &Fixture::default()).unwrap()
+        };
+        assert!(change(&shoot(Some(20)), &shoot(None))[0].starts_with("spec.kubernetes.kubelet: "));
+        assert!(change(&shoot(Some(20)), &shoot(Some(20))).is_empty());
+    }
+
+    #[test]
+    fn nobody_is_bound_by_giving_up_what_nobody_gives_up() {
+        let refused = force_deletion("true", "").map(|error| error.to_string()).unwrap();
+        assert!(refused.contains("confirmation.gardener.cloud/force-deletion") && refused.contains("orangery why"));
+        assert_eq!(force_deletion("true", "true"), None);
+        assert_eq!(force_deletion("", ""), None);
     }
 
     #[test]

@@ -1,0 +1,106 @@
+//! Kinds that can be written and that nobody acts on yet: whoever creates one is told, and where somebody would wait for
+//! it or be let down by it, it is refused.
+
+use cluster_apiserver::kind::{Operation, Review};
+use cluster_apiserver::schema::FieldError;
+use serde_json::Value;
+
+use super::{Plugin, Verdict, writes_object};
+use crate::convert::{refuse, text};
+
+/// Answers the creation of one kind.
+pub(crate) struct Unserved {
+    /// Where it stands what nobody acts on; the whole kind without one.
+    path: &'static str,
+    /// Whether this object asks for it.
+    asks: fn(&Value) -> bool,
+    /// Whether it is refused rather than stored with a warning.
+    refused: bool,
+    words: &'static str,
+}
+
+impl Unserved {
+    /// Somebody would wait for its address.
+    pub(crate) const BASTION: Self = Self {
+        path: "spec",
+        asks: |_| true,
+        refused: true,
+        words: "nobody opens Bastions yet; reach the machines by the cloud's own means",
+    };
+    /// Shoots that use it would fail.
+    pub(crate) const BINDING_OF_WORKLOAD_IDENTITY: Self = Self {
+        path: "credentialsRef.kind",
+        asks: |binding| text(binding, "/credentialsRef/kind") == "WorkloadIdentity",
+        refused: true,
+        words: "nobody issues tokens for WorkloadIdentities yet; name a Secret",
+    };
+    /// It is of no use to Shoots.
+    pub(crate) const NAMESPACED_CLOUD_PROFILE: Self = Self {
+        path: "",
+        asks: |_| true,
+        refused: false,
+        words: "NamespacedCloudProfiles are not merged with their parents yet: Shoots cannot use them",
+    };
+    /// It limits nothing.
+    pub(crate) const QUOTA: Self = Self {
+        path: "",
+        asks: |_| true,
+        refused: false,
+        words: "Quotas are not enforced yet: Shoots are not counted against them",
+    };
+    /// It gives access to nothing.
+    pub(crate) const WORKLOAD_IDENTITY: Self = Self {
+        path: "",
+        asks: |_| true,
+        refused: false,
+        words: "nobody issues tokens for WorkloadIdentities yet: bindings need a Secret",
+    };
+}
+
+impl Plugin for Unserved {
+    fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
+        Box::pin(async move {
+            let created = review.call.operation == Operation::Create && writes_object(&review.call);
+            let Some(object) = review.object.filter(|object| created && (self.asks)(object)) else {
+                return Ok(Vec::new());
+            };
+            if self.refused {
+                let errors = [FieldError::forbidden(self.path, self.words)];
+                refuse(text(object, "/kind"), text(object, "/metadata/name"), &errors)?;
+            }
+            Ok(vec![self.words.to_owned()])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::tests::{Fixture, review};
+
+    #[test]
+    fn what_nobody_acts_on_is_refused_or_told_when_it_is_created() {
+        let judge = |plugin: &Unserved, operation, object: Value| {
+            review(plugin, operation, Some(&object), Some(&object), &Fixture::default())
+        };
+        let binding =
+            |kind| json!({"kind": "CredentialsBinding", "metadata": {"name": "b"}, "credentialsRef": {"kind": kind}});
+        let plugin = &Unserved::BINDING_OF_WORKLOAD_IDENTITY;
+        let refusal = judge(plugin, Operation::Create, binding("WorkloadIdentity")).unwrap_err();
+        assert!(
+            refusal.contains("credentialsRef.kind: Forbidden: nobody issues tokens"),
+            "{refusal}"
+        );
+        assert_eq!(
+            judge(plugin, Operation::Create, binding("Secret")).unwrap(),
+            Vec::<String>::new()
+        );
+        let bastion = json!({"kind": "Bastion", "metadata": {"name": "b"}});
+        assert!(judge(&Unserved::BASTION, Operation::Create, bastion.clone()).is_err());
+        assert!(judge(&Unserved::BASTION, Operation::Update, bastion).is_ok());
+        let told = judge(&Unserved::QUOTA, Operation::Create, json!({"kind": "Quota"})).unwrap();
+        assert_eq!(told, [Unserved::QUOTA.words]);
+    }
+}
