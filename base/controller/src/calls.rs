@@ -47,6 +47,37 @@ pub(crate) struct Calls {
 pub(crate) struct State {
     pub(crate) queue: Queue,
     pub(crate) failing: BTreeMap<ObjectKey, Failing>,
+    turns: BTreeMap<ObjectKey, Turn>,
+}
+
+/// The last turn of an object.
+#[derive(Debug)]
+struct Turn {
+    /// The resource version of the object as it was seen.
+    version: Option<String>,
+    /// Whether the turn before saw the same.
+    twice: bool,
+}
+
+impl State {
+    /// Notes that a turn begins for an object as `version`.
+    pub(crate) fn begins(&mut self, key: &ObjectKey, version: Option<String>) {
+        let before = self.turns.get(key);
+        let twice = version.is_some() && before.is_some_and(|before| before.version == version);
+        self.turns.insert(key.clone(), Turn { version, twice });
+    }
+
+    /// Whether the last turn may have seen the object as it was before the turn before it wrote: what it found already
+    /// so may be so no longer. The next that is heard of the object, if only of its status, must be looked at.
+    pub(crate) fn is_doubtful(&self, key: &ObjectKey) -> bool {
+        self.turns.get(key).is_some_and(|turn| turn.twice)
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) {
+        self.failing.remove(key);
+        self.turns.remove(key);
+    }
 }
 
 /// The failures of one object since it last succeeded.

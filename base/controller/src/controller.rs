@@ -294,13 +294,12 @@ where
         let key = ObjectKey::of(&*change.object);
         match change.new() {
             Some(new) => {
-                if let Some(weight) = weigh(change.old.as_deref(), new) {
+                let doubtful = || calls.lock().is_doubtful(&key).then_some(Weight::Touch);
+                if let Some(weight) = weigh(change.old.as_deref(), new).or_else(doubtful) {
                     calls.call(key, weight);
                 }
             }
-            None => {
-                calls.lock().failing.remove(&key);
-            }
+            None => calls.lock().forget(&key),
         }
     }
 }
@@ -333,10 +332,12 @@ where
             };
             let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
                 let mut state = self.calls.lock();
-                state.failing.remove(&key);
+                state.forget(&key);
                 state.queue.done(&key, None, true, now);
                 continue;
             };
+            let version = object.meta().resource_version.clone();
+            self.calls.lock().begins(&key, version);
             let reconciling = (self.reconcile)(object);
             let task = self.tasks.spawn(async move { (reconciling.await, now.elapsed()) });
             self.keys.insert(task.id(), key);

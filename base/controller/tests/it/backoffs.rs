@@ -7,6 +7,7 @@ use std::time::Duration;
 use api_meta::{Fault, FaultClass};
 use base_client::delete;
 use base_controller::{Cache, Controller, Next, ObjectKey};
+use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -161,6 +162,30 @@ async fn a_label_that_comes_during_a_turn_which_succeeds_is_seen_by_another() {
     );
     seconds(60).await;
     assert_eq!(*log.lock().unwrap(), [false, false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_two_turns_have_not_seen_calls_for_one_more() {
+    let server = start().await;
+    create(&server).await;
+    let (log, api) = (Arc::new(Mutex::new(Vec::new())), api(&server));
+    let (call, calls) = futures::channel::mpsc::unbounded();
+    let inner = log.clone();
+    let controller = controller(&server).called_by(calls.boxed());
+    tokio::spawn(controller.run(server.stop.clone(), move |object: Arc<Deployment>| {
+        let seen = object.status.as_ref().and_then(|status| status.replicas);
+        inner.lock().unwrap().push(seen);
+        async { Ok(Next::Change) }
+    }));
+    seconds(1).await;
+    call.unbounded_send(ObjectKey::namespaced("default", "a")).unwrap();
+    seconds(1).await;
+    for replicas in [1, 2] {
+        let status = Patch::Merge(json!({"status": {"replicas": replicas}}));
+        api.patch_status("a", &PatchParams::default(), &status).await.unwrap();
+        seconds(1).await;
+    }
+    assert_eq!(*log.lock().unwrap(), [None, None, Some(1)]);
 }
 
 #[tokio::test(start_paused = true)]
