@@ -231,12 +231,13 @@ async fn watch_for_change<K: ActuatedKind>(
 ) -> std::convert::Infallible {
     let mut changes = cache.subscribe();
     let key = ObjectKey::of(object);
-    let generation = object.meta().generation;
+    let stays = |now: &K| now.meta().uid == object.meta().uid && now.meta().generation <= object.meta().generation;
     loop {
-        let change = changes.next().await;
-        if ObjectKey::of(&*change.object) == key && (change.deleted || change.object.meta().generation > generation) {
+        // Looked at first: it may have changed between its last write and the subscription.
+        if !cache.get(&key).is_some_and(|now| stays(&now)) {
             obsolete.cancel();
         }
+        changes.next().await;
     }
 }
 
@@ -270,4 +271,88 @@ impl<K: ActuatedKind> Secondary<K> {
 pub(crate) fn lets_go_on(old: Option<&Cluster>, new: &Cluster) -> bool {
     let failed = |cluster: &Cluster| ClusterView::new(Arc::new(cluster.clone())).is_ok_and(|view| view.is_failed());
     old.is_none_or(failed) && !failed(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use api_extensions::Infrastructure;
+    use base_client::Judgement;
+    use k8s_openapi::api::core::v1::Namespace;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+    use kube::runtime::watcher;
+    use serde_json::json;
+    use tests_kit::embedded;
+
+    use super::*;
+
+    const NAMESPACE: &str = "shoot--a--b";
+
+    /// Whether the mirror, as it is now, makes work on `object` pointless though nothing changes any more.
+    async fn is_pointless(cache: &Cache<Infrastructure>, object: &Infrastructure) -> bool {
+        let obsolete = CancellationToken::new();
+        tokio::select! {
+            biased;
+            never = watch_for_change(cache.clone(), object, obsolete.clone()) => match never {},
+            () = tokio::time::sleep(Duration::from_secs(1)) => obsolete.is_cancelled(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_came_before_anybody_listened_makes_the_work_pointless() {
+        let embedded = embedded().await;
+        let client = embedded.admin();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for definition in api_extensions::crds() {
+            definitions.create(&PostParams::default(), &definition).await.unwrap();
+        }
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(NAMESPACE.to_owned());
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        let api: Api<Infrastructure> = Api::namespaced(client.clone(), NAMESPACE);
+        let stop = CancellationToken::new();
+        let _stops = stop.clone().drop_guard();
+        let cache = Cache::start(Api::all(client), watcher::Config::default(), stop);
+        let key = ObjectKey::namespaced(NAMESPACE, "b");
+        let wanted = |size: i32| {
+            serde_json::from_value::<Infrastructure>(json!({
+                "metadata": {"name": "b"},
+                "spec": {"type": "told", "region": "r", "providerConfig": {"size": size},
+                    "secretRef": {"name": "cloudprovider", "namespace": NAMESPACE}},
+            }))
+            .unwrap()
+        };
+        let mirrored = async |object: &Infrastructure| {
+            let uid = object.metadata.uid.clone();
+            let version = object.metadata.resource_version.clone();
+            let same = |now: Option<&Infrastructure>| match now {
+                Some(now) if now.metadata.uid == uid && now.metadata.resource_version == version => Judgement::Done(()),
+                _ => Judgement::NotYet("another version is mirrored".to_owned()),
+            };
+            cache.wait_until(&key, Duration::from_secs(60), same).await.unwrap();
+        };
+
+        let first = api.create(&PostParams::default(), &wanted(1)).await.unwrap();
+        mirrored(&first).await;
+        assert!(!is_pointless(&cache, &first).await, "nothing has changed");
+
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+        let touched = api.patch("b", &PatchParams::default(), &patch).await.unwrap();
+        mirrored(&touched).await;
+        assert!(!is_pointless(&cache, &first).await, "nothing else is wanted");
+
+        let patch = Patch::Merge(json!({"spec": {"providerConfig": {"size": 2}}}));
+        let second = api.patch("b", &PatchParams::default(), &patch).await.unwrap();
+        mirrored(&second).await;
+        assert!(is_pointless(&cache, &first).await, "something else is wanted");
+        assert!(!is_pointless(&cache, &second).await, "that is being worked on");
+
+        api.delete("b", &DeleteParams::default()).await.unwrap();
+        let reborn = api.create(&PostParams::default(), &wanted(1)).await.unwrap();
+        mirrored(&reborn).await;
+        assert!(is_pointless(&cache, &second).await, "it is another object");
+    }
 }
