@@ -23,24 +23,19 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// The pause after a failed write of a lease.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// The leadership was lost, or could not be sought.
+/// The leadership was lost: the lease could not be renewed in time, and another may act now.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
-    /// The lease could not be renewed in time: another may act now.
-    #[error("leadership lost: the lease {lease} could not be renewed for {after:?}")]
-    Deadline {
-        /// Namespace and name.
-        lease: String,
-        /// Since the last renewal.
-        after: Duration,
-    },
-    /// The lease may not be read or written at all.
-    #[error("leadership cannot be sought: {0}")]
-    Refused(Fault),
+#[error("leadership lost: the lease {lease} could not be renewed for {after:?}")]
+pub struct Lost {
+    /// Name of the lease.
+    pub lease: String,
+    /// Since the last renewal.
+    pub after: Duration,
 }
 
-/// Runs `body` while this process, known as `identity`, holds the lease `name`; waits until it does. The token
-/// given to `body` is cancelled when leadership is lost or `stop` is. On a stop the lease is released.
+/// Runs `body` while this process, known as `identity`, holds the lease `name`; waits until it does, and asks on where
+/// it may not read or write the lease: the right may come later. The token given to `body` is cancelled when
+/// leadership is lost or `stop` is. On a stop the lease is released.
 pub async fn lead<F, Fut>(
     api: Api<Lease>,
     name: &str,
@@ -59,10 +54,9 @@ where
         identity: identity.to_owned(),
         clock,
     };
-    let Some(held) = stop.run_until_cancelled(gate.acquire()).await else {
+    let Some(mut lease) = stop.run_until_cancelled(gate.acquire()).await else {
         return Ok(());
     };
-    let mut lease = held.map_err(Lost::Refused)?;
     tracing::info!(lease = name, identity, "leading");
     let leading = stop.child_token();
     let lost = tokio::select! {
@@ -90,8 +84,8 @@ struct Gate {
 impl Gate {
     /// Waits, by watching, until the lease is free or has not been renewed for its duration, and takes it. Only
     /// our own clock is used: another machine's may be wrong.
-    async fn acquire(&self) -> Result<Lease, Fault> {
-        let mut known: Option<Lease> = None;
+    async fn acquire(&self) -> Lease {
+        let (mut known, mut told): (Option<Lease>, Option<String>) = (None, None);
         loop {
             let free = wait_until(&self.api, &self.name, LEASE_DURATION, |lease| match lease {
                 None => Judgement::Done(None),
@@ -107,21 +101,32 @@ impl Gate {
                 Ok(Some(lease)) if !self.may_take(&lease) => continue,
                 Ok(found) => found,
                 Err(Waited::TimedOut { .. }) => known.take(),
-                Err(Waited::Failed(fault)) => return Err(fault),
+                Err(Waited::Failed(fault)) => {
+                    self.not_taken(&fault, &mut told).await;
+                    continue;
+                }
             };
             match self.write(found).await {
-                Ok(lease) => return Ok(lease),
+                Ok(lease) => return lease,
                 Err(error) if is_conflict(&error) || is_exists(&error) => {}
                 Err(error) => {
                     let fault = fault_of(error, &format!("take the lease {}", self.name));
-                    if fault.class == FaultClass::Access {
-                        return Err(fault);
-                    }
-                    tracing::debug!("{fault}");
-                    tokio::time::sleep(RETRY_PAUSE).await;
+                    self.not_taken(&fault, &mut told).await;
                 }
             }
         }
+    }
+
+    /// Says so, once for each fault, and waits for the next try.
+    async fn not_taken(&self, fault: &Fault, told: &mut Option<String>) {
+        let text = fault.chain();
+        if fault.class == FaultClass::Transient || told.as_ref() == Some(&text) {
+            tracing::debug!(lease = self.name, "{text}");
+        } else {
+            tracing::warn!(lease = self.name, class = %fault.class, hint = %fault.hint, "{text}");
+            *told = Some(text);
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
 
     fn may_take(&self, lease: &Lease) -> bool {
@@ -205,7 +210,7 @@ impl Gate {
     }
 
     fn lost(&self, after: Duration) -> Lost {
-        Lost::Deadline {
+        Lost {
             lease: self.name.clone(),
             after,
         }

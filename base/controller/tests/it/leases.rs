@@ -67,7 +67,7 @@ async fn a_leader_that_cannot_renew_ends_before_another_begins() {
     candidate(&server, server.client.clone(), "two", &stop, &log);
     tokio::time::sleep(Duration::from_secs(60)).await;
     *cut.lock().unwrap() = true;
-    assert!(matches!(one.await.unwrap(), Err(Lost::Deadline { .. })));
+    assert!(matches!(one.await.unwrap(), Err(Lost { .. })));
     assert_eq!(
         *log.lock().unwrap(),
         ["one leads"],
@@ -75,6 +75,27 @@ async fn a_leader_that_cannot_renew_ends_before_another_begins() {
     );
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(*log.lock().unwrap(), ["one leads", "two leads"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_take_the_lease_asks_on_until_it_may() {
+    let (server, log) = (start().await, Log::default());
+    let refused = Arc::new(Mutex::new(true));
+    let is_refused = refused.clone();
+    let client = inject_faults(server.client.clone(), move |_| {
+        if *is_refused.lock().unwrap() {
+            Injected::Answer(403)
+        } else {
+            Injected::Pass
+        }
+    });
+    let stop = CancellationToken::new();
+    let one = candidate(&server, client, "one", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(!one.is_finished() && log.lock().unwrap().is_empty());
+    *refused.lock().unwrap() = false;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(*log.lock().unwrap(), ["one leads"]);
 }
 
 #[tokio::test(start_paused = true)]
