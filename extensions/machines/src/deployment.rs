@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::machines::Shared;
 use crate::names::{FINALIZER, TEMPLATE_HASH_LABEL};
+use crate::passed_on::what_makes_it;
 use plan::{SetView, bounds, plan};
 
 /// Hexadecimal digits of a template's hash in names: with the longest names of shoot and pool a machine's name still fits a label.
@@ -38,18 +39,12 @@ fn owned(sets: impl IntoIterator<Item = MachineSet>, deployment: &MachineDeploym
     sets.into_iter().filter(is_ours).collect()
 }
 
-/// The hash of what makes machines of a template different. Timeouts are not: they are passed on in place.
+/// The hash of what makes machines of a template different: all but what is passed on to them in place.
 fn template_hash(template: &MachineTemplateSpec) -> Result<String, Fault> {
-    let mut template = template.clone();
-    if let Some(spec) = &mut template.spec {
-        (spec.drain_timeout, spec.health_timeout, spec.creation_timeout) = (None, None, None);
-        (
-            spec.max_evict_retries,
-            spec.node_conditions,
-            spec.disable_health_timeout,
-        ) = (None, None, None);
-        spec.node_template = None;
-    }
+    let template = MachineTemplateSpec {
+        metadata: template.metadata.clone(),
+        spec: template.spec.as_ref().map(what_makes_it),
+    };
     let text = serde_json::to_string(&template).map_err(Fault::bug)?;
     let hex: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(hex[..HASH_LENGTH].to_owned())

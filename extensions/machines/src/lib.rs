@@ -8,6 +8,7 @@ mod driver;
 mod machine;
 mod machines;
 mod names;
+mod passed_on;
 mod set;
 mod target;
 

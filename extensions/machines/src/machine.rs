@@ -3,9 +3,9 @@
 //! MachineSet's.
 
 mod drain;
+mod marks;
 mod plan;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use api_machine::{
 use api_meta::{Fault, FaultClass, Seen};
 use base_client::{add_finalizer, delete, patch_changed, patch_status_if_changed, read_again, remove_finalizer};
 use base_controller::{Cache, EventType, Next, ObjectKey};
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 
@@ -86,7 +86,7 @@ impl Machines {
         let driver = Seen::from_read(self.shared.driver.status(request).await.map(Some));
         let (target, node) = self.look(&namespace, node_name(&machine));
         if let (Some(target), Seen::Present(node)) = (&target, &node) {
-            self.label_node(target, node, &machine).await?;
+            self.mark_node(target, node, &machine).await?;
         }
         let now = self.shared.clock.now();
         let Some(verdict) = judge(&View {
@@ -132,10 +132,10 @@ impl Machines {
         }
     }
 
-    /// Puts the template's labels, annotations and taints on the node. What others put there stays.
-    async fn label_node(&self, target: &Target, node: &Node, machine: &Machine) -> Result<(), Fault> {
+    /// Lets the node have the template's labels, annotations and taints.
+    async fn mark_node(&self, target: &Target, node: &Node, machine: &Machine) -> Result<(), Fault> {
         let mut after = node.clone();
-        put_template(&mut after, machine);
+        marks::mark(&mut after, machine.spec.node_template.as_ref());
         let nodes: Api<Node> = Api::all(target.client.clone());
         match patch_changed(&nodes, node, &after).await {
             // The node's own writes are frequent; its next change calls again.
@@ -294,34 +294,5 @@ fn terminating(machine: &Machine) -> Verdict {
         description: format!("Machine {} is being removed", machine.name_any()),
         code: None,
         look_again: None,
-    }
-}
-
-fn put_template(node: &mut Node, machine: &Machine) {
-    let Some(template) = &machine.spec.node_template else {
-        return;
-    };
-    let put = |into: &mut BTreeMap<String, String>, from: &Option<BTreeMap<String, String>>| {
-        for (key, value) in from.iter().flatten() {
-            into.insert(key.clone(), value.clone());
-        }
-    };
-    put(node.labels_mut(), &template.metadata.labels);
-    put(node.annotations_mut(), &template.metadata.annotations);
-    let wanted = template
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.taints.clone())
-        .unwrap_or_default();
-    if wanted.is_empty() {
-        return;
-    }
-    let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
-    for taint in wanted {
-        let same = |other: &&mut Taint| other.key == taint.key && other.effect == taint.effect;
-        match taints.iter_mut().find(same) {
-            Some(present) => present.value = taint.value,
-            None => taints.push(taint),
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! The MachineSet controller: keeps a number of machines there. It acts on a fresh list, never on a mirror that
+//! The MachineSet controller: keeps a number of machines there, and passes on to them what of its template they may
+//! have without being made anew. It makes and deletes them by a fresh list, never by a mirror that
 //! may not know its own last machines yet.
 
 mod plan;
@@ -7,13 +8,16 @@ use std::sync::Arc;
 
 use api_machine::{Machine, MachineSet};
 use api_meta::Fault;
-use base_client::{add_finalizer, create_or_get, delete, list, patch_status_if_changed, remove_finalizer};
+use base_client::{
+    add_finalizer, create_or_get, delete, list, patch_changed, patch_status_if_changed, remove_finalizer,
+};
 use base_controller::{Cache, Next};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource, ResourceExt};
 
 use crate::machines::Shared;
 use crate::names::FINALIZER;
+use crate::passed_on::pass_on;
 use plan::{Plan, plan, status};
 
 /// Characters after a machine's name, as generated names have.
@@ -66,6 +70,7 @@ impl Sets {
             self.apply(&api, &set, plan(replicas, &fresh)).await?;
             fresh
         };
+        self.pass_on(&set, &machines).await?;
         if deleting && machines.is_empty() {
             return remove_finalizer(&api, set, FINALIZER).await.map(|_| Next::Change);
         }
@@ -87,6 +92,22 @@ impl Sets {
             create_or_get(api, &self.machine_of(set)).await?;
         }
         Ok(())
+    }
+
+    /// Brings the machines that stay up to date with the set's template, as far as that is done in place.
+    async fn pass_on(&self, set: &MachineSet, machines: &[Machine]) -> Result<(), Fault> {
+        let Some(template) = set.spec.template.as_ref().and_then(|template| template.spec.as_ref()) else {
+            return Ok(());
+        };
+        let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &set.namespace().unwrap_or_default());
+        let stays = |machine: &&Machine| machine.metadata.deletion_timestamp.is_none();
+        let mut failed = None;
+        for machine in machines.iter().filter(stays) {
+            let mut after = machine.clone();
+            pass_on(template, &mut after.spec);
+            failed = failed.or(patch_changed(&api, machine, &after).await.err());
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// A new machine after the set's template.

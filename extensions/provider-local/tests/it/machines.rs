@@ -8,8 +8,8 @@ use api_extensions::Worker;
 use api_machine::{Machine, MachineClass, MachinePhase, MachineState};
 use api_meta::LastOperationState;
 use extensions_provider_local::{MACHINE_ADDRESS_ENV, ledger};
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use tests_kit::{until, until_gone};
@@ -114,6 +114,79 @@ async fn machines_made_at_once_have_addresses_of_their_own_in_their_subnet() {
         given.iter().all(|address| grown.contains(address)),
         "no machine was moved"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_pool_marks_its_nodes_with_reaches_and_leaves_the_nodes_that_are_there() {
+    let landscape = Landscape::new().await;
+    landscape.start();
+    landscape.let_machines_join();
+    let infrastructure = landscape.infrastructure().await;
+    let pool = |extra: serde_json::Value| {
+        let mut spec = landscape.worker_spec(&infrastructure, "agent", 1);
+        let pool = spec["pools"][0].as_object_mut().unwrap();
+        pool.extend(extra.as_object().unwrap().clone());
+        spec
+    };
+    let taint = |key: &str| json!({"key": key, "value": "v", "effect": "PreferNoSchedule"});
+    let marked = |label: &str, timeout: &str| {
+        pool(json!({
+            "labels": {"worker.gardener.cloud/pool": "p", label: "1"}, "annotations": {label: "2"}, "taints": [taint(label)],
+            "machineControllerManager": {"machineDrainTimeout": timeout},
+        }))
+    };
+    landscape.worker(marked("first", "1m0s")).await;
+    let name = landscape.ready_nodes().await.remove(0);
+    let theirs = json!({
+        "metadata": {"labels": {"theirs": "1"}, "annotations": {"theirs": "2"}},
+        "spec": {"taints": [taint("first"), taint("theirs")]},
+    });
+    let params = PatchParams::default();
+    landscape
+        .nodes
+        .patch(&name, &params, &Patch::Merge(theirs))
+        .await
+        .unwrap();
+
+    landscape.worker(marked("second", "2m0s")).await;
+    let node = until(&landscape.nodes, &name, "marked anew", |node: &Node| {
+        node.labels().contains_key("second")
+    })
+    .await;
+    let has = |key: &str| {
+        let taints = node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.taints.as_deref())
+            .unwrap_or_default();
+        let tainted = taints.iter().filter(|taint| taint.key == key).count();
+        (node.labels().get(key), node.annotations().get(key), tainted)
+    };
+    let (one, two) = ("1".to_owned(), "2".to_owned());
+    assert_eq!(has("second"), (Some(&one), Some(&two), 1));
+    assert_eq!(has("theirs"), (Some(&one), Some(&two), 1));
+    assert_eq!(has("first"), (None, None, 0));
+    assert_eq!(node.labels()["worker.gardener.cloud/pool"], "p");
+    let machines = landscape
+        .api::<Machine>()
+        .list(&Default::default())
+        .await
+        .unwrap()
+        .items;
+    let known: Vec<String> = machines.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(known, std::slice::from_ref(&name), "no machine was made anew");
+    let timeout = machines[0].spec.drain_timeout.map(|timeout| timeout.to_string());
+    assert_eq!(timeout.as_deref(), Some("2m0s"));
+
+    landscape.worker(pool(json!({}))).await;
+    let node = until(&landscape.nodes, &name, "marked no more", |node: &Node| {
+        !node.labels().contains_key("second")
+    })
+    .await;
+    assert_eq!(node.annotations().get("second"), None);
+    let taints = node.spec.unwrap().taints.unwrap();
+    assert_eq!(taints.len(), 1, "{taints:?}");
+    assert_eq!(landscape.ready_nodes().await, [name]);
 }
 
 #[tokio::test(start_paused = true)]
