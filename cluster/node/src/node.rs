@@ -69,6 +69,7 @@ impl PodAddresses {
 }
 
 /// What a node is and what it runs.
+#[derive(Clone)]
 pub struct NodeOptions {
     /// The Node's name.
     pub name: String,

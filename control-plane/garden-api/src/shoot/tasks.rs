@@ -65,12 +65,18 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
     tasks
 }
 
-/// The zones of all worker pools. Where upstream's users write a new zone into the infrastructure's configuration as
-/// well, an extension here may read it from the pools alone.
+/// The zones of all worker pools; one without name for pools that have none. Where upstream's users write a new zone
+/// into the infrastructure's configuration as well, an extension here may read it from the pools alone.
 fn zones(shoot: &Value) -> BTreeSet<&str> {
     let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
-    let lists = pools.into_iter().flatten().filter_map(|pool| pool["zones"].as_array());
-    lists.flatten().filter_map(Value::as_str).collect()
+    pools.into_iter().flatten().flat_map(zones_of).collect()
+}
+
+fn zones_of(pool: &Value) -> Vec<&str> {
+    match pool["zones"].as_array() {
+        Some(zones) if !zones.is_empty() => zones.iter().filter_map(Value::as_str).collect(),
+        _ => vec![""],
+    }
 }
 
 fn add(object: &mut Value, tasks: &[&str]) {
@@ -133,6 +139,8 @@ mod tests {
         assert!(asks(json!([{"name": "a", "zones": ["x"]}])), "one less");
         let swapped = json!([{"name": "b", "zones": ["y", "x"]}, {"name": "c", "zones": ["x"]}]);
         assert!(!asks(swapped), "the same zones, in other pools");
+        let unnamed = json!([{"name": "a", "zones": ["x"]}, {"name": "b", "zones": ["y"]}, {"name": "c"}]);
+        assert!(asks(unnamed), "a pool without zones has one without name");
     }
 
     #[test]

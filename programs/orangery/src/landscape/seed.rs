@@ -15,6 +15,7 @@ use cluster_node::{NodeOptions, PodAddresses, Volumes};
 use control_plane_gardenlet::{Addressing, Clients, Config, Images};
 use ipnet::IpNet;
 use kube::Client;
+use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
 use super::state::{self, State};
@@ -154,9 +155,10 @@ fn start_cluster(
     };
     let stop = parts.stop.clone();
     parts.spawn("seed node", async move {
-        if let Err(fault) = cluster_node::run(node, stop).await {
-            tracing::error!("the seed's node ended: {fault}");
-        }
+        restarted("the seed's node", &stop, || {
+            cluster_node::run(node.clone(), stop.clone())
+        })
+        .await;
     });
     Ok(())
 }
@@ -183,23 +185,32 @@ fn start_gardenlet(settings: &Settings, front: &Front, garden: &Api, seed: &Api,
     };
     let (clock, entropy, stop) = (settings.clock.clone(), settings.entropy.clone(), parts.stop.clone());
     parts.spawn("gardenlet", async move {
-        // As a Deployment would start it again.
-        while !stop.is_cancelled() {
+        let gardenlet = || {
             let clients = Clients {
                 garden: garden.clone(),
                 seed: client.clone(),
                 shoots: shoots.clone(),
             };
-            let run =
-                control_plane_gardenlet::run(clients, config.clone(), clock.clone(), entropy.clone(), stop.clone());
-            if let Err(fault) = run.await {
-                tracing::error!(
-                    "gardenlet ended, it is started again in {RESTART_AFTER:?}: {}",
-                    fault.chain()
-                );
-                stop.run_until_cancelled(tokio::time::sleep(RESTART_AFTER)).await;
-            }
-        }
+            control_plane_gardenlet::run(clients, config.clone(), clock.clone(), entropy.clone(), stop.clone())
+        };
+        restarted("gardenlet", &stop, gardenlet).await;
     });
     Ok(())
+}
+
+/// Runs `start` until it ends well, or `stop` comes while it is to be started again: as a Deployment or a machine's
+/// supervisor would.
+async fn restarted<F, Fut>(name: &str, stop: &CancellationToken, start: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<(), Fault>>,
+{
+    while let Err(fault) = start().await {
+        let chain = fault.chain();
+        tracing::error!("{name} ended, it is started again in {RESTART_AFTER:?}: {chain}");
+        let pause = tokio::time::sleep(RESTART_AFTER);
+        if stop.run_until_cancelled(pause).await.is_none() {
+            return;
+        }
+    }
 }

@@ -6,7 +6,6 @@ mod fields;
 use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
-use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
 use crate::convert::{annotation, refuse, text};
@@ -90,7 +89,7 @@ fn force_deletion(asked: &str, before: &str) -> Option<FieldError> {
 #[cfg(test)]
 mod tests {
     use cluster_apiserver::kind::Operation;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::admission::tests::{Fixture, review};
