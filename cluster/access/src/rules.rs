@@ -71,6 +71,12 @@ pub(crate) fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<Polic
         .collect()
 }
 
+/// The rules among `wanted` of which `held` does not cover all.
+pub fn not_held(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+    let is_missing = |rule: &&PolicyRule| !uncovered(held, std::slice::from_ref(rule)).is_empty();
+    wanted.iter().filter(is_missing).cloned().collect()
+}
+
 fn break_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     let mut all = Vec::new();
     for verb in &rule.verbs {

@@ -17,7 +17,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         namespaces::prepare(None, &mut namespace, None);
         ensure(server, Key::new("namespaces", None, name), namespace, false).await?;
     }
-    crate::policy::run(server).await?;
+    crate::default_policy::run(server).await?;
     kubernetes_service(server).await?;
     let listing = server
         .store

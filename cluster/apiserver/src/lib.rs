@@ -17,6 +17,7 @@ mod crds;
 mod create;
 mod custom;
 mod decode;
+mod default_policy;
 mod delete;
 mod discovery;
 mod events;

@@ -1,16 +1,14 @@
-//! Access rules: the ones a server starts with, and the check that nobody grants more than they hold.
-//! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/rbac/bootstrappolicy, pkg/registry/rbac/*/policybased)
+//! Access rules: what aggregated roles collect, and the check that nobody grants more than they hold.
+//! (kubernetes/kubernetes v1.35 pkg/controller/clusterroleaggregation, pkg/registry/rbac/*/policybased)
 
 use std::sync::Arc;
 
-use cluster_access::{ResourceTarget, bootstrap_policy, group};
-use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
+use cluster_access::ResourceTarget;
+use cluster_store::{Entry, Key, Object, StoreError};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::bootstrap::ensure;
-use crate::context::{Context, store_status};
+use crate::context::Context;
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -18,94 +16,6 @@ pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 const AGGREGATION: &[u8] = b"\"aggregationRule\"";
 /// How often a role is written anew when others write in between.
 const AGGREGATE_TRIES_MAX: usize = 5;
-const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
-
-/// Makes the default rules and tells the authorizer of all there are.
-pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
-    let policy = bootstrap_policy();
-    for role in &policy.cluster_roles {
-        put(
-            server,
-            "clusterroles",
-            "ClusterRole",
-            role,
-            None,
-            role.metadata.name.as_deref(),
-        )
-        .await?;
-    }
-    for binding in &policy.cluster_role_bindings {
-        put(
-            server,
-            "clusterrolebindings",
-            "ClusterRoleBinding",
-            binding,
-            None,
-            binding.metadata.name.as_deref(),
-        )
-        .await?;
-    }
-    for role in &policy.roles {
-        let metadata = &role.metadata;
-        put(
-            server,
-            "roles",
-            "Role",
-            role,
-            metadata.namespace.as_deref(),
-            metadata.name.as_deref(),
-        )
-        .await?;
-    }
-    for binding in &policy.role_bindings {
-        let metadata = &binding.metadata;
-        put(
-            server,
-            "rolebindings",
-            "RoleBinding",
-            binding,
-            metadata.namespace.as_deref(),
-            metadata.name.as_deref(),
-        )
-        .await?;
-    }
-    unbind_nodes(server).await.map_err(store_status)?;
-    for resource in RESOURCES {
-        let range = Range::all(format!("{GROUP}/{resource}"));
-        let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
-        for entry in &listing.entries {
-            server.access.written(&entry.key, Some(&entry.object));
-        }
-    }
-    let roles: Vec<String> = server
-        .access
-        .rbac
-        .read(|index| index.aggregated_roles().map(str::to_owned).collect());
-    for role in roles {
-        aggregate(server, &role).await.map_err(store_status)?;
-    }
-    Ok(())
-}
-
-/// Takes back what servers gave all nodes before they judged nodes one by one.
-async fn unbind_nodes(server: &Arc<Inner>) -> Result<(), StoreError> {
-    let key = Key::new(format!("{GROUP}/clusterrolebindings"), None, "system:node");
-    let Some(entry) = server.store.get(&key).await? else {
-        return Ok(());
-    };
-    let mut binding = entry.object.value(entry.revision);
-    let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut);
-    let Some(subjects) = subjects else { return Ok(()) };
-    let before = subjects.len();
-    subjects.retain(|subject| {
-        subject.get("kind") != Some(&json!("Group")) || subject.get("name") != Some(&json!(group::NODES))
-    });
-    if subjects.len() == before {
-        return Ok(());
-    }
-    let object = Object::from_value(binding)?;
-    server.store.update(&key, entry.revision, object).await.map(|_| ())
-}
 
 /// Writes the rules that aggregated roles have by now into them, so that people see what the authorizer goes by.
 pub(crate) fn aggregate_later(server: &Arc<Inner>, written: &Entry) {
@@ -139,7 +49,7 @@ pub(crate) fn aggregate_later(server: &Arc<Inner>, written: &Entry) {
     });
 }
 
-async fn aggregate(server: &Arc<Inner>, role: &str) -> Result<(), StoreError> {
+pub(crate) async fn aggregate(server: &Arc<Inner>, role: &str) -> Result<(), StoreError> {
     let key = Key::new(format!("{GROUP}/clusterroles"), None, role);
     for _ in 0..AGGREGATE_TRIES_MAX {
         let Some(entry) = server.store.get(&key).await? else {
@@ -165,21 +75,6 @@ async fn aggregate(server: &Arc<Inner>, role: &str) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-async fn put<T: Serialize>(
-    server: &Arc<Inner>,
-    resource: &str,
-    kind: &str,
-    object: &T,
-    namespace: Option<&str>,
-    name: Option<&str>,
-) -> Result<(), Status> {
-    let mut object = serde_json::to_value(object).map_err(Status::internal)?;
-    object["apiVersion"] = json!(format!("{GROUP}/v1"));
-    object["kind"] = json!(kind);
-    let key = Key::new(format!("{GROUP}/{resource}"), namespace, name.unwrap_or_default());
-    ensure(server, key, object, false).await.map(|_| ())
 }
 
 /// Refuses a role with rules its writer does not hold (unless they may `escalate`), and a binding to a role whose

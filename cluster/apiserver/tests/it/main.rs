@@ -4,6 +4,7 @@
 mod access;
 mod crud;
 mod custom;
+mod default_policy;
 mod definitions;
 mod dropped;
 mod escalation;

@@ -1,0 +1,102 @@
+//! The access rules that a server starts with, over a store that another one has left.
+
+use cluster_apiserver::ApiServer;
+use cluster_store::MemoryStore;
+use serde_json::{Value, json};
+
+use crate::server::{call, delete, get, merge, post};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+async fn server(store: &MemoryStore) -> ApiServer {
+    ApiServer::builder("test").store(store.clone()).build().await.unwrap()
+}
+
+fn own_rule() -> Value {
+    json!({"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]})
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_get_back_what_they_lack_and_keep_what_people_have_added() {
+    let store = MemoryStore::new();
+    let before = server(&store).await;
+    let client = before.loopback_client();
+    let (role, binding) = (
+        format!("{RBAC}/clusterroles/system:basic-user"),
+        format!("{RBAC}/clusterrolebindings/system:basic-user"),
+    );
+    let (_, made) = get(&client, &role).await;
+    let poor = json!({"metadata": {"labels": null, "annotations": null}, "rules": [own_rule(), made["rules"][0]]});
+    assert_eq!(merge(&client, &role, &poor).await.0, 200);
+    let own = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "own"});
+    assert_eq!(merge(&client, &binding, &json!({"subjects": [own]})).await.0, 200);
+    let selectors = json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"own": "true"}}]}});
+    let admin = format!("{RBAC}/clusterroles/admin");
+    assert_eq!(merge(&client, &admin, &selectors).await.0, 200);
+    before.shutdown().await;
+
+    let after = server(&store).await;
+    let client = after.loopback_client();
+    let (_, found) = get(&client, &role).await;
+    assert_eq!(found["rules"], json!([own_rule(), made["rules"][0], made["rules"][1]]));
+    assert_eq!(found["metadata"]["labels"], made["metadata"]["labels"]);
+    assert_eq!(found["metadata"]["annotations"], made["metadata"]["annotations"]);
+    let (_, found) = get(&client, &binding).await;
+    let names = found["subjects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|subject| &subject["name"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["own", "system:authenticated"]);
+    let (_, found) = get(&client, &admin).await;
+    let selectors = found["aggregationRule"]["clusterRoleSelectors"].as_array().unwrap();
+    assert_eq!(selectors.len(), 2, "{selectors:?}");
+    let rights = json!({"spec": {"user": "somebody", "groups": ["system:authenticated"], "resourceAttributes":
+        {"verb": "create", "group": "authorization.k8s.io", "resource": "selfsubjectaccessreviews"}}});
+    let (_, review) = post(&client, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &rights).await;
+    assert_eq!(review["status"]["allowed"], true, "{review}");
+
+    after.shutdown().await;
+    let versions = async |server: &ApiServer| {
+        let (_, roles) = get(&server.loopback_client(), &format!("{RBAC}/clusterroles")).await;
+        let items = roles["items"].as_array().unwrap().clone();
+        items
+            .iter()
+            .map(|role| role["metadata"]["resourceVersion"].clone())
+            .collect::<Vec<_>>()
+    };
+    let settled = versions(&server(&store).await).await;
+    assert_eq!(
+        versions(&server(&store).await).await,
+        settled,
+        "what lacks nothing is not written"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_that_is_not_to_be_updated_is_left_alone_and_a_binding_to_another_role_is_made_anew() {
+    let store = MemoryStore::new();
+    let before = server(&store).await;
+    let client = before.loopback_client();
+    let role = format!("{RBAC}/clusterroles/system:discovery");
+    let emptied = json!({"metadata": {"annotations": {AUTOUPDATE: "false"}}, "rules": [own_rule()]});
+    assert_eq!(merge(&client, &role, &emptied).await.0, 200);
+    let binding = format!("{RBAC}/clusterrolebindings/system:monitoring");
+    let (_, mut other) = get(&client, &binding).await;
+    assert_eq!(delete(&client, &binding).await.0, 200);
+    other["roleRef"]["name"] = json!("cluster-admin");
+    other["metadata"] = json!({"name": "system:monitoring"});
+    let (code, made) = post(&client, &format!("{RBAC}/clusterrolebindings"), &other).await;
+    assert_eq!(code, 201, "{made}");
+    before.shutdown().await;
+
+    let after = server(&store).await;
+    let client = after.loopback_client();
+    assert_eq!(get(&client, &role).await.1["rules"], json!([own_rule()]));
+    let (_, found) = get(&client, &binding).await;
+    assert_eq!(found["roleRef"]["name"], "system:monitoring");
+    assert_ne!(found["metadata"]["uid"], made["metadata"]["uid"]);
+    let (code, _) = call(&client, http::Method::GET, "/healthz", "application/json", Vec::new()).await;
+    assert_eq!(code, 200);
+}
