@@ -96,6 +96,8 @@ struct Held {
     /// Where among the addresses for pods the search for a free one goes on. It goes round, so that thousands of
     /// pods cost no search each, and so that an address which is still dialled is long without a pod.
     next: usize,
+    /// Told of every address that is given back; the pod that has waited longest hears of it.
+    freed: Arc<Notify>,
 }
 
 struct Listener {
@@ -275,10 +277,19 @@ impl PodRange {
         let wanted = wanted.filter(|ip| fits(ip) && !state.addresses.contains(ip));
         let ip = wanted.or_else(|| state.next_free(self.range))?;
         state.addresses.insert(ip);
+        drop(state);
         Some(PodAddress {
             network: self.network.clone(),
             ip,
+            freed: self.freed(),
         })
+    }
+
+    /// Tells one who waits of an address that was given back.
+    pub(crate) fn freed(&self) -> Arc<Notify> {
+        let state = self.network.lock();
+        let held = state.ranges.get(&self.range);
+        held.map(|held| Arc::clone(&held.freed)).unwrap_or_default()
     }
 }
 
@@ -293,11 +304,13 @@ impl Drop for PodRange {
 pub(crate) struct PodAddress {
     network: Network,
     pub(crate) ip: IpAddr,
+    freed: Arc<Notify>,
 }
 
 impl Drop for PodAddress {
     fn drop(&mut self) {
         self.network.lock().addresses.remove(&self.ip);
+        self.freed.notify_one();
     }
 }
 

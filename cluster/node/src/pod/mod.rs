@@ -112,6 +112,7 @@ enum Woken {
     Sources,
     Ended(Result<(Id, (usize, Exit)), JoinError>),
     Turned,
+    Freed,
     Due,
     Updated(Option<Arc<Pod>>),
     Stopped,
@@ -132,6 +133,7 @@ struct Life {
     updates: watch::Receiver<Option<Arc<Pod>>>,
     stop: CancellationToken,
     address: Option<PodAddress>,
+    freed: Arc<Notify>,
     wanted: Wanted,
     sources: Sources,
     volumes: BTreeMap<String, Mounted>,
@@ -175,6 +177,7 @@ impl Life {
                 .and_then(|status| status.start_time.as_ref())
                 .map_or_else(|| host.clock.now(), |time| time.0),
             reported: pod.status.clone(),
+            freed: host.range.freed(),
             host,
             pod,
             shaped,
@@ -206,6 +209,11 @@ impl Life {
                 .copied()
                 .filter(|_| spec.host_network == Some(true))
         })
+    }
+
+    /// Whether it waits for one of its node's addresses.
+    fn lacks_address(&self) -> bool {
+        self.address.is_none() && !self.mounted && has_own_address(&self.shaped)
     }
 
     fn facts(&self, pod_ip: IpAddr) -> Facts<'_> {
@@ -249,12 +257,14 @@ impl Life {
     async fn wait(&mut self) -> Woken {
         let due = self.next_due();
         let stopping = self.ending.is_some();
+        let lacks_address = self.lacks_address();
         let Life {
             sources,
             tasks,
             turned,
             updates,
             stop,
+            freed,
             ..
         } = self;
         tokio::select! {
@@ -266,6 +276,7 @@ impl Life {
             () = stop.cancelled(), if !stopping => Woken::Stopped,
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
             () = turned.notified() => Woken::Turned,
+            () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
             () = sources.changed(), if !stopping => Woken::Sources,
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Woken::Due,
         }
@@ -314,7 +325,7 @@ impl Life {
             Woken::Sources if self.mounted => {
                 self.refresh();
             }
-            Woken::Sources | Woken::Turned | Woken::Due => {}
+            Woken::Sources | Woken::Turned | Woken::Freed | Woken::Due => {}
         }
     }
 

@@ -7,7 +7,8 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::status::{View, status};
+use super::slot::Slot;
+use super::status::{View, phase, status};
 use super::{Life, Why};
 use crate::follow::Pause;
 
@@ -18,7 +19,7 @@ impl Life {
         if self.ending.as_ref().is_some_and(|ending| ending.why != Why::Deleted) {
             return;
         }
-        let view = View {
+        let mut view = View {
             pod: &self.pod,
             slots: &self.slots,
             pod_ip: self.ip(),
@@ -27,12 +28,26 @@ impl Life {
             now: self.host.clock.now(),
             mounted: self.mounted,
         };
+        let is_over = matches!(phase(&view), "Succeeded" | "Failed") && !self.slots.iter().any(Slot::is_running);
+        if is_over {
+            // What ran there is still known by the address that it had.
+            let reported = self.reported.as_ref().and_then(|status| status.pod_ip.as_deref());
+            view.pod_ip = view.pod_ip.or_else(|| reported?.parse().ok());
+        }
         let status = status(&view, self.reported.as_ref());
-        if self.reported.as_ref() == Some(&status) {
+        if self.reported.as_ref() != Some(&status) && !self.write(status).await {
             return;
         }
+        if is_over {
+            // Only now does nobody take the next pod of this address for it.
+            self.address = None;
+        }
+    }
+
+    /// Writes the status; false when it is not known to be written yet.
+    async fn write(&mut self, status: PodStatus) -> bool {
         if self.report_again.is_some_and(|again| again > Instant::now()) {
-            return;
+            return false;
         }
         let patch = Patch::Strategic(patch(&self.pod, &status));
         match self
@@ -44,12 +59,17 @@ impl Life {
                 self.reported = Some(status);
                 self.report_again = None;
                 self.report_pauses = Pause::default();
+                true
             }
             // The watch will tell.
-            Err(error) if is_missing(&error) => self.reported = Some(status),
+            Err(error) if is_missing(&error) => {
+                self.reported = Some(status);
+                true
+            }
             Err(error) => {
                 tracing::debug!(pod = %self.id(), %error, "status was not reported, trying again");
                 self.report_again = self.report_pauses.next().map(|pause| Instant::now() + pause);
+                false
             }
         }
     }

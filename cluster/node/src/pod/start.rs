@@ -32,6 +32,13 @@ impl Life {
         if self.mounted {
             return true;
         }
+        if self.lacks_address() {
+            self.address = self.host.range.allocate(super::reported_address(&self.pod));
+            if self.address.is_some() {
+                // There may be another, of which nobody heard who waits.
+                self.freed.notify_one();
+            }
+        }
         let why = match self.refresh() {
             _ if self.ip().is_none() => "no free pod address is left on this node".to_owned(),
             None => {

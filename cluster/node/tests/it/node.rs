@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base_client::Verb;
-use cluster_node::{ImageCatalogue, PodAddresses};
+use cluster_node::{ContainerContext, Exit, ImageCatalogue, PodAddresses};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::cluster::{Cluster, OneClient, is_ready, until};
@@ -191,6 +191,42 @@ async fn hundreds_of_pods_are_ready_on_a_node_that_takes_them() {
         addresses.insert(pod.status.unwrap().pod_ip.unwrap());
     }
     assert_eq!(addresses.len(), names.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_without_an_address_gets_that_of_one_that_has_finished_or_gone() {
+    let cluster = Cluster::new().await;
+    let connector = Arc::new(OneClient(cluster.client.clone()));
+    let ends = |context: ContainerContext| async move {
+        context.ready.set(true);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Exit::done()
+    };
+    let catalogue = ImageCatalogue::new().with("app", serves).with("ends", ends);
+    let _node = cluster.node_of("node-a", catalogue, connector, |options| {
+        options.pod_addresses = PodAddresses::whole("10.1.0.0/30".parse().unwrap());
+    });
+    let address = |pod: &Pod| pod.status.as_ref().and_then(|status| status.pod_ip.clone());
+    let image = json!({"image": "example.org/ends:v1"});
+    cluster.pod("first", image, json!({"restartPolicy": "Never"})).await;
+    let first = cluster.pod_until("first", is_ready).await;
+    assert_eq!(address(&first).as_deref(), Some("10.1.0.2"), "the only one");
+    cluster.pod("second", json!({}), json!({})).await;
+    cluster.pod("third", json!({}), json!({})).await;
+    let second = cluster.pod_until("second", is_ready).await;
+    assert_eq!(address(&second), address(&first));
+    let finished = cluster.api::<Pod>().get("first").await.unwrap();
+    let phase = finished.status.as_ref().and_then(|status| status.phase.as_deref());
+    assert_eq!((phase, address(&finished)), (Some("Succeeded"), address(&first)));
+    let third = cluster.api::<Pod>().get("third").await.unwrap();
+    assert_eq!(address(&third), None);
+    cluster
+        .api::<Pod>()
+        .delete("second", &DeleteParams::default())
+        .await
+        .unwrap();
+    let third = cluster.pod_until("third", is_ready).await;
+    assert_eq!(address(&third), address(&first));
 }
 
 #[tokio::test(start_paused = true)]
