@@ -20,6 +20,7 @@ mod decode;
 mod default_policy;
 mod delete;
 mod discovery;
+mod event_age;
 mod events;
 mod filter;
 mod health;

@@ -23,7 +23,7 @@ use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
-use crate::{bootstrap, builtin, pipeline};
+use crate::{bootstrap, builtin, event_age, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.
 pub const DEFAULT_GIT_VERSION: &str = "v1.35.0";
@@ -277,6 +277,7 @@ impl Builder {
             tasks: TaskTracker::new(),
         });
         bootstrap::run(&inner).await?;
+        event_age::start(&inner);
         Ok(ApiServer(inner))
     }
 }

@@ -129,14 +129,18 @@ fn approval(request: &CertificateSigningRequest) -> Option<&'static str> {
     }
 }
 
+/// Kubernetes keeps whole seconds.
+fn now(context: &Context) -> Time {
+    let now = context.clock.now();
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
 async fn reconcile_approval(request: Arc<CertificateSigningRequest>, context: Context) -> Result<Next, Fault> {
     let Some(message) = approval(&request) else {
         return Ok(Next::Change);
     };
     let mut approved = (*request).clone();
-    // Kubernetes keeps whole seconds.
-    let now = context.clock.now();
-    let now = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));
+    let now = Some(now(&context));
     let status = approved.status.get_or_insert_default();
     status
         .conditions
@@ -214,7 +218,8 @@ async fn reconcile_signature(
                     status: "True".to_owned(),
                     reason: Some("SignerValidationFailure".to_owned()),
                     message: Some(message),
-                    ..CertificateSigningRequestCondition::default()
+                    last_update_time: Some(now(&context)),
+                    last_transition_time: Some(now(&context)),
                 });
         }
     }

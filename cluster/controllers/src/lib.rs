@@ -24,6 +24,7 @@ mod nodes;
 mod pod_garbage;
 mod pods;
 mod replica_sets;
+mod request_garbage;
 pub mod scheduler;
 mod stateful_sets;
 mod volumes;
@@ -71,6 +72,8 @@ pub enum Name {
     CsrApproving,
     /// Signs approved certificate requests.
     CsrSigning,
+    /// Deletes certificate requests that are settled or that nobody has settled.
+    CsrCleaner,
     /// Gives nodes their ranges of pod addresses.
     NodeIpam,
     /// Judges nodes by their heartbeats.
@@ -83,7 +86,7 @@ pub enum Name {
 
 impl Name {
     /// Every controller.
-    pub const ALL: [Name; 17] = [
+    pub const ALL: [Name; 18] = [
         Name::Namespace,
         Name::GarbageCollector,
         Name::Deployment,
@@ -97,6 +100,7 @@ impl Name {
         Name::RootCaPublisher,
         Name::CsrApproving,
         Name::CsrSigning,
+        Name::CsrCleaner,
         Name::NodeIpam,
         Name::NodeLifecycle,
         Name::PodGc,
@@ -197,6 +201,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
                 Some(signer) => running.spawn(certificates::run_signer(context, signer, entropy.clone(), stop)),
                 None => continue,
             },
+            Name::CsrCleaner => running.spawn(request_garbage::run(context, stop)),
             Name::NodeIpam => match node_ranges.clone() {
                 Some(ranges) => running.spawn(node_ranges::run(context, ranges, stop)),
                 None => continue,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod access;
+mod ageing;
 mod crud;
 mod custom;
 mod default_policy;

@@ -173,6 +173,20 @@ async fn bootstrap_token_goes_when_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_certificate_request_that_nobody_answers_goes_after_a_day() {
+    let cluster = start().await;
+    let key = PrivateKey::generate(&cluster.server.entropy);
+    let asked = SigningRequest::create(&key, "somebody", &[], &[], &[]).unwrap();
+    let request = json!({"metadata": {"name": "csr"}, "spec": {
+        "request": ByteString(asked.to_pem().into_bytes()), "signerName": "example.org/mine", "usages": ["client auth"]}});
+    cluster.create::<CertificateSigningRequest>(request).await;
+    let requests: Api<CertificateSigningRequest> = Api::all(cluster.client.clone());
+    tokio::time::sleep(Duration::from_secs(24 * 3600 - 60)).await;
+    assert!(requests.get_opt("csr").await.unwrap().is_some());
+    until_gone(&requests, "csr").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn idle_controllers_ask_for_nothing() {
     let cluster = start().await;
     cluster.node("a").await;

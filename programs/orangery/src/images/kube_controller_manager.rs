@@ -45,9 +45,10 @@ const FLAGS: [&str; 25] = [
 
 /// Upstream's names of the controllers that are here
 /// (kubernetes/kubernetes v1.35 cmd/kube-controller-manager/names/controller_names.go).
-const CONTROLLERS: [(&str, Name); 17] = [
+const CONTROLLERS: [(&str, Name); 18] = [
     ("bootstrap-token-cleaner-controller", Name::TokenCleaner),
     ("certificatesigningrequest-approving-controller", Name::CsrApproving),
+    ("certificatesigningrequest-cleaner-controller", Name::CsrCleaner),
     ("certificatesigningrequest-signing-controller", Name::CsrSigning),
     ("daemonset-controller", Name::DaemonSet),
     ("deployment-controller", Name::Deployment),

@@ -1,0 +1,96 @@
+//! The end of Events: an hour after they were last seen they go. They come for ever, and nobody else deletes them.
+//! (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/options, `--event-ttl`)
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use cluster_store::{Object, Page, Range, StoreError};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::server::Inner;
+
+/// How long an Event is kept: upstream's default of `--event-ttl`.
+const AGE_MAX: Duration = Duration::from_secs(3600);
+/// The shortest pause between two looks at all Events, so that a stream of them costs a look each no more.
+const PAUSE_MIN: Duration = Duration::from_secs(300);
+
+/// Begins to sweep, until the server stops or is gone.
+pub(crate) fn start(server: &Arc<Inner>) {
+    let (stop, tasks) = (server.stop.clone(), server.tasks.clone());
+    let server = Arc::downgrade(server);
+    tasks.spawn(async move { stop.run_until_cancelled(sweep_again(server)).await });
+}
+
+async fn sweep_again(server: Weak<Inner>) {
+    while let Some(pause) = sweep_once(&server).await {
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Sweeps, and says when to look again; none when the server is gone.
+async fn sweep_once(server: &Weak<Inner>) -> Option<Duration> {
+    let server = server.upgrade()?;
+    let next = sweep(&server).await.unwrap_or_else(|error| {
+        tracing::debug!(server = %server.name, %error, "old Events stay for now");
+        PAUSE_MIN
+    });
+    Some(next.max(PAUSE_MIN))
+}
+
+async fn sweep(server: &Inner) -> Result<Duration, StoreError> {
+    let events = server.store.list(&Range::all("events"), Page::default()).await?;
+    let now = server.clock.now();
+    let mut next = AGE_MAX;
+    for entry in events.entries {
+        let Some(seen) = last_seen(&entry.object, now) else {
+            continue;
+        };
+        let age = Duration::try_from(now.duration_since(seen)).unwrap_or(Duration::ZERO);
+        match AGE_MAX.checked_sub(age).filter(|left| !left.is_zero()) {
+            Some(left) => next = next.min(left),
+            None => match server.store.delete(&entry.key, entry.revision).await {
+                // It is gone, or has just been seen again.
+                Ok(_) | Err(StoreError::Missing { .. } | StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            },
+        }
+    }
+    Ok(next)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Times {
+    metadata: Created,
+    event_time: Option<String>,
+    first_timestamp: Option<String>,
+    last_timestamp: Option<String>,
+    series: Option<Series>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    creation_timestamp: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Series {
+    last_observed_time: Option<String>,
+}
+
+/// When the Event last happened, by what it says of itself: a time to come counts for nothing.
+fn last_seen(event: &Object, now: Timestamp) -> Option<Timestamp> {
+    let times: Times = serde_json::from_slice(event.bytes()).ok()?;
+    let told = [
+        times.metadata.creation_timestamp,
+        times.event_time,
+        times.first_timestamp,
+        times.last_timestamp,
+        times.series.and_then(|series| series.last_observed_time),
+    ];
+    let told = told.into_iter().flatten().filter_map(|time| time.parse().ok());
+    told.filter(|time| *time <= now).max()
+}
