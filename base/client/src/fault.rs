@@ -2,6 +2,7 @@
 
 use api_meta::{Fault, FaultClass};
 use kube::Error;
+use kube::core::Status;
 
 /// Whether the object, or its kind, is not there.
 pub fn is_missing(error: &Error) -> bool {
@@ -16,6 +17,16 @@ pub fn is_conflict(error: &Error) -> bool {
 /// Whether an object of that name is there already.
 pub fn is_exists(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}
+
+/// Whether the object was not created because its namespace is being deleted.
+pub fn is_namespace_going(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if says_namespace_goes(status))
+}
+
+fn says_namespace_goes(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 /// What we were doing when the API call failed, and what the API said. The answer's text is in the message, so
@@ -65,6 +76,10 @@ fn judge(error: &Error) -> (FaultClass, &'static str) {
             403 if status.message.contains("exceeded quota") => (
                 FaultClass::Quota,
                 "raise the namespace's ResourceQuota or delete what is no longer needed",
+            ),
+            403 if says_namespace_goes(status) => (
+                FaultClass::Transient,
+                "the namespace is being deleted; it is tried again once it is gone",
             ),
             403 => (
                 FaultClass::Access,

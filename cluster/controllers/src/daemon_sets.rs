@@ -23,6 +23,7 @@ use crate::pods::{
     Readiness, add_labels, any_change, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by,
     template_hash,
 };
+use crate::seen::pods_of;
 
 /// The label with the template that a pod was made from.
 const REVISION: &str = "controller-revision-hash";
@@ -72,7 +73,7 @@ async fn reconcile(set: Arc<DaemonSet>, context: Context) -> Result<Next, Fault>
     }
     let pods = context.caches.pods();
     let nodes = context.caches.nodes().list();
-    let Plan { create, delete } = plan(&set, &nodes, &managed_by(&pods, &*set));
+    let Plan { create, delete } = plan(&set, &nodes, &pods_of(&context, &*set).await?);
     for pod in &delete {
         delete_pod(&context, &*set, pod).await?;
     }

@@ -15,7 +15,8 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::pods::{any_change, controller_of, create_seen, is_finished, managed_by};
+use crate::pods::{any_change, controller_of, is_finished, managed_by};
+use crate::seen::create_seen;
 pub(crate) use rollout::share;
 
 use report::report;

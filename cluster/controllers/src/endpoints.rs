@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::pods::create_seen;
+use crate::seen::create_seen;
 use addresses::{MANAGED_BY, MANAGER, SERVICE, endpoints_of, slices_of};
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {

@@ -19,6 +19,7 @@ use crate::Context;
 use crate::pods::{
     BURST_MAX, add_labels, any_change, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
+use crate::seen::pods_of;
 
 /// Failed pods after which a Job counts as failed, unless it says otherwise.
 const BACKOFF_LIMIT: i32 = 6;
@@ -49,7 +50,7 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
         context.caches.pods(),
         Api::<Job>::namespaced(context.client.clone(), &job.namespace().unwrap_or_default()),
     );
-    let pods = managed_by(&cache, &*job);
+    let pods = pods_of(&context, &*job).await?;
     let now = context.clock.now();
     let Plan {
         create,

@@ -26,6 +26,7 @@ mod pods;
 mod replica_sets;
 mod request_garbage;
 pub mod scheduler;
+mod seen;
 mod stateful_sets;
 mod volumes;
 
@@ -42,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 use caches::Caches;
 use inventory::Inventory;
 pub use node_ranges::{NodeRanges, NodeRangesError};
+use seen::Doubts;
 
 /// A controller of the set, named as kube-controller-manager's `--controllers` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,6 +158,7 @@ pub(crate) struct Context {
     pub(crate) inventory: Inventory,
     pub(crate) clock: Clock,
     pub(crate) events: Recorder,
+    pub(crate) doubts: Doubts,
 }
 
 /// Runs a set until `stop`. A controller whose watches are refused waits and tries again; it holds up no other.
@@ -177,6 +180,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
         inventory,
         clock,
         events,
+        doubts: Doubts::default(),
     };
     let mut running = JoinSet::new();
     for name in controllers {

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::matching::{NO_EXECUTE, NO_SCHEDULE, stay, taints};
-use crate::pods::{delete_seen, is_ready};
+use crate::pods::is_ready;
+use crate::seen::delete_seen;
 
 /// How long a node may be silent: upstream's `--node-monitor-grace-period` at its lower, former default, four missed
 /// heartbeats.

@@ -6,22 +6,17 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_meta::Fault;
-use base_client::{Judgement, fault_of, is_exists, is_missing};
-use base_controller::{Cache, EventType, ObjectKey};
+use api_meta::{Fault, FaultClass};
+use base_controller::{Cache, EventType};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{DeleteParams, PostParams, Preconditions};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::Serialize;
+use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::Context;
+use crate::seen::{create_seen, delete_seen};
 
-/// How long a controller waits to see its own write in its mirror before it goes on. The wait keeps it from creating
-/// the same pod twice; beyond this the watch is broken, and the next reconcile will find out.
-const SEEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pods created or deleted by one reconcile, as upstream's `BurstReplicas`: a set of thousands must not hold up others.
 pub(crate) const BURST_MAX: usize = 500;
 
@@ -193,15 +188,15 @@ where
         }
         Ok(None) => Ok(()),
         Err(fault) => {
-            context
-                .events
-                .record(
-                    owner,
-                    EventType::Warning,
-                    "FailedCreate",
-                    &format!("Error creating: {fault}"),
-                )
-                .await;
+            // It may be there all the same.
+            context.doubts.add(owner);
+            if fault.class != FaultClass::Transient {
+                let message = format!("Error creating: {fault}");
+                context
+                    .events
+                    .record(owner, EventType::Warning, "FailedCreate", &message)
+                    .await;
+            }
             Err(fault)
         }
     }
@@ -212,77 +207,12 @@ pub(crate) async fn delete_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Re
 where
     O: Resource<DynamicType = ()>,
 {
-    delete_seen(&context.client, &context.caches.pods(), pod).await?;
+    let deleted = delete_seen(&context.client, &context.caches.pods(), pod).await;
+    deleted.inspect_err(|_| context.doubts.add(owner))?;
     let message = format!("Deleted pod: {}", pod.name_any());
     context
         .events
         .record(owner, EventType::Normal, "SuccessfulDelete", &message)
         .await;
-    Ok(())
-}
-
-/// Creates an object and waits until the mirror shows it. One of that name that is there already is fine, and none is
-/// returned.
-pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<Option<K>, Fault>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + Serialize
-        + DeserializeOwned
-        + Debug
-        + Send
-        + Sync
-        + 'static,
-{
-    let namespace = object.namespace().unwrap_or_default();
-    let api: Api<K> = Api::namespaced(client.clone(), &namespace);
-    let created = match api.create(&PostParams::default(), object).await {
-        Ok(created) => created,
-        Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(None),
-        Err(error) => {
-            let name = object
-                .meta()
-                .name
-                .clone()
-                .or_else(|| object.meta().generate_name.clone())
-                .unwrap_or_default();
-            return Err(fault_of(error, &format!("create {} {namespace}/{name}", K::kind(&()))));
-        }
-    };
-    let key = ObjectKey::of(&created);
-    let seen = cache.wait_until(&key, SEEN_TIMEOUT, |object| match object {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("not seen yet".to_owned()),
-    });
-    // Not seen in time: the next reconcile looks again.
-    let _ = seen.await;
-    Ok(Some(created))
-}
-
-/// Asks for a pod to be deleted and waits until the mirror shows that it goes. Another pod of that name is left alone.
-pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) -> Result<(), Fault> {
-    let key = ObjectKey::of(pod);
-    let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace.as_deref().unwrap_or_default());
-    let uid = pod.metadata.uid.clone();
-    let preconditions = Some(Preconditions {
-        uid: uid.clone(),
-        resource_version: None,
-    });
-    let params = DeleteParams {
-        preconditions,
-        ..DeleteParams::default()
-    };
-    match api.delete(&key.name, &params).await {
-        Ok(_) => {}
-        Err(error) if is_missing(&error) => {}
-        Err(error) => return Err(fault_of(error, &format!("delete Pod {key}"))),
-    }
-    let seen = cache.wait_until(&key, SEEN_TIMEOUT, |now| match now {
-        Some(now) if now.metadata.uid == uid && now.metadata.deletion_timestamp.is_none() => {
-            Judgement::NotYet("not seen yet".to_owned())
-        }
-        _ => Judgement::Done(()),
-    });
-    let _ = seen.await;
     Ok(())
 }

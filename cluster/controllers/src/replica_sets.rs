@@ -16,6 +16,7 @@ use crate::Context;
 use crate::pods::{
     BURST_MAX, Readiness, any_change, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
+use crate::seen::pods_of;
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let (sets, pods) = (context.caches.replica_sets(), context.caches.pods());
@@ -28,8 +29,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
 
 async fn reconcile(set: Arc<ReplicaSet>, context: Context) -> Result<Next, Fault> {
     let cache = context.caches.pods();
-    let pods = managed_by(&cache, &*set);
-    let plan = plan(&set, &pods);
+    let plan = plan(&set, &pods_of(&context, &*set).await?);
     for pod in &plan.create {
         create_pod(&context, &*set, pod).await?;
     }

@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, Readiness, add_labels, any_change, create_pod, create_seen, delete_pod, from_template, is_finished,
-    is_ready, managed_by, template_hash,
+    BURST_MAX, Readiness, add_labels, any_change, create_pod, delete_pod, from_template, is_finished, is_ready,
+    managed_by, template_hash,
 };
+use crate::seen::{create_seen, pods_of};
 
 /// The label with the template that a pod was made from.
 const REVISION: &str = "controller-revision-hash";
@@ -48,7 +49,7 @@ async fn reconcile(set: Arc<StatefulSet>, context: Context) -> Result<Next, Faul
         return Ok(Next::Change);
     }
     let (pods, claims) = (context.caches.pods(), context.caches.claims());
-    for step in plan(&set, &managed_by(&pods, &*set)) {
+    for step in plan(&set, &pods_of(&context, &*set).await?) {
         match step {
             Step::Create(pod, wanted) => {
                 for claim in wanted {

@@ -34,6 +34,11 @@ pub(crate) async fn start() -> Cluster {
 
 /// The same with options of the test's own.
 pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Cluster {
+    start_over(change, |client| client).await
+}
+
+/// The same with controllers whose client is wrapped.
+pub(crate) async fn start_over(change: impl FnOnce(&mut Options), wrap: impl FnOnce(Client) -> Client) -> Cluster {
     let server = tests_kit::embedded().await;
     let (client, stop) = (server.admin(), CancellationToken::new());
     let mut options = Options {
@@ -49,7 +54,7 @@ pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Cluster {
     };
     change(&mut options);
     tokio::spawn(run(
-        server.client("controllers", &[tests_kit::ADMINS]),
+        wrap(server.client("controllers", &[tests_kit::ADMINS])),
         options,
         stop.clone(),
     ));

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use api_meta::FaultClass;
+use base_client::{fault_of, is_namespace_going};
 use base_secrets::{Certificate, PrivateKey, SigningRequest};
 use cluster_controllers::Options;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tests_kit::{until, until_gone};
 use tokio_util::sync::CancellationToken;
@@ -184,6 +186,23 @@ async fn a_certificate_request_that_nobody_answers_goes_after_a_day() {
     tokio::time::sleep(Duration::from_secs(24 * 3600 - 60)).await;
     assert!(requests.get_opt("csr").await.unwrap().is_some());
     until_gone(&requests, "csr").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_wrong_with_a_namespace_that_goes_and_takes_nothing_in() {
+    let cluster = start().await;
+    let held = json!({"metadata": {"name": "held", "finalizers": ["example.org/held"]}});
+    cluster.create::<ConfigMap>(held).await;
+    let namespaces: Api<Namespace> = cluster.all();
+    namespaces.delete("n", &DeleteParams::default()).await.unwrap();
+    let late: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "late"}})).unwrap();
+    let maps = cluster.api::<ConfigMap>();
+    let refused = maps.create(&PostParams::default(), &late).await.unwrap_err();
+    assert!(is_namespace_going(&refused), "{refused}");
+    assert_eq!(fault_of(refused, "create").class, FaultClass::Transient);
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    maps.patch("held", &PatchParams::default(), &free).await.unwrap();
+    until_gone(&namespaces, "n").await;
 }
 
 #[tokio::test(start_paused = true)]

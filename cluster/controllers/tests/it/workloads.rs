@@ -1,5 +1,10 @@
 //! Deployments, StatefulSets, DaemonSets, Jobs, Services and claims, from the object to its pods and back.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base_client::{Injected, Verb, inject_faults};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Endpoints, Event, PersistentVolume, PersistentVolumeClaim, Pod, Service};
@@ -9,7 +14,7 @@ use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
 
-use crate::cluster::{Cluster, start};
+use crate::cluster::{Cluster, start, start_over};
 
 fn template(image: &str) -> Value {
     let port = json!({"name": "http", "containerPort": 8080});
@@ -256,4 +261,38 @@ async fn job_runs_to_its_end_and_expires() {
     .await;
     until_gone(&jobs, "j").await;
     until_gone(&pods, &name).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_not_made_twice_while_the_watch_of_pods_is_away() {
+    let (lists, away) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+    let (listed, is_away) = (lists.clone(), away.clone());
+    let cluster = start_over(
+        |_| {},
+        |client| {
+            inject_faults(client, move |call| {
+                let of_all_pods = call.resource == "pods" && call.namespace.is_none();
+                let first = || call.verb == Verb::List && listed.fetch_add(1, Ordering::SeqCst) == 0;
+                match of_all_pods && is_away.load(Ordering::SeqCst) && !first() {
+                    true => Injected::Answer(503),
+                    false => Injected::Pass,
+                }
+            })
+        },
+    )
+    .await;
+    cluster.node("a").await;
+    cluster
+        .create::<ReplicaSet>(json!({"metadata": {"name": "d"}, "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template("x")}}))
+        .await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(lists.load(Ordering::SeqCst) > 1, "or the next lines prove nothing");
+    assert_eq!(images(&cluster).await.len(), 1, "the first, which was never seen");
+    away.store(false, Ordering::SeqCst);
+    until(&cluster.api::<ReplicaSet>(), "d", "whole", |set| {
+        set.status.as_ref().and_then(|status| status.ready_replicas) == Some(3)
+    })
+    .await;
+    assert_eq!(images(&cluster).await.len(), 3);
 }
