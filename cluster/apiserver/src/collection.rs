@@ -1,4 +1,4 @@
-//! DELETE of a collection: everything a list would show, one by one.
+//! DELETE of a collection: everything a list would show, one by one. What is refused holds up nothing else.
 
 use cluster_store::Entry;
 use kube::client::Body;
@@ -27,7 +27,7 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
     }
     let filter = Filter::new(&context.served, &selection)?;
     let found = collect(context, &selection, &filter).await?;
-    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
+    let (mut entries, mut warnings, mut refusal) = (Vec::new(), Vec::new(), None);
     for entry in &found.entries {
         // What takes a name of the list meanwhile was not listed.
         let listed = options.clone().only(&entry.object.meta().uid);
@@ -39,8 +39,11 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
             // Somebody else was faster.
             Err(status) if status.reason() == "NotFound" => {}
             Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}
-            Err(status) => return Err(status),
+            Err(status) => drop(refusal.get_or_insert(status)),
         }
+    }
+    if let Some(refusal) = refusal {
+        return Err(refusal);
     }
     Ok(write(
         context,

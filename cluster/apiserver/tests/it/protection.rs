@@ -81,3 +81,23 @@ async fn kinds_and_definitions_that_nobody_protects_go_at_once() {
     assert_eq!(delete(&client, &format!("{others}/o")).await.0, 200);
     assert_eq!(delete(&client, &format!("{CRDS}/others.example.org")).await.0, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_of_a_collection_holds_up_nothing_else() {
+    let server = protected().await;
+    let client = server.admin();
+    for (name, confirmed) in [("a", "true"), ("b", "no"), ("c", "true")] {
+        let thing = json!({"apiVersion": "example.org/v1", "kind": "Thing",
+            "metadata": {"name": name, "annotations": {CONFIRMED: confirmed}}, "spec": {"type": "a"}});
+        assert_eq!(post(&client, THINGS, &thing).await.0, 201);
+    }
+    let command = format!("run: kubectl annotate -n default things.example.org b {CONFIRMED}=true");
+    refused(delete(&client, THINGS).await, &command);
+    let (_, left) = get(&client, THINGS).await;
+    let names = left["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thing| &thing["metadata"]["name"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["b"]);
+}
