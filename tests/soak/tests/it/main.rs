@@ -1,0 +1,41 @@
+//! A soak as small as it can be: what `cargo xtask soak` shows at length.
+
+use std::time::Duration;
+
+use tests_soak::product::Product;
+use tests_soak::sample::Phase;
+use tests_soak::soak::{Settings, Soak};
+
+/// Enough for three Shoots to be changed, disturbed and killed among.
+const LENGTH: Duration = Duration::from_secs(12);
+const SHOOTS: usize = 3;
+const SEED: u64 = 1;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shoots_among_changes_faults_and_a_kill_end_as_asked_and_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        sample_every: Duration::from_secs(1),
+        quiet: Duration::from_millis(1500),
+        ..Settings::new(SHOOTS, LENGTH, SEED, folder.path().to_owned())
+    };
+    let binary = tests_crash::process::binary().unwrap();
+    let product = Product::start(&binary, &folder.path().join("data")).await.unwrap();
+    let soak = Soak::new(settings, |_| {});
+    let ended = soak.run(&product).await;
+    assert!(ended.is_ok(), "seed {SEED}: {ended:?}\n    | {}", product.last_lines());
+    let kills = product.events().iter().filter(|event| event.killed).count();
+    let (deeds, faults) = soak.tally().sums();
+    assert!(
+        kills >= 2 && deeds >= 3 && faults >= 3,
+        "{kills} kills, {deeds} deeds, {faults} faults"
+    );
+    let samples = soak.samples();
+    for phase in Phase::ALL {
+        assert!(
+            samples.iter().any(|sample| sample.phase == phase),
+            "{phase:?} has no sample"
+        );
+    }
+    assert_eq!(samples.iter().map(|sample| sample.shoots).max(), Some(SHOOTS as u64));
+}
