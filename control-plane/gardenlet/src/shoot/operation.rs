@@ -31,11 +31,11 @@ use crate::extension::{Asked, Waiting};
 pub(crate) struct Operation {
     /// Clients, clock, settings, caches.
     pub context: Arc<Context>,
-    /// The shoot, read once.
+    /// The shoot, read once: what is wanted of it stays the same while the operation runs.
     pub shoot: ValidatedShoot,
     /// What is around it.
     pub observed: Observed0,
-    /// The Shoot in the garden, and the way to its status.
+    /// The way to the status and the annotations of the Shoot in the garden.
     pub status: ShootStatusWriter,
     /// What is waited for at the moment.
     pub waiting: Waiting,
@@ -105,6 +105,15 @@ impl Operation {
             waiting: Waiting::default(),
             results: Mutex::new(results),
         }
+    }
+
+    /// The Shoot as extensions are to see it: what is being worked on, with how it stands.
+    pub(crate) async fn shoot_at_work(&self) -> core::Shoot {
+        let mut spec = self.shoot.spec.clone();
+        if let (Some(networking), Some(first)) = (&mut spec.networking, self.results().nodes.first()) {
+            networking.nodes.get_or_insert_with(|| first.clone());
+        }
+        self.status.known().await.with(spec)
     }
 
     /// What tasks have left. Never held over an await.

@@ -281,7 +281,7 @@ async fn prepare(
     observed: &Observed,
     type_: &LastOperationType,
 ) -> Result<Goal, Fault> {
-    let shoot = status.shoot().await;
+    let shoot = status.known().await.with(observed.validated.spec.clone());
     let name = &observed.validated.namespace;
     cluster::sync(context, name, &shoot, &observed.seed, &observed.cloud_profile).await?;
     match type_ {
@@ -339,12 +339,12 @@ async fn finish_reconcile(
     task::secrets::delete_obsolete(operation).await?;
     consume_annotations(operation, begun).await?;
     let at = context.clock.now();
-    let shoot = operation.status.update(|status| succeeded(status, type_, at)).await?;
+    let known = operation.status.update(|status| succeeded(status, type_, at)).await?;
     let observed = &operation.observed;
     cluster::sync(
         context,
         operation.namespace(),
-        &shoot,
+        &operation.shoot_at_work().await,
         &observed.seed,
         &observed.cloud_profile,
     )
@@ -352,7 +352,7 @@ async fn finish_reconcile(
     let said = "Shoot cluster has been successfully reconciled.";
     context
         .events
-        .record(&shoot, EventType::Normal, "Reconciled", said)
+        .record(&known.named(), EventType::Normal, "Reconciled", said)
         .await;
     Ok(Next::After(context.config.sync_period))
 }
@@ -363,15 +363,7 @@ async fn consume_annotations(operation: &Operation, begun: &core::Shoot) -> Resu
         .into_iter()
         .filter_map(|key| Some((key, begun.annotations().get(key)?.clone())))
         .collect();
-    let edit = |shoot: &mut core::Shoot| {
-        for (key, value) in &done {
-            // Somebody may have asked for more since.
-            if shoot.annotations().get(*key) == Some(value) {
-                shoot.annotations_mut().remove(*key);
-            }
-        }
-    };
-    operation.status.update_main(edit).await.map(drop)
+    operation.status.consume_annotations(&done).await.map(drop)
 }
 
 /// The last traces: what the garden holds for the cluster, its Cluster, and at the very end our finalizer.
@@ -399,7 +391,8 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     let last = operation
         .status
         .update(|status| succeeded(status, &LastOperationType::Delete, at))
-        .await?;
+        .await?
+        .named();
     context
         .events
         .record(
@@ -425,14 +418,15 @@ async fn give_up(
     let context = &turn.context;
     let fault = summary(&failures);
     let now = context.clock.now();
-    let key = ObjectKey::of(&status.shoot().await);
+    let key = ObjectKey::of(&status.known().await.named());
     let retry = (!is_for_good(&failures)).then(|| Retry {
         at: now + turn.retries.delay(&key, fault.class),
         class: fault.class,
     });
     let shoot = status
         .update(|state| failed(state, type_, percent, &failures, retry, now))
-        .await?;
+        .await?
+        .named();
     context
         .events
         .record(&shoot, EventType::Warning, "ReconcileError", &sentence(&failures))

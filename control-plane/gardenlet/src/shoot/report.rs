@@ -5,7 +5,7 @@ use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType, Retry};
 use base_client::{patch_changed, patch_status_if_changed, read_again};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, ResourceExt};
 use tokio::sync::Mutex;
 
@@ -14,10 +14,51 @@ use crate::context::Context;
 /// How often a write is tried on a fresh copy when others write the same shoot; the next reconcile tries again anyway.
 const ATTEMPTS_MAX: usize = 5;
 
-/// The Shoot in the garden, as it is known. One writer at a time.
+/// The Shoot in the garden, as it is known. One writer at a time. It never hands out the spec: each write brings the
+/// newest, and an operation works on the one that it began with.
 pub(crate) struct ShootStatusWriter {
     api: Api<core::Shoot>,
     known: Mutex<core::Shoot>,
+}
+
+/// A Shoot without its spec.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Its status.
+    pub status: core::ShootStatus,
+}
+
+impl Known {
+    fn of(shoot: &core::Shoot) -> Self {
+        Self {
+            metadata: shoot.metadata.clone(),
+            status: shoot.status.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The Shoot with the spec that is being worked on. Its generation is the one that was taken up: what was asked for
+    /// since is not in this spec.
+    #[must_use]
+    pub(crate) fn with(self, spec: core::ShootSpec) -> core::Shoot {
+        let Self { mut metadata, status } = self;
+        metadata.generation = status.observed_generation.or(metadata.generation);
+        core::Shoot {
+            metadata,
+            spec,
+            status: Some(status),
+        }
+    }
+
+    /// The Shoot as events name it.
+    #[must_use]
+    pub(crate) fn named(self) -> core::Shoot {
+        core::Shoot {
+            metadata: self.metadata,
+            ..core::Shoot::default()
+        }
+    }
 }
 
 impl ShootStatusWriter {
@@ -33,34 +74,51 @@ impl ShootStatusWriter {
     }
 
     /// The shoot as it is known.
-    pub(crate) async fn shoot(&self) -> core::Shoot {
-        self.known.lock().await.clone()
+    pub(crate) async fn known(&self) -> Known {
+        Known::of(&*self.known.lock().await)
     }
 
     /// Changes the status. `edit` may run several times, each on a fresh copy.
     ///
     /// # Errors
     /// What the API server says; dependency when the shoot is gone, also when another has taken its name.
-    pub(crate) async fn update(
-        &self,
-        edit: impl Fn(&mut core::ShootStatus) + Send + Sync,
-    ) -> Result<core::Shoot, Fault> {
+    pub(crate) async fn update(&self, edit: impl Fn(&mut core::ShootStatus) + Send + Sync) -> Result<Known, Fault> {
         self.write(|shoot| edit(shoot.status.get_or_insert_default()), true)
             .await
     }
 
-    /// Changes everything else.
+    /// Takes away the annotations that still ask for what was `done`. Those of a generation that nobody has taken up may
+    /// ask for more, in the same words.
     ///
     /// # Errors
     /// As [`ShootStatusWriter::update`].
-    pub(crate) async fn update_main(
-        &self,
-        edit: impl Fn(&mut core::Shoot) + Send + Sync,
-    ) -> Result<core::Shoot, Fault> {
-        self.write(edit, false).await
+    pub(crate) async fn consume_annotations(&self, done: &[(&str, String)]) -> Result<Known, Fault> {
+        let take = |shoot: &mut core::Shoot| {
+            let taken_up = shoot.status.as_ref().and_then(|status| status.observed_generation);
+            if shoot.metadata.generation != taken_up {
+                return;
+            }
+            if let Some(annotations) = &mut shoot.metadata.annotations {
+                annotations.retain(|key, value| !done.iter().any(|(asked, told)| key == asked && value == told));
+            }
+        };
+        self.write(take, false).await
     }
 
-    async fn write(&self, edit: impl Fn(&mut core::Shoot) + Send + Sync, status: bool) -> Result<core::Shoot, Fault> {
+    /// Writes the nodes' network into the spec, where it has none yet.
+    ///
+    /// # Errors
+    /// As [`ShootStatusWriter::update`].
+    pub(crate) async fn settle_nodes(&self, network: &str) -> Result<Known, Fault> {
+        let set = |shoot: &mut core::Shoot| {
+            if let Some(networking) = &mut shoot.spec.networking {
+                networking.nodes.get_or_insert_with(|| network.to_owned());
+            }
+        };
+        self.write(set, false).await
+    }
+
+    async fn write(&self, edit: impl Fn(&mut core::Shoot) + Send + Sync, status: bool) -> Result<Known, Fault> {
         let mut known = self.known.lock().await;
         for attempt in 1.. {
             let mut after = known.clone();
@@ -82,7 +140,7 @@ impl ShootStatusWriter {
             }
             break;
         }
-        Ok(known.clone())
+        Ok(Known::of(&known))
     }
 }
 

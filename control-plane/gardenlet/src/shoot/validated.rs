@@ -1,5 +1,5 @@
-//! A shoot with everything about it that its objects refer to, read once. After this nobody reads the raw spec for
-//! names, networks or domains.
+//! A shoot with everything about it that its objects refer to, read once. An operation works on this from its start to
+//! its end: nobody reads the spec anew, nor the raw one for names, networks or domains.
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, names};
@@ -58,6 +58,8 @@ pub(crate) struct ValidatedShoot {
     pub external_domain: Option<Domain>,
     /// Extensions it has, with when they are handled.
     pub extensions: Vec<ShootExtension>,
+    /// Its spec as it was read, for what only one task needs of it.
+    pub spec: core::ShootSpec,
 }
 
 impl ValidatedShoot {
@@ -110,6 +112,7 @@ impl ValidatedShoot {
             internal_domain: internal_domain(shoot, project, seed),
             external_domain: external_domain(shoot, seed)?,
             extensions,
+            spec: shoot.spec.clone(),
             name,
         })
     }

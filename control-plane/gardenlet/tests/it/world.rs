@@ -56,7 +56,7 @@ impl World {
         Self::start_with(|_| Injected::Pass).await
     }
 
-    /// The same with faults in gardenlet's calls to the seed.
+    /// The same with faults in gardenlet's calls to the garden and the seed.
     pub(crate) async fn start_with(faults: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> Self {
         let settings = control_plane_garden_api::GardenSettings {
             entropy: base_clock::Entropy::seeded(7),
@@ -113,9 +113,11 @@ impl World {
             },
         }))
         .expect("a Seed");
+        let faults = Arc::new(faults);
+        let in_garden = faults.clone();
         let clients = Clients {
-            garden: self.garden.client(GARDENLET, &[ADMINS]),
-            seed: inject_faults(self.seed.client(GARDENLET, &[ADMINS]), faults),
+            garden: inject_faults(self.garden.client(GARDENLET, &[ADMINS]), move |call| in_garden(call)),
+            seed: inject_faults(self.seed.client(GARDENLET, &[ADMINS]), move |call| faults(call)),
             shoots: Arc::new(OneShoot(self.shoot.admin())),
         };
         let addressing = Addressing::Shared {

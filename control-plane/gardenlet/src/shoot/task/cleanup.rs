@@ -1,10 +1,11 @@
 //! Emptying a shoot before it goes: what users left behind would keep machines, volumes and load balancers alive.
 //! Rules of gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/cleanup.go`.
 
-use api_core::v1beta1 as core;
+use api_meta::annotations::SHOOT_SKIP_CLEANUP;
 use api_meta::{ErrorCode, Fault};
 use base_client::{fault_of, is_missing};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -76,8 +77,8 @@ struct Grace {
 impl Grace {
     /// # Errors
     /// A dependency fault where the annotation says no number: nothing is removed by a guess, and it goes on once mended.
-    fn seconds(self, shoot: &core::Shoot) -> Result<u32, Fault> {
-        let Some(value) = shoot.annotations().get(self.annotation) else {
+    fn seconds(self, shoot: &ObjectMeta) -> Result<u32, Fault> {
+        let Some(value) = annotation(shoot, self.annotation) else {
             return Ok(self.default_seconds);
         };
         value.parse().map_err(|_| {
@@ -89,6 +90,10 @@ impl Grace {
             .hint("correct the annotation of the shoot, or remove it")
         })
     }
+}
+
+fn annotation<'m>(metadata: &'m ObjectMeta, key: &str) -> Option<&'m String> {
+    metadata.annotations.as_ref()?.get(key)
 }
 
 fn resource((group, version, kind, plural): (&str, &str, &str, &str)) -> ApiResource {
@@ -113,12 +118,8 @@ pub(crate) async fn webhooks(op: &Operation, until: Option<Instant>) -> Result<(
 
 /// Custom resources, then their definitions.
 pub(crate) async fn extended_apis(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
-    let skip = shoot
-        .annotations()
-        .get(api_meta::annotations::SHOOT_SKIP_CLEANUP)
-        .is_some_and(|value| value == "true");
-    if skip {
+    let shoot = op.status.known().await.metadata;
+    if annotation(&shoot, SHOOT_SKIP_CLEANUP).is_some_and(|value| value == "true") {
         return Ok(());
     }
     let client = op.shoot_client()?;
@@ -174,7 +175,7 @@ async fn empty(
     which: impl Fn(&DynamicObject) -> bool + Send + Sync,
 ) -> Result<(), Fault> {
     let client = op.shoot_client()?;
-    let grace_seconds = grace.seconds(&op.status.shoot().await)?;
+    let grace_seconds = grace.seconds(&op.status.known().await.metadata)?;
     loop {
         let now = op.context.clock.now();
         let mut remaining = Vec::new();

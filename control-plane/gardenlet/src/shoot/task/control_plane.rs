@@ -22,7 +22,6 @@ use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
 
 /// Asks for the provider's part, with the infrastructure's answer byte for byte.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
     let desired = ControlPlane {
         metadata: ObjectMeta {
             name: Some(op.shoot.name.clone()),
@@ -31,7 +30,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
         },
         spec: ControlPlaneSpec {
             type_: op.shoot.provider.clone(),
-            provider_config: shoot.spec.provider.control_plane_config.clone(),
+            provider_config: op.shoot.spec.provider.control_plane_config.clone(),
             infrastructure_provider_status: op.results().infrastructure_status.clone(),
             region: op.shoot.region.clone(),
             secret_ref: cloud_credentials(op),
@@ -123,8 +122,7 @@ pub(crate) async fn deploy_scheduler(op: &Operation) -> Result<(), Fault> {
 
 /// Applies kube-controller-manager.
 pub(crate) async fn deploy_controller_manager(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
-    let own = shoot.spec.kubernetes.kube_controller_manager.as_ref();
+    let own = op.shoot.spec.kubernetes.kube_controller_manager.as_ref();
     let deployment = components_hosted::controller_manager(&ControllerManagerSettings {
         namespace: op.namespace().to_owned(),
         image: op

@@ -118,10 +118,10 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
         delete_confirmed(&op.context, &api, other.metadata.name.as_deref().unwrap_or_default()).await?;
         wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
     }
-    let shoot = op.status.shoot().await;
+    let asks = asked_for(&op.status.known().await.metadata, task);
     let settled = present
         .filter(|present| present.spec == desired.spec && !needs_operation(present))
-        .filter(|_| !asked_for(&shoot, task));
+        .filter(|_| !asks);
     if settled.is_none() {
         op.remember(&ask(&op.context, &api, desired).await?);
     }

@@ -4,7 +4,6 @@ use api_core::v1beta1 as core;
 use api_extensions::{Infrastructure, InfrastructureSpec};
 use api_meta::{Fault, annotations, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::super::cluster;
@@ -13,7 +12,6 @@ use crate::extension::{ask_unless_done, delete_confirmed, wait_deleted, wait_rea
 
 /// Asks for the infrastructure, if anything about it has changed, failed or was asked for (contract E.3).
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
     let desired = Infrastructure {
         metadata: ObjectMeta {
             name: Some(op.shoot.name.clone()),
@@ -22,13 +20,14 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
         },
         spec: InfrastructureSpec {
             type_: op.shoot.provider.clone(),
-            provider_config: shoot.spec.provider.infrastructure_config.clone(),
+            provider_config: op.shoot.spec.provider.infrastructure_config.clone(),
             region: op.shoot.region.clone(),
             secret_ref: cloud_credentials(op),
             ..InfrastructureSpec::default()
         },
         status: None,
     };
+    let shoot = op.status.known().await.metadata;
     let asked_for = asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
     let same = |present: &Infrastructure, desired: &Infrastructure| !asked_for && present.spec == desired.spec;
     let object = ask_unless_done(&op.context, &op.here(), desired, same).await?;
@@ -45,11 +44,12 @@ pub(crate) fn cloud_credentials(op: &Operation) -> api_meta::SecretReference {
 }
 
 /// Whether the shoot's owner asked for this task.
-pub(crate) fn asked_for(shoot: &core::Shoot, task: &str) -> bool {
-    shoot
-        .annotations()
-        .get(annotations::SHOOT_TASKS)
-        .is_some_and(|tasks| tasks.split(',').any(|one| one.trim() == task))
+pub(crate) fn asked_for(shoot: &ObjectMeta, task: &str) -> bool {
+    let tasks = shoot
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotations::SHOOT_TASKS));
+    tasks.is_some_and(|tasks| tasks.split(',').any(|one| one.trim() == task))
 }
 
 /// Waits for it and takes over what it answers. The nodes' networks it names count more than what the spec says.
@@ -90,26 +90,19 @@ async fn record_networks(
         .update(|state| state.networking = Some(report.clone()))
         .await?;
     if let Some(first) = nodes.first() {
+        let before = op.status.known().await;
         // Once only: the field cannot be changed afterwards, and the status says what holds.
-        let set = |shoot: &mut core::Shoot| {
-            if let Some(networking) = &mut shoot.spec.networking {
-                networking.nodes.get_or_insert_with(|| first.clone());
-            }
-        };
-        let before = op.status.shoot().await;
-        let after = op.status.update_main(set).await?;
+        let after = op.status.settle_nodes(first).await?;
         // Our own addition is part of what is being done. If somebody else has written in between, theirs is not.
-        let observed = before.status.as_ref().and_then(|status| status.observed_generation);
         let next = before.metadata.generation.map(|generation| generation + 1);
-        if observed == before.metadata.generation && after.metadata.generation == next {
+        if before.status.observed_generation == before.metadata.generation && after.metadata.generation == next {
             op.status.update(|status| status.observed_generation = next).await?;
         }
     }
-    let shoot = op.status.shoot().await;
     cluster::sync(
         &op.context,
         op.namespace(),
-        &shoot,
+        &op.shoot_at_work().await,
         &op.observed.seed,
         &op.observed.cloud_profile,
     )

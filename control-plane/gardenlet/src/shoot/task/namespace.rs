@@ -111,12 +111,11 @@ fn of_copy(op: &Operation, name: &str, labels: BTreeMap<String, String>) -> Obje
 
 /// Copies what `spec.resources` refers to, as `ref-<name>`, and takes away copies of what it refers to no longer.
 pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
     // What was copied before serves a cluster that goes: nobody can change its references any more.
-    let going = shoot.metadata.deletion_timestamp.is_some();
+    let going = op.status.known().await.metadata.deletion_timestamp.is_some();
     let mark = || BTreeMap::from([(REFERENCED.0.to_owned(), REFERENCED.1.to_owned())]);
     let mut wanted = BTreeSet::new();
-    for resource in &shoot.spec.resources {
+    for resource in &op.shoot.spec.resources {
         let reference = &resource.resource_ref;
         let name = format!("{}{}", names::REFERENCED_RESOURCES_PREFIX, reference.name);
         wanted.insert((reference.kind.clone(), name.clone()));

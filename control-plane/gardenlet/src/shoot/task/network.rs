@@ -10,8 +10,7 @@ use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
 
 /// Asks for it.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
-    let networking = shoot.spec.networking.unwrap_or_default();
+    let networking = op.shoot.spec.networking.clone().unwrap_or_default();
     let desired = Network {
         metadata: ObjectMeta {
             name: Some(op.shoot.name.clone()),

@@ -68,10 +68,9 @@ pub(crate) fn key_of(worker: &ShootWorker, version: &str) -> String {
 
 /// Asks for both configurations of every pool.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
     let api = op.here::<OperatingSystemConfig>();
     let mut pools = Vec::new();
-    for worker in &shoot.spec.provider.workers {
+    for worker in &op.shoot.spec.provider.workers {
         let version = version_of(op, worker);
         let key = key_of(worker, &version);
         let token = token::ensure(op, &worker.name).await?;

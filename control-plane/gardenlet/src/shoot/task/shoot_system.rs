@@ -27,11 +27,11 @@ pub(crate) async fn wait_namespaces(op: &Operation, until: Option<Instant>) -> R
 
 /// Roles of people, priorities, what the shoot says about itself.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
-    let window = shoot
-        .spec
+    let spec = &op.shoot.spec;
+    let window = spec
         .maintenance
-        .and_then(|maintenance| maintenance.time_window)
+        .as_ref()
+        .and_then(|maintenance| maintenance.time_window.clone())
         .unwrap_or_default();
     let settings = SystemSettings {
         shoot_name: op.shoot.name.clone(),
@@ -39,7 +39,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
         kubernetes_version: op.shoot.version.clone(),
         provider: op.shoot.provider.clone(),
         region: op.shoot.region.clone(),
-        domain: shoot.spec.dns.and_then(|dns| dns.domain),
+        domain: spec.dns.as_ref().and_then(|dns| dns.domain.clone()),
         pod_networks: op.shoot.pods.clone(),
         service_networks: op.shoot.services.clone(),
         node_networks: op.results().nodes.clone(),
@@ -51,12 +51,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
 
 /// The cluster's identity.
 pub(crate) async fn deploy_cluster_identity(op: &Operation) -> Result<(), Fault> {
-    let known = op
-        .status
-        .shoot()
-        .await
-        .status
-        .and_then(|status| status.cluster_identity);
+    let known = op.status.known().await.status.cluster_identity;
     let identity = known.unwrap_or_else(|| op.shoot.cluster_identity(&op.context.config.garden_identity));
     managed::deploy(op, CLUSTER_IDENTITY, &cluster_identity_objects(&identity)).await
 }

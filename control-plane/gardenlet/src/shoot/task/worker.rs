@@ -15,13 +15,12 @@ use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready, wait_rea
 
 /// Asks for the machines of all pools, with the infrastructure's answer byte for byte.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let shoot = op.status.shoot().await;
     let (pools, answer) = {
         let results = op.results();
         (results.pools.clone(), results.infrastructure_status.clone())
     };
     let mut wanted = Vec::new();
-    for worker in &shoot.spec.provider.workers {
+    for worker in &op.shoot.spec.provider.workers {
         let pool = pools.iter().find(|pool| pool.name == worker.name);
         let pool = pool.ok_or_else(|| {
             Fault::bug(format!("worker pool {} has no operating system config", worker.name)).hint("report it")
