@@ -116,8 +116,11 @@ impl Workers {
                     let minutes = JOIN_TIMEOUT.as_secs() / 60;
                     match Fault::from(waited) {
                         fault if fault.class == FaultClass::Dependency => {
+                            let (reason, hint) = Fault::untold(&reason);
+                            let unexplained =
+                                "look at the machine named, at its pod's log and at its OperatingSystemConfig";
                             Fault::dependency(format!("machines have not joined within {minutes} minutes: {reason}"))
-                                .hint("look at the machine named, at its pod's log and at its OperatingSystemConfig")
+                                .hint(hint.unwrap_or(unexplained))
                         }
                         fault => fault,
                     }

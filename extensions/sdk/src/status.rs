@@ -88,7 +88,7 @@ pub(crate) fn say<K: ActuatedKind>(object: &mut K, text: &str, now: Timestamp) {
     }
 }
 
-/// Work has failed with `fault`.
+/// Work has failed with `fault`. Its hint goes with it: whoever reads the status may know no other.
 pub(crate) fn fail<K: ActuatedKind>(
     object: &mut K,
     operation: Operation,
@@ -100,7 +100,7 @@ pub(crate) fn fail<K: ActuatedKind>(
         "Error {} {}: {}",
         operation.under_way().to_lowercase(),
         K::NOUN,
-        fault.chain()
+        fault.told()
     );
     let now = answered(object, now);
     let status = object.common_status();

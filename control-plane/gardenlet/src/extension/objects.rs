@@ -152,7 +152,7 @@ pub(crate) async fn wait_ready_until<K: Kind>(
     let standing: Mutex<Option<Fault>> = Mutex::default();
     let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: String| {
-        waiting.note(&title, &why);
+        waiting.note(&title, Fault::untold(&why).0);
         Judgement::NotYet(why)
     };
     let judge = |object: Option<&K>, patient: bool| {
@@ -195,20 +195,23 @@ pub(crate) async fn wait_ready_until<K: Kind>(
     waited.map_err(|waited| name(waited, &title, timeout))
 }
 
-/// An error that an extension reports, with its codes and the class that follows from them.
+/// An error that an extension reports, with its codes, the class that follows from them, and the extension's own hint
+/// if it gives one.
 pub(crate) fn fault_of_report(title: &str, text: &str, codes: &[ErrorCode]) -> Fault {
     let class = codes.first().map_or(FaultClass::Dependency, ErrorCode::class);
+    let (text, hint) = Fault::untold(text);
     Fault::new(class, format!("{title}: {text}"))
         .codes(codes.iter().cloned())
-        .hint("look at the status of the named object, written by its extension")
+        .hint(hint.unwrap_or("look at the status of the named object, written by its extension"))
 }
 
 /// Errors of waits begin with the object: that is what the reader looks for.
 fn name(waited: Waited, title: &str, timeout: Duration) -> Fault {
     match waited {
         Waited::TimedOut { reason, .. } => {
-            Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs()))
-                .hint("look at the extension that works on the named object: it may be down, busy or not installed")
+            let (reason, hint) = Fault::untold(&reason);
+            let silent = "look at the extension that works on the named object: it may be down, busy or not installed";
+            Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs())).hint(hint.unwrap_or(silent))
         }
         Waited::Failed(fault) => fault,
     }
@@ -268,7 +271,7 @@ pub(crate) async fn wait_deleted<K: Kind>(
             }
             *standing.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
         }
-        waiting.note(&title, &why);
+        waiting.note(&title, Fault::untold(&why).0);
         Judgement::NotYet(why)
     };
     let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
@@ -280,5 +283,36 @@ pub(crate) async fn wait_deleted<K: Kind>(
     match (waited, take()) {
         (Err(Waited::TimedOut { .. }), Some(fault)) => Err(fault),
         (waited, _) => waited.map_err(|waited| name(waited, &title, timeout)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extensions_error_is_told_with_its_own_hint_or_with_ours_and_never_with_two() {
+        let told = |text: &str| fault_of_report("Infrastructure a/b", text, &[]).told();
+        assert_eq!(
+            told("no cores (west) (to do: ask for more)"),
+            "Infrastructure a/b: no cores (west) (to do: ask for more)"
+        );
+        assert_eq!(
+            told("no cores (west)"),
+            "Infrastructure a/b: no cores (west) (to do: look at the status of the named object, written by its extension)"
+        );
+        let waited = |reason: &str| Waited::TimedOut {
+            what: "it".to_owned(),
+            after: Duration::from_secs(7),
+            reason: reason.to_owned(),
+        };
+        let late = |reason: &str| name(waited(reason), "Worker a/b", Duration::from_secs(7)).told();
+        assert_eq!(
+            late("deleting it once more, after: held (to do: let go)"),
+            "Worker a/b: deleting it once more, after: held (waited 7s) (to do: let go)"
+        );
+        assert!(late("silent").ends_with(
+            "(to do: look at the extension that works on the named object: it may be down, busy or not installed)"
+        ));
     }
 }

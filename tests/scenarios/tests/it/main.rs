@@ -6,6 +6,7 @@ mod changes;
 mod changes_pools;
 mod domains;
 mod examples;
+mod extension_hints;
 mod first_light;
 mod installations;
 mod isolation;

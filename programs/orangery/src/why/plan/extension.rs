@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use api_core::v1beta1::{ControllerInstallation, ControllerRegistration};
 use api_meta::conditions::installation as of_installation;
-use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState, LastOperationType, finalizers};
+use api_meta::{
+    Condition, ConditionStatus, ErrorCode, Fault, FaultClass, LastOperationState, LastOperationType, finalizers,
+};
 use api_rules::{KindType, is_responsible, required_types_for_shoot};
 use control_plane_gardenlet::judged::{Deletion, Readiness, deletion, not_served, readiness};
 use jiff::Timestamp;
@@ -270,28 +272,30 @@ fn of_object(facts: &Facts, seed: &InSeed, object: &ExtensionFact, trouble: &Tro
     };
     match trouble {
         Trouble::Failing { text, codes } => Blocker {
-            says: text.clone(),
             since: error_time(object),
             next_try: next_of_error(facts, codes),
-            ..of_error(blocker, codes)
+            ..of_error(blocker, text, codes)
         },
         Trouble::NotYet(why) => of_silence(facts, object, why, controls.as_ref(), blocker),
     }
 }
 
-fn of_error(blocker: Blocker, codes: &[ErrorCode]) -> Blocker {
+/// What the extension says, with the thing to do that it names, else with what its class of error asks for.
+fn of_error(blocker: Blocker, text: &str, codes: &[ErrorCode]) -> Blocker {
     let class = codes.first().map_or(FaultClass::Dependency, ErrorCode::class);
+    let (says, hint) = Fault::untold(text);
+    let usual = match class {
+        FaultClass::User => "correct what the error names, in the Shoot",
+        FaultClass::Quota => "raise the limit that the error names, or use less",
+        FaultClass::Access => "correct the credentials, or grant what the error names",
+        _ => "clear what the error names, or look at the extension's log",
+    };
     Blocker {
         cause: Cause::ExtensionError,
+        says: says.to_owned(),
         class: Some(class.as_str()),
         codes: codes.to_vec(),
-        to_do: match class {
-            FaultClass::User => "correct what the error names, in the Shoot",
-            FaultClass::Quota => "raise the limit that the error names, or use less",
-            FaultClass::Access => "correct the credentials, or grant what the error names",
-            _ => "clear what the error names, or look at the extension's log",
-        }
-        .to_owned(),
+        to_do: hint.unwrap_or(usual).to_owned(),
         ..blocker
     }
 }
@@ -336,11 +340,11 @@ fn of_silence(
     let dead = controls.is_some_and(|controls| controls.runs == Some(false));
     let processing = state == Some(LastOperationState::Processing) && !why.contains("has not reconciled yet");
     if let (true, Some(error)) = (processing && !dead, &reported.last_error) {
+        let says = format!("{why}; its try before failed: {}", error.description);
         return Blocker {
-            says: format!("{why}; its try before failed: {}", error.description),
             since: error_time(object),
             next_try: "now: the extension tries again".to_owned(),
-            ..of_error(blocker, &error.codes)
+            ..of_error(blocker, &says, &error.codes)
         };
     }
     let waited = asked(object).map(|at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default());
