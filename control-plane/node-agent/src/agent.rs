@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass, annotations};
-use base_client::{Connector, Judgement, fault_of, wait_until};
+use base_client::{Connector, Judgement, Waited, fault_of, wait_until};
 use base_clock::Entropy;
 use base_secrets::to_yaml;
 use bytes::Bytes;
@@ -173,33 +173,46 @@ struct Joined {
 }
 
 impl Joined {
-    /// Applies the configuration now and after every change. What fails later leaves the node as it is: its pods matter
-    /// more than its newest configuration.
+    /// Applies the configuration now and after every change, and reports it until that is done. What fails later leaves
+    /// the node as it is: its pods matter more than its newest configuration.
     async fn keep(&self, first: Secret) -> Result<(), Fault> {
         let client = self.options.connector.client(&self.kubeconfig)?;
-        self.apply_secret(&first).await?;
-        let mut applied = version(&first);
-        let mut report = once_allowed(|| self.report(&client, &first)).await;
         let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+        self.apply_secret(&first).await?;
+        let (mut applied, mut is_reported) = (first, false);
         loop {
-            if let Err(fault) = report {
-                tracing::warn!(node = %self.node, fault = %fault.chain(), "configuration was not applied or reported");
-                tokio::time::sleep(RETRY_PAUSE).await;
+            if !is_reported {
+                let report = once_allowed(|| self.report(&client, &applied)).await;
+                is_reported = report.is_ok();
+                self.warn(report, "configuration was not reported");
             }
-            let changed = wait_until(&secrets, &self.config.secret_name, QUIET_MAX, |secret| match secret {
-                Some(secret) if version(secret) != applied => Judgement::Done(secret.clone()),
+            let patience = if is_reported { QUIET_MAX } else { RETRY_PAUSE };
+            let changed = wait_until(&secrets, &self.config.secret_name, patience, |secret| match secret {
+                Some(secret) if version(secret) != version(&applied) => Judgement::Done(secret.clone()),
                 _ => Judgement::NotYet("it has not changed".to_owned()),
             });
-            report = match changed.await {
-                Ok(secret) => match self.apply_secret(&secret).await {
-                    Ok(()) => {
-                        applied = version(&secret);
-                        once_allowed(|| self.report(&client, &secret)).await
+            let ended = match changed.await {
+                Ok(secret) => {
+                    let ended = self.apply_secret(&secret).await;
+                    if ended.is_ok() {
+                        (applied, is_reported) = (secret, false);
                     }
-                    Err(fault) => Err(fault),
-                },
-                Err(waited) => Err(waited.into()),
+                    ended
+                }
+                // Nothing new: what is still to be reported is reported again.
+                Err(Waited::TimedOut { .. }) => Ok(()),
+                Err(Waited::Failed(fault)) => Err(fault),
             };
+            if ended.is_err() {
+                self.warn(ended, "configuration was not read or not applied");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+
+    fn warn(&self, ended: Result<(), Fault>, what: &str) {
+        if let Err(fault) = ended {
+            tracing::warn!(node = %self.node, fault = %fault.chain(), "{what}");
         }
     }
 

@@ -9,15 +9,19 @@ use api_meta::Fault;
 use base_client::{Connector, Target};
 use base_secrets::BootstrapToken;
 use cluster_apiserver::{ApiServer, Identity};
-use control_plane_node_agent::{AgentOptions, CONFIG_PATH, MemoryMachine, TOKEN_PATH, run};
+use control_plane_node_agent::{
+    Action, AgentOptions, CONFIG_PATH, Content, DesiredFile, KUBECONFIG_PATH, KUBELET_UNIT, Machine, MemoryMachine,
+    TOKEN_PATH, run,
+};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::api::{Api, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tests_kit::{Embedded, embedded};
+use tests_kit::{Embedded, embedded, until};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -37,13 +41,17 @@ impl Connector for ByToken {
 type Agent = JoinHandle<Result<(), Fault>>;
 
 fn agent(server: &Embedded, token: &str) -> Agent {
+    agent_of(server, token, MemoryMachine::new(BTreeMap::new()))
+}
+
+fn agent_of(server: &Embedded, token: &str, machine: MemoryMachine) -> Agent {
     let config = json!({"apiServer": {"server": "https://api"}, "secretName": "pool"});
     let file = |path: &str, content: &str| json!({"path": path, "permissions": 0o600, "content": content});
     let user_data = json!({"files": [file(CONFIG_PATH, &config.to_string()), file(TOKEN_PATH, token)]});
     let options = AgentOptions {
         machine_name: "m1".to_owned(),
         user_data: user_data.to_string(),
-        machine: Arc::new(MemoryMachine::new(BTreeMap::new())),
+        machine: Arc::new(machine),
         connector: Arc::new(ByToken(server.server.clone())),
         entropy: server.entropy.clone(),
     };
@@ -117,4 +125,69 @@ async fn a_machine_whose_token_stays_refused_says_so_after_a_minute() {
     );
     let took = started.elapsed().as_secs();
     assert!((50..=60).contains(&took), "{took} s");
+}
+
+/// A machine that has joined as whoever has the token.
+async fn joined_machine(token: &str) -> MemoryMachine {
+    let machine = MemoryMachine::new(BTreeMap::new());
+    let config = json!({"apiServer": {"server": "https://api"}, "secretName": "pool"});
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://api"}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    });
+    for (path, content) in [(CONFIG_PATH, config), (KUBECONFIG_PATH, kubeconfig)] {
+        let content = Content::Bytes(content.to_string().into());
+        let file = DesiredFile {
+            permissions: 0o600,
+            content,
+        };
+        let path = path.to_owned();
+        machine.perform(&Action::WriteFile { path, file }).await.unwrap();
+    }
+    machine
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_was_refused_is_made_again_though_nothing_changes() {
+    let (server, token) = cluster().await;
+    let secrets: Api<Secret> = Api::namespaced(server.admin(), "kube-system");
+    let osc = json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "OperatingSystemConfig",
+        "spec": {"type": "t", "purpose": "reconcile", "units": [{"name": KUBELET_UNIT, "content": "run"}]}});
+    let data = Patch::Merge(json!({"stringData": {"osc.yaml": osc.to_string()}}));
+    secrets.patch("pool", &PatchParams::default(), &data).await.unwrap();
+    let nodes: Api<Node> = Api::all(server.admin());
+    create(nodes.clone(), json!({"metadata": {"name": "m1"}})).await;
+    let roles: Api<ClusterRole> = Api::all(server.admin());
+    let see = json!(["get", "list", "watch"]);
+    let role = |on_nodes: &[&str]| {
+        json!({"metadata": {"name": "agents"}, "rules": [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": see},
+            {"apiGroups": [""], "resources": ["nodes"], "verbs": on_nodes},
+        ]})
+    };
+    create(roles.clone(), role(&["get", "list", "watch"])).await;
+    let group = json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:bootstrappers"}]);
+    let of = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "agents"});
+    let binding = json!({"metadata": {"name": "agents"}, "roleRef": of, "subjects": group});
+    create(Api::<ClusterRoleBinding>::all(server.admin()), binding).await;
+
+    let text = token.text();
+    let mut agent = agent_of(&server, text.expose(), joined_machine(text.expose()).await);
+    // Longer than a refusal may pass.
+    for _ in 0..12 {
+        goes_on(&mut agent).await;
+    }
+    assert!(refusals(&server) > 1, "it was refused and asked again");
+    let reported = |node: &Node| node.annotations().contains_key("checksum/cloud-config-data");
+    assert!(!reported(&nodes.get("m1").await.unwrap()));
+
+    let allowed = Patch::Merge(role(&["get", "list", "watch", "patch"]));
+    roles.patch("agents", &PatchParams::default(), &allowed).await.unwrap();
+    until(&nodes, "m1", "reported", reported).await;
+    let asked = server.server.audit().records().len();
+    goes_on(&mut agent).await;
+    assert_eq!(server.server.audit().records().len(), asked, "and then it is silent");
+    agent.abort();
 }
