@@ -20,8 +20,7 @@ use crate::Context;
 use crate::deployments::share;
 use crate::matching::{NO_EXECUTE, NO_SCHEDULE, is_selected, taints, untolerated};
 use crate::pods::{
-    Readiness, add_labels, any_change, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by,
-    template_hash,
+    Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by, template_hash,
 };
 use crate::seen::pods_of;
 
@@ -52,7 +51,6 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     }
     let all = sets.clone();
     let controller = Controller::new("daemonset", sets)
-        .when(any_change)
         .owns(&pods)
         .watches(&nodes, move |change| {
             // Heartbeats change nodes all the time; what daemons ask of a node seldom changes.

@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::pods::{any_change, controller_of, is_finished, managed_by};
+use crate::pods::{controller_of, is_finished, managed_by};
 use crate::seen::create_seen;
 pub(crate) use rollout::share;
 
@@ -58,7 +58,6 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     }
     let of_set = sets.clone();
     let controller = Controller::new("deployment", deployments)
-        .when(any_change)
         .owns(&sets)
         .watches(&pods, move |change| {
             // Only the end of a pod matters here: `Recreate` waits for it. All else shows in the set's status.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, add_labels, any_change, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
+    BURST_MAX, add_labels, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
 use crate::seen::pods_of;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     if stop.run_until_cancelled(pods.ready()).await.is_none() {
         return;
     }
-    let controller = Controller::new("job", jobs).when(any_change).owns(&pods);
+    let controller = Controller::new("job", jobs).owns(&pods);
     controller.run(stop, move |job| reconcile(job, context.clone())).await;
 }
 

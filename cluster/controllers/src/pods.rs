@@ -20,12 +20,6 @@ use crate::seen::{create_seen, delete_seen};
 /// Pods created or deleted by one reconcile, as upstream's `BurstReplicas`: a set of thousands must not hold up others.
 pub(crate) const BURST_MAX: usize = 500;
 
-/// What calls for an object that pods are made for: every change, of its status too. A status is not written that is as
-/// the mirror has it, and the mirror may not have seen our own last write: once it has, one must look again.
-pub(crate) fn any_change<K>(_old: Option<&K>, _new: &K) -> bool {
-    true
-}
-
 /// The owner that manages an object.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references

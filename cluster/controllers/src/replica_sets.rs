@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, Readiness, any_change, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
+    BURST_MAX, Readiness, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
 use crate::seen::pods_of;
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     if stop.run_until_cancelled(pods.ready()).await.is_none() {
         return;
     }
-    let controller = Controller::new("replicaset", sets).when(any_change).owns(&pods);
+    let controller = Controller::new("replicaset", sets).owns(&pods);
     controller.run(stop, move |set| reconcile(set, context.clone())).await;
 }
 

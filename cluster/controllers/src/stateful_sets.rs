@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, Readiness, add_labels, any_change, create_pod, delete_pod, from_template, is_finished, is_ready,
-    managed_by, template_hash,
+    BURST_MAX, Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by,
+    template_hash,
 };
 use crate::seen::{create_seen, pods_of};
 
@@ -40,7 +40,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     {
         return;
     }
-    let controller = Controller::new("statefulset", sets).when(any_change).owns(&pods);
+    let controller = Controller::new("statefulset", sets).owns(&pods);
     controller.run(stop, move |set| reconcile(set, context.clone())).await;
 }
 
