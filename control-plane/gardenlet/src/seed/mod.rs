@@ -1,6 +1,7 @@
 //! The seed controller: makes a cluster fit to be a seed, registers it in the garden, and says how it stands.
 
 mod apply;
+mod going;
 mod observe;
 mod plan;
 mod report;
@@ -9,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
-use api_meta::{Fault, names};
-use base_controller::{Controller, Next, heartbeat};
+use api_meta::{Fault, finalizers, names};
+use base_client::add_finalizer;
+use base_controller::{Controller, Next, ObjectKey, heartbeat};
 use futures::FutureExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
@@ -36,11 +38,24 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         context.clock.clone(),
         stop.clone(),
     );
-    let (ours, called) = (name.clone(), name.clone());
-    let controller = Controller::new("seed", context.garden_caches.seeds.clone())
+    let caches = &context.garden_caches;
+    // A Seed in deletion waits for what is on it to go.
+    let call = |concerned: bool, name: &str| -> Vec<ObjectKey> {
+        concerned.then(|| ObjectKey::cluster(name)).into_iter().collect()
+    };
+    let [ours, bucket, shoot, entry, installation] = std::array::from_fn(|_| name.clone());
+    let controller = Controller::new("seed", caches.seeds.clone())
         .only(move |seed: &Seed| seed.name_any() == ours)
-        .watches(&context.garden_caches.backup_buckets, move |_| {
-            vec![base_controller::ObjectKey::cluster(&called)]
+        .watches(&caches.backup_buckets, move |_| call(true, &bucket))
+        .watches(&caches.shoots, move |change| {
+            call(change.deleted && going::has_shoot(&shoot, &change.object), &shoot)
+        })
+        .watches(&caches.backup_entries, move |change| {
+            call(change.deleted && going::has_entry(&entry, &change.object), &entry)
+        })
+        .watches(&caches.installations, move |change| {
+            let concerned = change.deleted && going::has_installation(&installation, &change.object);
+            call(concerned, &installation)
         });
     let reconciling = controller.run(stop.clone(), {
         let context = context.clone();
@@ -50,6 +65,11 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
 }
 
 async fn reconcile(context: Arc<Context>, seed: Arc<Seed>) -> Result<Next, Fault> {
+    if seed.metadata.deletion_timestamp.is_some() {
+        return going::reconcile(&context, &seed).await;
+    }
+    let seeds: kube::Api<Seed> = kube::Api::all(context.garden.clone());
+    let seed = add_finalizer(&seeds, (*seed).clone(), finalizers::GARDENER).await?;
     let seen = observe::observe(&context, &seed).await?;
     let plan = plan::plan(&seed, &seen, &context.config, context.clock.now());
     apply::apply(&context, &plan).await?;

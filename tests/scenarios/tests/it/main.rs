@@ -16,6 +16,7 @@ mod kubectl_apply;
 mod kubectl_versions;
 mod real;
 mod scene;
+mod seeds;
 mod selection;
 mod tenants;
 mod why;
