@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api_core::v1beta1::Worker;
 use api_extensions::{Infrastructure, InfrastructureStatusNetworking};
 use api_meta::{ErrorCode, Fault, RawJson};
 use async_trait::async_trait;
@@ -129,21 +130,37 @@ fn allocate(name: &str, taken: &[IpNet]) -> Option<Ipv4Net> {
         })
 }
 
-/// A /20 per zone, in the zones' order; one without name where there are no zones.
-fn subnets(network: Ipv4Net, zones: BTreeSet<String>) -> Result<Vec<Subnet>, Fault> {
-    let zones = if zones.is_empty() {
-        BTreeSet::from([String::new()])
-    } else {
-        zones
-    };
-    let parts = network.subnets(SUBNET_PREFIX).map_err(Fault::bug)?;
+/// The zones of all pools; one without name for pools that have none.
+fn zones_of(workers: &[Worker]) -> BTreeSet<String> {
+    let unnamed = || vec![String::new()];
+    let zones = workers.iter().flat_map(|worker| match worker.zones.is_empty() {
+        true => unnamed(),
+        false => worker.zones.clone(),
+    });
+    let zones: BTreeSet<String> = zones.collect();
+    if zones.is_empty() {
+        return unnamed().into_iter().collect();
+    }
+    zones
+}
+
+/// A /20 per zone. A zone keeps the one that it has, because machines stand in it; new ones follow in the zones' order.
+fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Result<Vec<Subnet>, Fault> {
     let wanted = zones.len();
+    let parts: Vec<String> = (network.subnets(SUBNET_PREFIX).map_err(Fault::bug)?)
+        .map(|part| part.to_string())
+        .collect();
+    let kept = |zone: &str| {
+        let known = known.iter().find(|subnet| subnet.zone == zone)?;
+        parts.contains(&known.cidr).then(|| known.cidr.clone())
+    };
+    let taken: BTreeSet<String> = zones.iter().filter_map(|zone| kept(zone)).collect();
+    let mut free = parts.iter().filter(|part| !taken.contains(*part)).cloned();
     let subnets: Vec<Subnet> = zones
         .into_iter()
-        .zip(parts)
-        .map(|(zone, part)| Subnet {
-            zone,
-            cidr: part.to_string(),
+        .map_while(|zone| {
+            let cidr = kept(&zone).or_else(|| free.next())?;
+            Some(Subnet { zone, cidr })
         })
         .collect();
     if subnets.len() < wanted {
@@ -172,14 +189,8 @@ impl Actuator<Infrastructure> for Infrastructures {
             .and_then(|status| status.provider_status.as_ref());
         let known = reported.and_then(|raw| InfrastructureStatus::read(Some(raw), "the Infrastructure").ok());
         let network = self.network_of(object, cluster, known.as_ref().map(|known| &known.network))?;
-        let zones = cluster
-            .shoot
-            .spec
-            .provider
-            .workers
-            .iter()
-            .flat_map(|worker| worker.zones.clone())
-            .collect();
+        let zones = zones_of(&cluster.shoot.spec.provider.workers);
+        let parts = known.as_ref().map_or(&[][..], |known| &known.network.subnets);
         let id = known.as_ref().map_or_else(
             || context.entropy.next_u64().cast_signed() & i64::MAX,
             |known| known.network.id,
@@ -189,7 +200,7 @@ impl Actuator<Infrastructure> for Infrastructures {
             NetworkStatus {
                 id,
                 cidr: network.to_string(),
-                subnets: subnets(network, zones)?,
+                subnets: subnets(network, zones, parts)?,
                 egress_cidrs: vec![egress_of(&namespace)],
             },
         );
@@ -251,14 +262,42 @@ mod tests {
         assert_eq!(allocate("x", &nets(&["10.0.0.0/8"])), None);
     }
 
+    /// Subnets as `<zone> <network>`.
+    fn parts(network: &str, zones: &[&str], known: &[Subnet]) -> Result<(Vec<Subnet>, Vec<String>), Fault> {
+        let zones = zones.iter().map(|name| (*name).to_owned()).collect();
+        let made = subnets(network.parse().unwrap(), zones, known)?;
+        let said = made.iter().map(|subnet| format!("{} {}", subnet.zone, subnet.cidr));
+        let said = said.collect();
+        Ok((made, said))
+    }
+
     #[test]
-    fn each_zone_gets_a_part_and_too_many_are_refused() {
-        let zones = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let made = subnets("10.3.0.0/16".parse().unwrap(), zones(&["b", "a"])).unwrap();
-        let said: Vec<(&str, &str)> = made.iter().map(|s| (s.zone.as_str(), s.cidr.as_str())).collect();
-        assert_eq!(said, [("a", "10.3.0.0/20"), ("b", "10.3.16.0/20")]);
-        assert_eq!(subnets("10.3.0.0/16".parse().unwrap(), zones(&[])).unwrap().len(), 1);
-        assert!(subnets("10.3.0.0/20".parse().unwrap(), zones(&["a", "b"])).is_err());
+    fn each_zone_gets_a_part_keeps_it_and_too_many_are_refused() {
+        let (made, said) = parts("10.3.0.0/16", &["c", "b"], &[]).unwrap();
+        assert_eq!(said, ["b 10.3.0.0/20", "c 10.3.16.0/20"]);
+        let (made, said) = parts("10.3.0.0/16", &["a", "c", "b"], &made).unwrap();
+        assert_eq!(said, ["a 10.3.32.0/20", "b 10.3.0.0/20", "c 10.3.16.0/20"]);
+        let (_, said) = parts("10.3.0.0/16", &["a", "d"], &made).unwrap();
+        assert_eq!(said, ["a 10.3.32.0/20", "d 10.3.0.0/20"]);
+        assert!(parts("10.3.0.0/20", &["a", "b"], &[]).is_err());
+        let (_, said) = parts("10.4.0.0/16", &["a"], &made).unwrap();
+        assert_eq!(said, ["a 10.4.0.0/20"], "of another network nothing is kept");
+    }
+
+    #[test]
+    fn a_pool_without_zones_has_one_without_name() {
+        let pool = |zones: &[&str]| Worker {
+            zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),
+            ..Worker::default()
+        };
+        let of = |pools: &[Worker]| zones_of(pools).into_iter().collect::<Vec<_>>();
+        assert_eq!(of(&[]), [""]);
+        assert_eq!(of(&[pool(&[])]), [""]);
+        assert_eq!(of(&[pool(&["b", "a"]), pool(&["a"]), pool(&[])]), ["", "a", "b"]);
+    }
+
+    #[test]
+    fn a_network_that_cannot_be_divided_is_refused() {
         assert!(parse("10.0.0.0/24").is_err() && parse("fd00::/48").is_err());
     }
 }

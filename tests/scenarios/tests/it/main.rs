@@ -20,3 +20,4 @@ mod seeds;
 mod selection;
 mod tenants;
 mod why;
+mod zones;
