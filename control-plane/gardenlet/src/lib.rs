@@ -10,6 +10,7 @@ mod config;
 mod context;
 mod extension;
 mod installation;
+mod outcome;
 mod seed;
 mod shoot;
 

@@ -1,10 +1,12 @@
 //! The status of a garden object on whose behalf an extension object was worked on.
 
 use api_core::v1beta1::{BackupBucket, BackupEntry};
-use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType};
+use api_meta::{Fault, LastError, LastOperation, LastOperationState, LastOperationType};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
+
+use crate::outcome::{codes, create_or_reconcile};
 
 /// The fields that the status of each of these kinds has.
 pub(super) struct Parts<'s> {
@@ -61,7 +63,10 @@ pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: 
     if result.is_ok() && settled {
         return;
     }
-    let type_ = type_of(last_operation.as_ref(), deleting);
+    let type_ = match deleting {
+        true => LastOperationType::Delete,
+        false => create_or_reconcile(last_operation.as_ref()),
+    };
     let (last, error) = outcome(type_, &K::kind(&()), result, now);
     *last_operation = Some(last);
     *last_error = error;
@@ -116,23 +121,4 @@ fn outcome(
         },
         error,
     )
-}
-
-fn codes(fault: &Fault) -> Vec<api_meta::ErrorCode> {
-    match (fault.codes.as_slice(), fault.class) {
-        ([], FaultClass::User) => vec![api_meta::ErrorCode::ConfigurationProblem],
-        (codes, _) => codes.to_vec(),
-    }
-}
-
-/// Create until it has succeeded once.
-fn type_of(last: Option<&LastOperation>, deleting: bool) -> LastOperationType {
-    match last {
-        _ if deleting => LastOperationType::Delete,
-        None => LastOperationType::Create,
-        Some(last) if last.type_ == LastOperationType::Create && last.state != LastOperationState::Succeeded => {
-            LastOperationType::Create
-        }
-        Some(_) => LastOperationType::Reconcile,
-    }
 }

@@ -8,6 +8,8 @@ use api_meta::{Fault, LastOperationState, LastOperationType, annotations, finali
 use jiff::Timestamp;
 use kube::ResourceExt;
 
+use crate::outcome::create_or_reconcile;
+
 /// What to do with a shoot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
@@ -128,16 +130,11 @@ pub(crate) fn decide(
     Ok(Decision::Run(operation_type(&status)))
 }
 
-/// Create until it has succeeded once (rule of gardener/gardener v1.150 `ComputeOperationType`).
 fn operation_type(status: &core::ShootStatus) -> LastOperationType {
     match &status.last_operation {
-        None => LastOperationType::Create,
-        Some(last) if last.type_ == LastOperationType::Create && last.state != LastOperationState::Succeeded => {
-            LastOperationType::Create
-        }
         // Accepted by the API server, never worked on.
         Some(last) if last.state == LastOperationState::Pending && status.uid.is_empty() => LastOperationType::Create,
-        Some(_) => LastOperationType::Reconcile,
+        last => create_or_reconcile(last.as_ref()),
     }
 }
 

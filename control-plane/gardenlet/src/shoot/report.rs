@@ -10,6 +10,7 @@ use kube::{Api, ResourceExt};
 use tokio::sync::Mutex;
 
 use crate::context::Context;
+use crate::outcome;
 
 /// How often a write is tried on a fresh copy when others write the same shoot; the next reconcile tries again anyway.
 const ATTEMPTS_MAX: usize = 5;
@@ -278,13 +279,12 @@ pub(crate) fn failed(
         .collect();
 }
 
-/// The fault's codes; a user's mistake and a missing right have one even if nobody gave it. A right that is missing
-/// is tried again all the same, because the class decides that: it may be granted at any moment.
+/// The fault's codes; a missing right has one even if nobody gave it. It is tried again all the same, because the class
+/// decides that: it may be granted at any moment.
 fn codes(fault: &Fault) -> Vec<ErrorCode> {
-    match (fault.codes.as_slice(), fault.class) {
-        ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
-        ([], FaultClass::Access) => vec![ErrorCode::InfraUnauthorized],
-        (codes, _) => codes.to_vec(),
+    match outcome::codes(fault) {
+        none if none.is_empty() && fault.class == FaultClass::Access => vec![ErrorCode::InfraUnauthorized],
+        codes => codes,
     }
 }
 

@@ -13,12 +13,12 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
-use super::super::operation::{Operation, left};
+use super::super::operation::Operation;
 use super::api_server::wait_deployment;
 use super::infrastructure::cloud_credentials;
 use super::{secrets, shoot_access};
 use crate::context::MANAGER;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::ask;
 
 /// Asks for the provider's part, with the infrastructure's answer byte for byte.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
@@ -48,31 +48,6 @@ pub(crate) async fn redeploy(op: &Operation) -> Result<(), Fault> {
     let answer = infrastructure.and_then(|infrastructure| infrastructure.status?.provider_status);
     op.results().infrastructure_status = answer;
     deploy(op).await
-}
-
-/// Waits for it.
-pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let asked = op.asked::<ControlPlane>(&op.shoot.name);
-    let cache = &op.context.seed_caches.control_planes;
-    wait_ready(cache, &op.key(&op.shoot.name), asked.as_ref(), left(until), &op.waiting)
-        .await
-        .map(drop)
-}
-
-/// Asks for its deletion.
-pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
-    delete_confirmed(&op.context, &op.here::<ControlPlane>(), &op.shoot.name).await
-}
-
-/// Waits until it is gone.
-pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(
-        &op.here::<ControlPlane>(),
-        &op.key(&op.shoot.name),
-        left(until),
-        &op.waiting,
-    )
-    .await
 }
 
 /// Applies gardener-resource-manager, which needs its rights in the shoot to become ready.

@@ -7,8 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
 use super::super::cluster;
-use super::super::operation::{Operation, left};
-use crate::extension::{ask_unless_done, delete_confirmed, wait_deleted, wait_ready};
+use super::super::operation::Operation;
+use super::single;
+use crate::extension::ask_unless_done;
 
 /// Asks for the infrastructure, if anything about it has changed, failed or was asked for (contract E.3).
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
@@ -54,9 +55,7 @@ pub(crate) fn asked_for(shoot: &ObjectMeta, task: &str) -> bool {
 
 /// Waits for it and takes over what it answers. The nodes' networks it names count more than what the spec says.
 pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let asked = op.asked::<Infrastructure>(&op.shoot.name);
-    let cache = &op.context.seed_caches.infrastructures;
-    let ready = wait_ready(cache, &op.key(&op.shoot.name), asked.as_ref(), left(until), &op.waiting).await?;
+    let ready: Infrastructure = single::wait(op, until).await?;
     let status = ready.status.unwrap_or_default();
     let networking = status.networking.clone().unwrap_or_default();
     let nodes = match networking.nodes.is_empty() {
@@ -105,22 +104,6 @@ async fn record_networks(
         &op.shoot_at_work().await,
         &op.observed.seed,
         &op.observed.cloud_profile,
-    )
-    .await
-}
-
-/// Asks for its deletion.
-pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
-    delete_confirmed(&op.context, &op.here::<Infrastructure>(), &op.shoot.name).await
-}
-
-/// Waits until it is gone.
-pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(
-        &op.here::<Infrastructure>(),
-        &op.key(&op.shoot.name),
-        left(until),
-        &op.waiting,
     )
     .await
 }

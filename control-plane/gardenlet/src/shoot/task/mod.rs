@@ -16,13 +16,15 @@ pub(crate) mod os_config;
 pub(crate) mod secrets;
 mod shoot_access;
 mod shoot_system;
+mod single;
 mod worker;
 
+use api_extensions::{ControlPlane, Infrastructure, Network, Worker};
 use api_meta::Fault;
 use base_flow_run::TaskContext;
 use control_plane_shoot_flow::ShootTask as Task;
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
 
 pub use api_server::not_rolled_out;
 
@@ -82,7 +84,7 @@ fn reconcile<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFutu
         Task::DeployShootAccess => shoot_access::deploy(op).boxed(),
         Task::InitializeShootConnection => shoot_access::connect(op).boxed(),
         Task::DeployControlPlane => control_plane::deploy(op).boxed(),
-        Task::WaitControlPlane => control_plane::wait(op, until).boxed(),
+        Task::WaitControlPlane => single::wait::<ControlPlane>(op, until).map_ok(drop).boxed(),
         Task::DeployShootNamespaces => shoot_system::deploy_namespaces(op).boxed(),
         Task::WaitShootNamespaces => shoot_system::wait_namespaces(op, until).boxed(),
         Task::DeployScheduler => control_plane::deploy_scheduler(op).boxed(),
@@ -97,14 +99,14 @@ fn reconcile<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFutu
         Task::DeployShootSystem => shoot_system::deploy(op).boxed(),
         Task::DeployShootClusterIdentity => shoot_system::deploy_cluster_identity(op).boxed(),
         Task::DeployNetwork => network::deploy(op).boxed(),
-        Task::WaitNetwork => network::wait(op, until).boxed(),
+        Task::WaitNetwork => single::wait::<Network>(op, until).map_ok(drop).boxed(),
         Task::DeployNodeAgent => shoot_system::deploy_node_agent(op).boxed(),
         Task::DeployMachineControllers => machines::deploy(op).boxed(),
         Task::ConfigureWorkers => worker::deploy(op).boxed(),
         Task::WaitMachineDeployments => worker::wait_machine_deployments(op, until).boxed(),
         Task::DeployExtensionsAfterWorkers => extensions::deploy_after_workers(op).boxed(),
         Task::WaitExtensionsAfterWorkers => extensions::wait_after_workers(op).boxed(),
-        Task::WaitWorkers => worker::wait(op, until).boxed(),
+        Task::WaitWorkers => single::wait::<Worker>(op, until).map_ok(drop).boxed(),
         Task::DeleteStaleExtensions => extensions::delete_stale(op).boxed(),
         Task::WaitStaleExtensions => extensions::wait_stale(op, until).boxed(),
         other => unknown(other).boxed(),
@@ -115,15 +117,15 @@ fn delete<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFuture<
     let until = context.deadline;
     match task {
         Task::RedeployControlPlane => control_plane::redeploy(op).boxed(),
-        Task::WaitRedeployedControlPlane => control_plane::wait(op, until).boxed(),
+        Task::WaitRedeployedControlPlane => single::wait::<ControlPlane>(op, until).map_ok(drop).boxed(),
         Task::CleanWebhooks => cleanup::webhooks(op, until).boxed(),
         Task::WaitControllerManagerActive => control_plane::wait_controller_manager(op, until).boxed(),
         Task::CleanExtendedApis => cleanup::extended_apis(op, until).boxed(),
         Task::CleanKubernetesResources => cleanup::kubernetes_resources(op, until).boxed(),
-        Task::DestroyNetwork => network::destroy(op).boxed(),
-        Task::WaitNetworkDestroyed => network::wait_destroyed(op, until).boxed(),
-        Task::DestroyWorkers => worker::destroy(op).boxed(),
-        Task::WaitWorkersDestroyed => worker::wait_destroyed(op, until).boxed(),
+        Task::DestroyNetwork => single::destroy::<Network>(op).boxed(),
+        Task::WaitNetworkDestroyed => single::wait_destroyed::<Network>(op, until).boxed(),
+        Task::DestroyWorkers => single::destroy::<Worker>(op).boxed(),
+        Task::WaitWorkersDestroyed => single::wait_destroyed::<Worker>(op, until).boxed(),
         Task::DeleteMachineControllers => machines::delete(op).boxed(),
         Task::DeleteOsConfigs => os_config::delete_all(op).boxed(),
         Task::WaitOsConfigsDeleted => os_config::wait_all_deleted(op, until).boxed(),
@@ -132,8 +134,8 @@ fn delete<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFuture<
         Task::DeleteExtensionsBeforeApiServer => extensions::delete_before_api_server(op).boxed(),
         Task::WaitExtensionsBeforeApiServerDeleted => extensions::wait_before_api_server_deleted(op, until).boxed(),
         Task::WaitStaleExtensionsDeleted => extensions::wait_stale(op, until).boxed(),
-        Task::DestroyControlPlane => control_plane::destroy(op).boxed(),
-        Task::WaitControlPlaneDestroyed => control_plane::wait_destroyed(op, until).boxed(),
+        Task::DestroyControlPlane => single::destroy::<ControlPlane>(op).boxed(),
+        Task::WaitControlPlaneDestroyed => single::wait_destroyed::<ControlPlane>(op, until).boxed(),
         Task::WaitShootManagedResourcesDeleted => managed::wait_gone(op, false, until).boxed(),
         Task::DeleteApiServer => api_server::delete_deployment(op).boxed(),
         Task::WaitApiServerDeleted => api_server::wait_deleted(op, until).boxed(),
@@ -142,8 +144,8 @@ fn delete<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFuture<
         Task::WaitAllExtensionsDeleted => extensions::wait_all_deleted(op, until).boxed(),
         Task::DestroyApiServerService => api_server::destroy_service(op).boxed(),
         Task::DestroyResourceManager => control_plane::destroy_resource_manager(op).boxed(),
-        Task::DestroyInfrastructure => infrastructure::destroy(op).boxed(),
-        Task::WaitInfrastructureDestroyed => infrastructure::wait_destroyed(op, until).boxed(),
+        Task::DestroyInfrastructure => single::destroy::<Infrastructure>(op).boxed(),
+        Task::WaitInfrastructureDestroyed => single::wait_destroyed::<Infrastructure>(op, until).boxed(),
         Task::DestroyExternalDnsRecord => dns::destroy_external(op, until).boxed(),
         Task::DestroyInternalDnsRecord => dns::destroy_internal(op, until).boxed(),
         Task::DeleteReferencedResources => namespace::delete_referenced_resources(op).boxed(),

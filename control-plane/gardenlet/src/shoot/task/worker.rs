@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::super::operation::{Operation, left};
 use super::infrastructure::cloud_credentials;
 use super::os_config::Pool;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready, wait_ready_until};
+use crate::extension::{ask, wait_ready_until};
 
 /// Asks for the machines of all pools, with the infrastructure's answer byte for byte.
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
@@ -138,23 +138,4 @@ pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Insta
     )
     .await
     .map(drop)
-}
-
-/// Waits until all machines are there.
-pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let asked = op.asked::<Worker>(&op.shoot.name);
-    let cache = &op.context.seed_caches.workers;
-    wait_ready(cache, &op.key(&op.shoot.name), asked.as_ref(), left(until), &op.waiting)
-        .await
-        .map(drop)
-}
-
-/// Asks for the deletion of all machines.
-pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
-    delete_confirmed(&op.context, &op.here::<Worker>(), &op.shoot.name).await
-}
-
-/// Waits until none is left.
-pub(crate) async fn wait_destroyed(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_deleted(&op.here::<Worker>(), &op.key(&op.shoot.name), left(until), &op.waiting).await
 }
