@@ -21,7 +21,7 @@ use crate::context::Context;
 pub(crate) struct Observed {
     /// The seed it lives on.
     pub seed: Arc<core::Seed>,
-    /// Its cloud profile; none while the shoot is deleted and the profile is gone.
+    /// Its cloud profile: it cannot go before the last shoot that names it.
     pub cloud_profile: core::CloudProfile,
     /// Its cloud credentials.
     pub credentials: Option<Secret>,

@@ -55,7 +55,7 @@ pub(crate) fn not_rolled_out(set: &StatefulSet, generation: i64) -> Option<Strin
         .then(|| format!("{ready} of {wanted} pods are ready, {updated} in the newest form"))
 }
 
-/// Takes it away, with its data: the backup is what is left.
+/// Takes it away; its data goes with the claims ([`wait_destroyed`]), the backup with the shoot's BackupEntry.
 pub(crate) async fn destroy(op: &Operation) -> Result<(), Fault> {
     delete(&op.here::<StatefulSet>(), ETCD).await?;
     let services = op.here::<Service>();
