@@ -25,6 +25,7 @@ mod events;
 mod filter;
 mod health;
 mod incoming;
+mod inert;
 pub mod kind;
 mod list;
 mod metadata;

@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, nodes, policy, services, signing_requests};
+use crate::{crds, inert, namespaces, nodes, policy, services, signing_requests};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -140,6 +140,8 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
+        let info = context.served.info();
+        self.warnings.extend(inert::warning(&info.group, &info.kind, &object));
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {

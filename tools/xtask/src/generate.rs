@@ -5,10 +5,11 @@ use crate::Outcome;
 use crate::process::{call, cargo};
 
 /// Crates whose tests named `generated_...` guard committed files.
-const GUARDS: [&str; 5] = [
+const GUARDS: [&str; 6] = [
     "api-extensions",
     "api-resources",
     "api-machine",
+    "cluster-apiserver",
     "control-plane-shoot-flow",
     "programs-orangery",
 ];

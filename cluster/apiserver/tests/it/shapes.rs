@@ -143,3 +143,42 @@ async fn what_is_not_there_yet_says_so() {
         (&json!("v1.35.0"), &json!("35"))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_creates_what_nothing_acts_on_is_told_so() {
+    let server = start().await;
+    let client = server.admin();
+    let create = async |path: &str, object: Value| {
+        let request = Request::post(path).body(object.to_string().into_bytes()).unwrap();
+        let response = client.send(request.map(kube::client::Body::from)).await.unwrap();
+        assert_eq!(response.status(), 201, "{path}");
+        let warnings = response.headers().get_all("warning").iter();
+        warnings
+            .map(|warning| warning.to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}});
+    assert_eq!(
+        create("/api/v1/namespaces/default/resourcequotas", quota).await,
+        [
+            "299 - \"this ResourceQuota is stored, and nothing acts on it here: nothing is counted against it, and nothing is refused by it\""
+        ]
+    );
+    let secret = |name: &str, type_: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "type": type_,
+            "metadata": {"name": name, "annotations": {"kubernetes.io/service-account.name": "default"}}})
+    };
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let told = create(secrets, secret("a", "kubernetes.io/service-account-token")).await;
+    assert_eq!(
+        told,
+        [
+            "299 - \"a Secret of type kubernetes.io/service-account-token is stored, and nothing acts on it here: it gets no token; `kubectl create token` gives one\""
+        ]
+    );
+    assert_eq!(create(secrets, secret("b", "Opaque")).await, [""; 0]);
+    let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "n"},
+        "spec": {"podSelector": {}}});
+    let path = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
+    assert_eq!(create(path, policy).await.len(), 1);
+}
