@@ -1,5 +1,6 @@
 //! What is special about pods: grace periods, binding to a node, eviction. Running them is the node's work.
 
+use cluster_schema::builtin;
 use http::StatusCode;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -42,38 +43,8 @@ pub(crate) fn prepare(pod: &mut Value, old: Option<&Value>) {
         return;
     }
     if let Some(fields) = pod.as_object_mut() {
-        let class = qos_class(fields.get("spec").unwrap_or(&Value::Null));
+        let class = builtin::qos_class(fields.get("spec").unwrap_or(&Value::Null));
         fields.insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
-    }
-}
-
-/// BestEffort without requests and limits, Guaranteed when each container's limits are its requests, else Burstable
-/// (kubernetes/kubernetes v1.35 pkg/apis/core/helper/qos/qos.go).
-fn qos_class(spec: &Value) -> &'static str {
-    let lists = ["containers", "initContainers"];
-    let containers: Vec<&Value> = lists
-        .iter()
-        .filter_map(|list| spec.get(*list)?.as_array())
-        .flatten()
-        .collect();
-    let resource =
-        |container: &Value, kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}")).cloned();
-    let names = ["cpu", "memory"];
-    let any = containers.iter().any(|c| {
-        names
-            .iter()
-            .any(|n| resource(c, "requests", n).is_some() || resource(c, "limits", n).is_some())
-    });
-    let all = containers.iter().all(|c| {
-        names.iter().all(|n| {
-            let limit = resource(c, "limits", n);
-            limit.is_some() && resource(c, "requests", n).is_none_or(|request| Some(request) == limit)
-        })
-    });
-    match (any, all) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
     }
 }
 

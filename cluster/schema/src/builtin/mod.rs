@@ -6,6 +6,7 @@ mod certificates;
 mod defaults;
 mod pod_defaults;
 mod pod_rules;
+mod quantity;
 mod rules;
 mod service;
 mod workload_rules;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use defaults::default;
+pub use pod_defaults::qos_class;
 pub use rules::{refuse_name, validate};
 
 use crate::from_root::{Dialect, Inliner};

@@ -1,12 +1,16 @@
 //! Defaults of pods and pod templates (Kubernetes v1.35 `pkg/apis/core/v1/defaults.go`).
 //! Nothing here reads other objects: what admission adds to pods is the API server's business.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::quantity::Quantity;
 use super::{child, elements, elements_mut, is_unset, set_default, set_default_number, text};
 
 /// `0644`: the mode of files in secret, config map, downward API and projected volumes.
 const FILE_MODE: i64 = 0o644;
+
+/// The resources that a pod's class depends on.
+const NAMES: [&str; 2] = ["cpu", "memory"];
 
 const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
@@ -188,34 +192,37 @@ fn request_what_is_limited(container: &mut Value) {
     }
 }
 
-/// Guaranteed, Burstable or BestEffort (Kubernetes v1.35 `pkg/apis/core/v1/helper/qos/qos.go`).
-fn qos_class(spec: &Value) -> &'static str {
-    let (mut any, mut guaranteed) = (false, true);
-    for container in elements(spec, "containers").chain(elements(spec, "initContainers")) {
-        let none = Map::new();
-        let of = |name: &str| {
-            container
-                .pointer(&format!("/resources/{name}"))
-                .and_then(Value::as_object)
-                .unwrap_or(&none)
-                .clone()
-        };
-        let (limits, requests) = (of("limits"), of("requests"));
-        for name in ["cpu", "memory"] {
-            any |= limits.contains_key(name) || requests.contains_key(name);
-            let equal = match (limits.get(name), requests.get(name)) {
-                (Some(limit), Some(request)) => limit == request,
-                (Some(_), None) => true,
-                _ => false,
-            };
-            guaranteed &= equal;
-        }
+/// Which pods go first when a node runs short: BestEffort without requests and limits, Guaranteed when all containers limit
+/// cpu and memory to what they request, else Burstable. `spec` is a pod's with its defaults, or what stands there.
+/// (Kubernetes v1.35 `pkg/apis/core/v1/helper/qos/qos.go`)
+pub fn qos_class(spec: &Value) -> &'static str {
+    let containers = || elements(spec, "containers").chain(elements(spec, "initContainers"));
+    // What is said of the pod as a whole counts for it alone.
+    let of_pod = NAMES.iter().any(|name| {
+        amount(spec, "requests", name)
+            .or(amount(spec, "limits", name))
+            .is_some()
+    });
+    let counted: Vec<&Value> = if of_pod { vec![spec] } else { containers().collect() };
+    let total = |list: &str, name: &str| {
+        let amounts = counted.iter().filter_map(|one| amount(one, list, name));
+        amounts.fold(Quantity::ZERO, Quantity::plus)
+    };
+    let is_limited = |one: &&Value| NAMES.iter().all(|name| amount(one, "limits", name).is_some());
+    let totals = NAMES.map(|name| (total("requests", name), total("limits", name)));
+    if totals.iter().all(|total| *total == (Quantity::ZERO, Quantity::ZERO)) {
+        "BestEffort"
+    } else if counted.iter().all(is_limited) && totals.iter().all(|(requests, limits)| requests == limits) {
+        "Guaranteed"
+    } else {
+        "Burstable"
     }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
+}
+
+/// What is asked for of a resource, if it is anything.
+fn amount(one: &Value, list: &str, name: &str) -> Option<Quantity> {
+    let amount = one.get("resources")?.get(list)?.get(name)?;
+    Quantity::of(amount).filter(|amount| *amount > Quantity::ZERO)
 }
 
 #[cfg(test)]
@@ -234,5 +241,30 @@ mod tests {
         for (image, expected) in table {
             assert_eq!(tag(image), expected, "{image}");
         }
+    }
+
+    #[test]
+    fn the_class_goes_by_amounts_and_not_by_how_they_are_written() {
+        let of = |resources: &[Value]| {
+            let containers: Vec<Value> = resources.iter().map(|it| json!({"resources": it})).collect();
+            qos_class(&json!({ "containers": containers }))
+        };
+        let both = |requests: Value, limits: Value| json!({"requests": requests, "limits": limits});
+        let guaranteed = both(
+            json!({"cpu": "0.5", "memory": "1Gi"}),
+            json!({"cpu": "500m", "memory": "1024Mi"}),
+        );
+        assert_eq!(of(std::slice::from_ref(&guaranteed)), "Guaranteed");
+        assert_eq!(of(&[guaranteed.clone(), json!({})]), "Burstable");
+        assert_eq!(
+            of(&[json!({}), json!({"requests": {"nvidia.com/gpu": "1"}})]),
+            "BestEffort"
+        );
+        assert_eq!(of(&[json!({"requests": {"cpu": "0", "memory": 0}})]), "BestEffort");
+        assert_eq!(of(&[json!({"requests": {"cpu": 1}})]), "Burstable");
+        let less = both(json!({"cpu": 1, "memory": "1G"}), json!({"cpu": 1, "memory": "1Gi"}));
+        assert_eq!(of(&[less]), "Burstable");
+        let of_pod = json!({"containers": [{}], "resources": guaranteed});
+        assert_eq!(qos_class(&of_pod), "Guaranteed");
     }
 }
