@@ -32,6 +32,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Https {
     user_agent: String,
+    token_files: bool,
 }
 
 impl Https {
@@ -41,6 +42,17 @@ impl Https {
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self {
             user_agent: user_agent.into(),
+            token_files: false,
+        }
+    }
+
+    /// Also takes kubeconfigs with `tokenFile`, which it reads again and again: for those that the process was started
+    /// with, and never for what somebody has written into a Secret.
+    #[must_use]
+    pub fn with_token_files(self) -> Self {
+        Self {
+            token_files: true,
+            ..self
         }
     }
 }
@@ -48,6 +60,7 @@ impl Https {
 impl Connector for Https {
     fn client(&self, kubeconfig: &Kubeconfig) -> Result<kube::Client, Fault> {
         let target = Target::of(kubeconfig)?;
+        target.refuse_files(self.token_files)?;
         let mut config = Config::new(target.url);
         config.default_namespace = target.namespace;
         config.root_cert = (!target.authorities.is_empty()).then(|| {
@@ -89,6 +102,7 @@ pub struct Target {
     /// The context's namespace, else `default`.
     pub namespace: String,
     auth: AuthInfo,
+    authority_file: bool,
 }
 
 impl Target {
@@ -159,7 +173,34 @@ impl Target {
             insecure: cluster.insecure_skip_tls_verify.unwrap_or(false),
             namespace: context.namespace.unwrap_or_else(|| "default".to_owned()),
             auth,
+            authority_file: cluster.certificate_authority.is_some(),
         })
+    }
+
+    /// Refuses names of files: whoever may write a Secret with a kubeconfig must not thereby send files of this machine
+    /// to a server of theirs.
+    fn refuse_files(&self, token_files: bool) -> Result<(), Fault> {
+        for (named, field, instead) in [
+            (
+                self.authority_file,
+                "certificate-authority",
+                "certificate-authority-data",
+            ),
+            (
+                self.auth.client_certificate.is_some(),
+                "client-certificate",
+                "client-certificate-data",
+            ),
+            (self.auth.client_key.is_some(), "client-key", "client-key-data"),
+            (self.auth.token_file.is_some() && !token_files, "tokenFile", "token"),
+        ] {
+            if named {
+                return Err(Fault::user(format!(
+                    "kubeconfig is refused: {field} names a file: put its content into {instead} instead"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The name the server is known by: `tls-server-name`, else the URL's host.
@@ -316,6 +357,30 @@ mod tests {
         });
         other.auth_infos.extend(strange);
         assert!(Target::of(&other).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_names_files_is_refused() {
+        let https = Https::new("test");
+        let server = "{server: 'https://a'}";
+        for (cluster, user, field) in [
+            (
+                "{server: 'https://a', certificate-authority: /etc/ca}",
+                "{}",
+                "certificate-authority",
+            ),
+            (server, "{client-certificate: /etc/passwd}", "client-certificate"),
+            (server, "{client-key: /etc/shadow}", "client-key"),
+            (server, "{tokenFile: /etc/shadow, token: t}", "tokenFile"),
+        ] {
+            let fault = https.client(&kubeconfig(cluster, user)).err().unwrap();
+            assert_eq!(fault.class, api_meta::FaultClass::User);
+            assert!(fault.to_string().contains(&format!("{field} names a file")), "{fault}");
+        }
+        let own = kubeconfig(server, "{tokenFile: Cargo.toml}");
+        let own = inline_files(own, Path::new(env!("CARGO_MANIFEST_DIR"))).await.unwrap();
+        assert!(https.client(&own).is_err());
+        assert!(https.with_token_files().client(&own).is_ok());
     }
 
     #[tokio::test]

@@ -160,7 +160,9 @@ fn service_account_kubeconfig(cluster: &NamedCluster, files: &Files) -> Result<K
 fn mounted_kubeconfig(files: &Files, path: &str) -> Result<Kubeconfig, Fault> {
     let unreadable = |error: &dyn std::fmt::Display| Fault::user(format!("kubeconfig {path} cannot be read: {error}"));
     let text = files.read_text(path).map_err(|error| unreadable(&error))?;
-    let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| unreadable(&error))?;
+    // The parser's words would quote the file, and with it keys and tokens.
+    let mut kubeconfig =
+        Kubeconfig::from_yaml(&text).map_err(|_| Fault::user(format!("file {path} is not a kubeconfig")))?;
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let read = |name: &str| {
         let full = if name.starts_with('/') {
@@ -199,4 +201,28 @@ fn mounted_kubeconfig(files: &Files, path: &str) -> Result<Kubeconfig, Fault> {
         }
     }
     Ok(kubeconfig)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::Directory;
+    use crate::files::{Content, Mount};
+
+    #[test]
+    fn a_broken_kubeconfig_is_told_without_its_content() {
+        let directory = Directory::default();
+        let text = "users:\n- name: u\n  user: {token: hidden, client-key-data: [also-hidden]}\n";
+        directory.replace([("kubeconfig".to_owned(), text.into())].into());
+        let mount = Mount {
+            path: "/secret".to_owned(),
+            sub_path: String::new(),
+            writable: false,
+            content: Content::Files(directory),
+        };
+        let (_count, changes) = tokio::sync::watch::channel(0);
+        let fault = mounted_kubeconfig(&Files::new(vec![mount], changes), "/secret/kubeconfig").unwrap_err();
+        assert!(fault.chain().contains("/secret/kubeconfig"), "{fault}");
+        assert!(!format!("{fault:?} {}", fault.chain()).contains("hidden"), "{fault:?}");
+    }
 }

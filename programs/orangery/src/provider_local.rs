@@ -21,7 +21,7 @@ use crate::landscape::BACKUPS;
 pub async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output = ()>) -> Result<(), Fault> {
     let connector: Arc<dyn Connector> = Arc::new(Https::new("provider-local"));
     let kubeconfig = read(arguments).await?;
-    let client = connector.client(&kubeconfig)?;
+    let client = Https::new("provider-local").with_token_files().client(&kubeconfig)?;
     let options = Options {
         dns_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.dns_port))),
         extension_type: format!("{}-ext", arguments.provider_type),
