@@ -12,6 +12,7 @@ use kube::{Api, ResourceExt};
 
 use crate::Context;
 use crate::decode::Desired;
+use crate::kinds::Served;
 use crate::naming::{MANAGER, origin, shown, wish, wishes};
 use crate::prepare::{prepare, preserve, preserves};
 
@@ -89,18 +90,18 @@ async fn apply_one(
         .namespaced
         .then(|| object.namespace.clone().unwrap_or_else(|| "default".to_owned()));
     reference.namespace.clone_from(&namespace);
-    let api = context.kinds.api(&served, namespace.as_deref());
-    let result = send(object, namespace.as_deref(), &api, resource, context).await;
+    let result = send(object, namespace.as_deref(), &served, resource, context).await;
     (reference, result)
 }
 
 async fn send(
     object: &Desired,
     namespace: Option<&str>,
-    api: &Api<kube::core::DynamicObject>,
+    served: &Served,
     resource: &ManagedResource,
     context: &Context,
 ) -> Result<(), Fault> {
+    let api = context.kinds.api(served, namespace);
     let origin = origin(&context.options.cluster_id, resource);
     let mut value = prepare(&object.value, namespace, &origin, &resource.spec.inject_labels);
     if preserves(&value)
@@ -126,14 +127,17 @@ async fn send(
             let _ = tokio::time::timeout(ESTABLISHED_TIMEOUT, served).await;
             Ok(())
         }
-        Ok(_) => Ok(()),
+        Ok(live) => {
+            context.drifts.wrote(&served.resource, &live);
+            Ok(())
+        }
         Err(error) => {
             if is_missing(&error) {
                 context.kinds.forget(&object.api_version, &object.kind);
             }
             let invalid = matches!(&error, kube::Error::Api(status) if status.code == 422);
             if invalid && wishes_deletion(&value) {
-                return replace(object, api).await;
+                return replace(object, &api).await;
             }
             Err(fault_of(error, "apply it"))
         }

@@ -75,6 +75,16 @@ impl Targets {
     }
 }
 
+/// Whether objects of this kind are mirrored here.
+pub(crate) fn is_mirrored(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet")
+            | ("batch", "Job")
+            | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
 /// Whether a change of an applied object, from `old` to `new`, concerns a controller.
 pub(crate) trait Concerns: Copy + Send + Sync + 'static {
     fn concerns<K: Resource>(self, old: Option<&K>, new: Option<&K>) -> bool;

@@ -13,7 +13,7 @@ use kube::{Api, Client};
 /// A kind as the target serves it.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    resource: ApiResource,
+    pub(crate) resource: ApiResource,
     pub(crate) namespaced: bool,
 }
 

@@ -6,11 +6,13 @@
 //! (`.br`), `forceOverwriteLabels`, `forceOverwriteAnnotations`, `deletePersistentVolumeClaims`. The annotation
 //! `finalize-deletion-after` has no effect yet.
 //!
-//! A target that comes back without its data gets everything again, which upstream leaves to its regular resync.
+//! What somebody else changes or deletes in the target is applied again, and a target that comes back without its data
+//! gets everything: upstream leaves both to its regular resync, here watches tell.
 
 mod apply;
 mod care;
 mod decode;
+mod drift;
 mod health;
 mod identity;
 mod kinds;
@@ -27,6 +29,7 @@ use api_meta::Fault;
 use api_resources::ManagedResource;
 use base_clock::Clock;
 use base_controller::{Cache, Change, Controller, Next, ObjectKey, changed_by_others};
+use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -34,6 +37,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::care::{All, Drift, Targets};
+use crate::drift::Drifts;
 use crate::identity::Identity;
 use crate::kinds::Kinds;
 
@@ -57,6 +61,7 @@ pub(crate) struct Context {
     pub(crate) secrets: Cache<Secret>,
     pub(crate) kinds: Kinds,
     pub(crate) targets: Targets,
+    pub(crate) drifts: Drifts,
     pub(crate) identity: Arc<Identity>,
 }
 
@@ -67,6 +72,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let targets = Targets::start(&target, &stop);
     let identity = Identity::start(&target, &stop);
+    let (drifts, drifted) = Drifts::new(target.clone(), options.cluster_id.clone(), stop.clone());
     let context = Arc::new(Context {
         source,
         kinds: Kinds::new(target.clone()),
@@ -75,21 +81,27 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         clock,
         secrets,
         targets,
+        drifts,
         identity,
     });
-    let applying = applying(&resources, &context, stop.clone());
+    let applying = applying(&resources, &context, drifted, stop.clone());
     let caring = caring(&resources, &context, stop);
     tokio::join!(applying, caring);
 }
 
-async fn applying(resources: &Cache<ManagedResource>, context: &Arc<Context>, stop: CancellationToken) {
+async fn applying(
+    resources: &Cache<ManagedResource>,
+    context: &Arc<Context>,
+    drifted: BoxStream<'static, ObjectKey>,
+    stop: CancellationToken,
+) {
     let users = resources.clone();
     let class = context.options.class.clone();
     let mut controller = Controller::new("resource-manager", resources.clone())
         .only(move |resource| naming::is_of_class(resource, class.as_deref()))
         .watches(&context.secrets, move |change| users_of(&users, change));
     controller = context.targets.call(controller, &context.options.cluster_id, Drift);
-    controller = context.identity.call(controller);
+    controller = context.identity.call(controller).called_by(drifted);
     if stop.run_until_cancelled(context.secrets.ready()).await.is_none() {
         return;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use api_resources::{ManagedResource, ObjectReference};
 use base_client::{fault_of, is_missing};
+use base_controller::ObjectKey;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::DynamicObject;
 use kube::runtime::wait::{await_condition, conditions::is_deleted};
@@ -85,6 +86,11 @@ async fn remove_one(
             uid: Some(uid.clone()),
             resource_version: None,
         };
+        let key = ObjectKey {
+            namespace: live.namespace(),
+            name: name.to_owned(),
+        };
+        context.drifts.forget(&served.resource, &key);
         match api
             .delete(name, &propagation(reference).preconditions(preconditions))
             .await

@@ -1,6 +1,8 @@
 //! The resource manager between a source and a target API server, each with its own identity, in virtual time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
+mod drift;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -188,7 +190,7 @@ async fn objects_follow_the_secret_and_go_with_the_managed_resource() {
         ),
         ("v", "shoot--a--b/mr")
     );
-    // Somebody else's field stays, ours comes back with the next change, and what is no longer listed goes.
+    // Somebody else's field stays, ours comes back, and what is no longer listed goes.
     let patch = json!({"data": {"key": "edited", "other": "theirs"}});
     landscape
         .maps()
@@ -426,8 +428,8 @@ impl Address {
 }
 
 const MANAGER_USER: &str = "resource-manager";
-/// Six mirrors of the target, each of which may ask about a dozen times in a minute, from 0.1 s to 15 s apart.
-const REFUSED_MAX: usize = 6 * 12;
+/// Six mirrors of the target and the watch of the one applied kind, each of which may ask about a dozen times in a minute, from 0.1 s to 15 s apart.
+const REFUSED_MAX: usize = 7 * 12;
 
 async fn bind_manager(target: &Embedded) {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": MANAGER_USER},

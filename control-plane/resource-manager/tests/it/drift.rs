@@ -1,0 +1,93 @@
+//! What others do to applied objects.
+
+use std::time::Duration;
+
+use api_meta::ConditionStatus;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use tests_kit::{until, until_gone};
+
+use crate::{Landscape, map};
+
+/// Long enough for what our own writes call for; virtual.
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_delete_or_change_comes_back_whatever_its_kind_and_what_they_add_stays() {
+    let landscape = Landscape::start().await;
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "admins"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}, "subjects": []});
+    landscape.write(&[binding, map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    settle().await;
+    let bindings: Api<ClusterRoleBinding> = Api::all(landscape.target.admin());
+    let lost = bindings.get("admins").await.unwrap().uid();
+    bindings.delete("admins", &DeleteParams::default()).await.unwrap();
+    until(&bindings, "admins", "there again", |binding: &ClusterRoleBinding| {
+        binding.uid() != lost
+    })
+    .await;
+
+    settle().await;
+    let edit = json!({"metadata": {"labels": {"resources.gardener.cloud/managed-by": null}}, "data": {"key": "edited", "other": "theirs"}});
+    let params = PatchParams::default();
+    landscape.maps().patch("a", &params, &Patch::Merge(edit)).await.unwrap();
+    let a = until(&landscape.maps(), "a", "as it was", |map: &ConfigMap| {
+        map.data.as_ref().unwrap()["key"] == "1" && map.labels().contains_key("resources.gardener.cloud/managed-by")
+    })
+    .await;
+    assert_eq!(a.data.unwrap()["other"], "theirs");
+
+    // What is ours to do is no drift: nothing follows what the Secret asks for, nor the end of what it asks for no more.
+    landscape.write(&[map("b", "1")]).await;
+    until_gone(&bindings, "admins").await;
+    settle().await;
+    landscape.target.server.audit().clear();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let writes: Vec<String> = landscape
+        .target
+        .server
+        .audit()
+        .records()
+        .iter()
+        .filter(|record| record.verb == "patch")
+        .map(|record| record.path.clone())
+        .collect();
+    assert_eq!(writes, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_insists_is_answered_at_a_pace() {
+    let landscape = Landscape::start().await;
+    landscape.write(&[map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    settle().await;
+    let (maps, stop) = (landscape.maps(), landscape.stop.clone());
+    tokio::spawn(stop.run_until_cancelled_owned(async move {
+        loop {
+            until(&maps, "a", "ours", |map: &ConfigMap| {
+                map.data.as_ref().unwrap()["key"] == "1"
+            })
+            .await;
+            let edit = Patch::Merge(json!({"data": {"key": "edited"}}));
+            maps.patch("a", &PatchParams::default(), &edit).await.unwrap();
+        }
+    }));
+    landscape.target.server.audit().clear();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let records = landscape.target.server.audit().records();
+    // Each of theirs and the one that answers it.
+    let writes = records.iter().filter(|record| record.verb == "patch").count();
+    assert!((14..=24).contains(&writes), "{writes} in 100 s");
+}
