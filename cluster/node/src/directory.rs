@@ -7,15 +7,19 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Files by relative path without a leading slash. Clones are the same directory.
 #[derive(Clone, Default)]
 pub(crate) struct Directory {
     files: Arc<RwLock<BTreeMap<String, Bytes>>>,
     folder: Option<Arc<Path>>,
+    /// Held while the folder is written to, so that what is there is as the last who wrote has it. Nobody who reads
+    /// waits for it.
+    writing: Arc<Mutex<()>>,
 }
 
 impl Directory {
@@ -26,6 +30,7 @@ impl Directory {
         Ok(Directory {
             files: Arc::new(RwLock::new(files)),
             folder: Some(folder.into()),
+            writing: Arc::default(),
         })
     }
 
@@ -43,27 +48,43 @@ impl Directory {
     }
 
     pub(crate) fn put(&self, path: &str, bytes: Bytes) -> io::Result<()> {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        if files.get(path) == Some(&bytes) {
-            return Ok(());
-        }
-        if let Some(folder) = &self.folder {
-            write(folder, path, &bytes)?;
-        }
-        files.insert(path.to_owned(), bytes);
-        Ok(())
+        let store = |folder: Option<&Path>| {
+            if self.get(path).as_ref() == Some(&bytes) {
+                return Ok(());
+            }
+            folder.map_or(Ok(()), |folder| write(folder, path, &bytes))?;
+            let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+            files.insert(path.to_owned(), bytes.clone());
+            Ok(())
+        };
+        self.alone(store)
     }
 
     pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        if !files.contains_key(path) {
-            return Ok(());
+        self.alone(|folder| {
+            if self.get(path).is_none() {
+                return Ok(());
+            }
+            folder.map_or(Ok(()), |folder| fs::remove_file(folder.join(path)))?;
+            let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+            files.remove(path);
+            Ok(())
+        })
+    }
+
+    /// Does a change as the only one who changes anything. What is kept in a folder waits for the disk, and who else is
+    /// to run on this thread does not wait for it, as far as the runtime has other threads.
+    fn alone(&self, change: impl FnOnce(Option<&Path>) -> io::Result<()>) -> io::Result<()> {
+        let change = || {
+            let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            change(self.folder.as_deref())
+        };
+        let has_threads = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+        if self.folder.is_some() && has_threads() {
+            tokio::task::block_in_place(change)
+        } else {
+            change()
         }
-        if let Some(folder) = &self.folder {
-            fs::remove_file(folder.join(path))?;
-        }
-        files.remove(path);
-        Ok(())
     }
 
     pub(crate) fn names_below(&self, folder: &str) -> Vec<String> {
@@ -184,5 +205,30 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
             assert!(directory.get(path).is_none());
         }
+    }
+
+    /// A write whose disk does not answer before another task of the only thread has run.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn others_go_on_while_a_write_waits_for_the_disk() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("disk");
+        let pipe = folder.with_extension("unfinished");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let directory = Directory::kept_in(folder).unwrap();
+        // Who opens a pipe to write waits for somebody to read; who opens it for both waits for nobody.
+        let writing = tokio::spawn(async move { directory.put("a", "b".into()).unwrap_err() });
+        let read = |pipe: PathBuf| fs::File::options().read(true).write(true).open(pipe).unwrap();
+        let (go_on, went_on) = std::sync::mpsc::channel();
+        let freed = pipe.clone();
+        let guard = std::thread::spawn(move || {
+            let in_time = went_on.recv_timeout(std::time::Duration::from_secs(10));
+            in_time.map_err(|_| read(freed))
+        });
+        let reading = tokio::spawn(async move { (read(pipe), go_on.send(())) });
+        // A pipe cannot be synced.
+        assert_eq!(writing.await.unwrap().kind(), io::ErrorKind::InvalidInput);
+        assert!(guard.join().unwrap().is_ok(), "the thread stood still");
+        drop(reading.await.unwrap());
     }
 }
