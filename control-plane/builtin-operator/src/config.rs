@@ -20,7 +20,7 @@ pub struct ProviderConfig {
     /// How many pods; 1 unless given. With 0 the program runs elsewhere, under the same service account.
     #[serde(default = "one")]
     pub replicas: i32,
-    /// What the extension may do in the seed, in place of what extensions usually need.
+    /// What the extension may do in the seed, in place of what every extension needs.
     #[serde(default)]
     pub rules: Option<Vec<PolicyRule>>,
 }

@@ -192,35 +192,14 @@ fn deployment(
     }
 }
 
-/// What extensions usually need in a seed: their own kinds, machines, and the objects of a shoot's control plane that
-/// they read or add to. One that needs less or other things says so in `rules`.
+/// What every extension needs in a seed: its own kinds, a place for its heartbeat, and a way to say what happens. Whatever
+/// more one needs, and Secrets above all, it says in `rules`: a role that fits all would fit whoever takes one over.
 fn usual_rules() -> Vec<PolicyRule> {
-    const READ: &str = "get list watch";
-    const KEEP: &str = "get list watch create update patch delete";
     vec![
         rule("get list watch update patch", "extensions.gardener.cloud", "*"),
-        rule(
-            KEEP,
-            "resources.gardener.cloud",
-            "managedresources managedresources/status",
-        ),
-        rule(KEEP, "machine.sapcloud.io", "*"),
-        rule(
-            KEEP,
-            "",
-            "configmaps persistentvolumeclaims pods secrets serviceaccounts services",
-        ),
-        rule(READ, "", "endpoints namespaces nodes pods/log"),
-        rule("create", "", "serviceaccounts/token"),
         rule("create get list watch patch update", "", "events"),
         rule("create patch", "events.k8s.io", "events"),
-        rule(KEEP, "apps", "deployments deployments/scale statefulsets daemonsets"),
-        rule(READ, "apps", "replicasets"),
-        rule(KEEP, "batch", "jobs"),
-        rule(KEEP, "coordination.k8s.io", "leases"),
-        rule(KEEP, "discovery.k8s.io", "endpointslices"),
-        rule(KEEP, "policy", "poddisruptionbudgets"),
-        rule(KEEP, "networking.k8s.io", "networkpolicies"),
+        rule("get list watch create update patch", "coordination.k8s.io", "leases"),
     ]
 }
 
@@ -276,5 +255,21 @@ mod tests {
             (Some("extension-some-x7z"), "some")
         );
         assert_eq!(value["spec"]["template"]["spec"]["serviceAccountName"], "some");
+    }
+
+    #[test]
+    fn an_extension_that_names_no_rules_can_neither_read_secrets_nor_act_as_others() {
+        let granted = usual_rules();
+        let resources = || granted.iter().flat_map(|rule| rule.resources.iter().flatten());
+        for forbidden in ["secrets", "serviceaccounts/token", "pods", "configmaps", "deployments"] {
+            assert!(resources().all(|resource| resource != forbidden), "{forbidden}");
+        }
+        let wild = |rule: &&PolicyRule| rule.resources.iter().flatten().any(|resource| resource == "*");
+        let groups: Vec<_> = granted
+            .iter()
+            .filter(wild)
+            .flat_map(|rule| rule.api_groups.iter().flatten())
+            .collect();
+        assert_eq!(groups, ["extensions.gardener.cloud"]);
     }
 }

@@ -136,6 +136,7 @@ pub fn spare(data_dir: &std::path::Path) -> Vec<Value> {
             "providerConfig": {
                 "image": "provider-local",
                 "args": ["--provider-type=spare", format!("--data-dir={}", folder.display())],
+                "rules": programs_orangery::landscape::provider_rules(),
             },
         }),
         json!({

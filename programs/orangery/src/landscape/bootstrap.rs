@@ -180,6 +180,7 @@ fn provider(settings: &Settings) -> Vec<Value> {
                 "image": "provider-local",
                 "args": args,
                 "replicas": seed.provider_replicas,
+                "rules": provider_rules(),
             },
         }),
         json!({
@@ -213,6 +214,23 @@ pub(super) fn seed_object(seed: &SeedSettings) -> Value {
         object["spec"]["backup"] = backup;
     }
     object
+}
+
+/// What the local provider does in the seed: its extension objects, the machines and their pods, records of networks,
+/// user data, and what it puts into shoots.
+#[must_use]
+pub fn provider_rules() -> Value {
+    const KEEP: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    const TELL: [&str; 6] = ["get", "list", "watch", "create", "update", "patch"];
+    json!([
+        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch"]},
+        {"apiGroups": ["machine.sapcloud.io"], "resources": ["*"], "verbs": KEEP},
+        {"apiGroups": ["resources.gardener.cloud"], "resources": ["managedresources"], "verbs": KEEP},
+        {"apiGroups": [""], "resources": ["configmaps", "pods", "secrets"], "verbs": KEEP},
+        {"apiGroups": [""], "resources": ["events"], "verbs": TELL},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": TELL},
+    ])
 }
 
 #[cfg(test)]

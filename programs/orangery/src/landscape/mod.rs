@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 pub use api::Api;
 use readiness::Before;
 
-pub use bootstrap::{BACKUPS, apply_all, documents};
+pub use bootstrap::{BACKUPS, apply_all, documents, provider_rules};
 pub use settings::{Port, SeedSettings, Settings};
 pub use state::State;
 
