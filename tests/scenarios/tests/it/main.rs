@@ -5,6 +5,7 @@ mod addresses;
 mod changes;
 mod changes_pools;
 mod domains;
+mod drift;
 mod examples;
 mod extension_hints;
 mod first_light;
