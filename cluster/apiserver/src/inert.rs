@@ -68,7 +68,7 @@ mod tests {
     fn generated_reference_lists_what_nothing_acts_on() {
         let mut page = String::from(
             "# Kinds of Kubernetes that nothing acts on\n\n\
-             The API servers of garden, seeds and local Shoots store all kinds of Kubernetes' own but those of webhooks and\n\
+             The embedded API servers store all kinds of Kubernetes' own but those of webhooks and\n\
              aggregation. Of these nothing comes of the following yet: they are stored and answered with a warning, which\n\
              kubectl shows.\n\n| Group | Kind | What is so instead |\n| --- | --- | --- |\n",
         );

@@ -1,6 +1,8 @@
 //! The pod network of one cluster, in memory: pod addresses, who listens on them, and dialling through Services. There
 //! are no sockets and no name server; what a Service stands for is read from the API that runs the pods.
 
+mod addresses;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
@@ -17,6 +19,8 @@ use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use tokio::sync::Notify;
+
+pub(crate) use addresses::{PodAddress, PodRange};
 
 use crate::follow::follow;
 
@@ -258,60 +262,6 @@ fn for_pods(range: IpNet) -> impl Iterator<Item = IpAddr> {
 pub(crate) fn pods_in(range: IpNet) -> u32 {
     let (count, _) = for_pods(range).size_hint();
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// The pod addresses of one node; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct PodRange {
-    network: Network,
-    pub(crate) range: IpNet,
-}
-
-impl PodRange {
-    /// The wanted address if it is one of the node's and free, else the next free one, or None when the node is full.
-    /// The network and gateway addresses are never given.
-    pub(crate) fn allocate(&self, wanted: Option<IpAddr>) -> Option<PodAddress> {
-        let mut state = self.network.lock();
-        let gateway = self.range.hosts().next();
-        let fits = |ip: &IpAddr| self.range.contains(ip) && *ip != self.range.network() && Some(*ip) != gateway;
-        let wanted = wanted.filter(|ip| fits(ip) && !state.addresses.contains(ip));
-        let ip = wanted.or_else(|| state.next_free(self.range))?;
-        state.addresses.insert(ip);
-        drop(state);
-        Some(PodAddress {
-            network: self.network.clone(),
-            ip,
-            freed: self.freed(),
-        })
-    }
-
-    /// Tells one who waits of an address that was given back.
-    pub(crate) fn freed(&self) -> Arc<Notify> {
-        let state = self.network.lock();
-        let held = state.ranges.get(&self.range);
-        held.map(|held| Arc::clone(&held.freed)).unwrap_or_default()
-    }
-}
-
-impl Drop for PodRange {
-    fn drop(&mut self) {
-        self.network.lock().release(self.range);
-    }
-}
-
-/// One pod's address; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct PodAddress {
-    network: Network,
-    pub(crate) ip: IpAddr,
-    freed: Arc<Notify>,
-}
-
-impl Drop for PodAddress {
-    fn drop(&mut self) {
-        self.network.lock().addresses.remove(&self.ip);
-        self.freed.notify_one();
-    }
 }
 
 /// Something listening on a pod's port; it stops when this is dropped, and when its container ends.
