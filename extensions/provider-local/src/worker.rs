@@ -113,15 +113,8 @@ impl Workers {
                 .map_err(|waited| {
                     // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
                     let reason = look().unwrap_or_else(|| waited.to_string());
-                    let minutes = JOIN_TIMEOUT.as_secs() / 60;
                     match Fault::from(waited) {
-                        fault if fault.class == FaultClass::Dependency => {
-                            let (reason, hint) = Fault::untold(&reason);
-                            let unexplained =
-                                "look at the machine named, at its pod's log and at its OperatingSystemConfig";
-                            Fault::dependency(format!("machines have not joined within {minutes} minutes: {reason}"))
-                                .hint(hint.unwrap_or(unexplained))
-                        }
+                        fault if fault.class == FaultClass::Dependency => not_joined(&reason),
                         fault => fault,
                     }
                 })
@@ -309,4 +302,13 @@ impl Actuator<Worker> for Workers {
     async fn force_delete(&self, context: &Context, object: &Worker) -> Result<(), Fault> {
         self.delete(context, object).await
     }
+}
+
+/// The fault of machines that had their time; a machine's own hint is the better one.
+fn not_joined(reason: &str) -> Fault {
+    let minutes = JOIN_TIMEOUT.as_secs() / 60;
+    let (reason, hint) = Fault::untold(reason);
+    let unexplained = "look at the machine named, at its pod's log and at its OperatingSystemConfig";
+    Fault::dependency(format!("machines have not joined within {minutes} minutes: {reason}"))
+        .hint(hint.unwrap_or(unexplained))
 }

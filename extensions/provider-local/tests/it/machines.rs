@@ -162,7 +162,7 @@ async fn what_a_pool_marks_its_nodes_with_reaches_and_leaves_the_nodes_that_are_
         let tainted = taints.iter().filter(|taint| taint.key == key).count();
         (node.labels().get(key), node.annotations().get(key), tainted)
     };
-    let (one, two) = ("1".to_owned(), "2".to_owned());
+    let [one, two] = ["1", "2"].map(str::to_owned);
     assert_eq!(has("second"), (Some(&one), Some(&two), 1));
     assert_eq!(has("theirs"), (Some(&one), Some(&two), 1));
     assert_eq!(has("first"), (None, None, 0));
@@ -175,8 +175,7 @@ async fn what_a_pool_marks_its_nodes_with_reaches_and_leaves_the_nodes_that_are_
         .items;
     let known: Vec<String> = machines.iter().map(ResourceExt::name_any).collect();
     assert_eq!(known, std::slice::from_ref(&name), "no machine was made anew");
-    let timeout = machines[0].spec.drain_timeout.map(|timeout| timeout.to_string());
-    assert_eq!(timeout.as_deref(), Some("2m0s"));
+    assert_eq!(machines[0].spec.drain_timeout.unwrap().to_string(), "2m0s");
 
     landscape.worker(pool(json!({}))).await;
     let node = until(&landscape.nodes, &name, "marked no more", |node: &Node| {
