@@ -103,10 +103,10 @@ fn outcome(
             100,
             format!("{kind} has been successfully reconciled."),
         ),
-        Err(fault) => (LastOperationState::Error, 50, fault.chain()),
+        Err(fault) => (LastOperationState::Error, 50, fault.told()),
     };
     let error = result.err().map(|fault| LastError {
-        description: fault.chain(),
+        description: fault.told(),
         task_id: None,
         codes: codes(fault),
         last_update_time: Some(Time(now)),
