@@ -146,7 +146,7 @@ impl Sources {
 }
 
 fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
-    let api: Api<Secret> = Api::namespaced(host.client.clone(), namespace);
+    let api: Api<Secret> = Api::namespaced(host.sources.clone(), namespace);
     let key = name.to_owned();
     until_immutable(follow_one(api, name), |secret: &Secret| secret.immutable)
         .map(move |secret| {
@@ -164,7 +164,7 @@ fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, N
 }
 
 fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
-    let api: Api<ConfigMap> = Api::namespaced(host.client.clone(), namespace);
+    let api: Api<ConfigMap> = Api::namespaced(host.sources.clone(), namespace);
     let key = name.to_owned();
     until_immutable(follow_one(api, name), |map: &ConfigMap| map.immutable)
         .map(move |map| {
@@ -198,7 +198,7 @@ fn until_immutable<K: Send + 'static>(
 }
 
 fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.client.clone(), namespace);
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.sources.clone(), namespace);
     let (host, key) = (Arc::clone(host), name.to_owned());
     follow_one(claims, name)
         .then(move |claim| {
@@ -213,7 +213,7 @@ async fn open(host: &Arc<Host>, claim: Option<PersistentVolumeClaim>) -> Option<
     let claim = claim?;
     let bound = claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound");
     let volume_name = claim.spec.as_ref()?.volume_name.clone().filter(|_| bound)?;
-    let volumes: Api<PersistentVolume> = Api::all(host.client.clone());
+    let volumes: Api<PersistentVolume> = Api::all(host.sources.clone());
     let mut pauses = Pause::default();
     let uid = loop {
         match volumes.get_opt(&volume_name).await {
@@ -284,7 +284,7 @@ fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News
     let meta = &pod.metadata;
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
     let asking = Asking {
-        accounts: Api::namespaced(host.client.clone(), meta.namespace.as_deref().unwrap_or_default()),
+        accounts: Api::namespaced(host.sources.clone(), meta.namespace.as_deref().unwrap_or_default()),
         account: account.unwrap_or_else(|| "default".to_owned()),
         request: TokenRequest {
             spec: TokenRequestSpec {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use base_client::Verb;
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, PodAddresses};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeCondition, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::cluster::{Cluster, OneClient, is_ready, until};
+use crate::cluster::{ByToken, Cluster, OneClient, is_ready, until};
 use crate::pods::serves;
 
 fn ready(node: &Node) -> Option<NodeCondition> {
@@ -191,6 +191,33 @@ async fn hundreds_of_pods_are_ready_on_a_node_that_takes_them() {
         addresses.insert(pod.status.unwrap().pod_ip.unwrap());
     }
     assert_eq!(addresses.len(), names.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_finds_hundreds_of_pods_with_thousands_of_sources_runs_them() {
+    let (cluster, server) = Cluster::with_tokens().await;
+    let maps: Vec<String> = (0..8).map(|number| format!("m{number}")).collect();
+    for name in &maps {
+        cluster
+            .create::<ConfigMap>(&cluster.api(), json!({"metadata": {"name": name}, "data": {"a": "b"}}))
+            .await;
+    }
+    let volumes: Vec<_> = maps
+        .iter()
+        .map(|name| json!({"name": name, "configMap": {"name": name}}))
+        .collect();
+    let names: Vec<String> = (0..300).map(|number| format!("p{number}")).collect();
+    for name in &names {
+        cluster.pod(name, json!({}), json!({"volumes": volumes})).await;
+    }
+    let catalogue = ImageCatalogue::new().with("app", serves);
+    let _node = cluster.node_of("node-a", catalogue, Arc::new(ByToken(server)), |options| {
+        options.pods = u32::MAX;
+        options.pod_addresses = PodAddresses::whole("10.1.0.0/16".parse().unwrap());
+    });
+    for name in &names {
+        cluster.pod_until(name, is_ready).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
