@@ -330,14 +330,15 @@ where
             let Some(key) = self.calls.lock().queue.take(now) else {
                 break;
             };
+            let mut state = self.calls.lock();
+            // Under the lock: a change that comes after this look finds the turn noted.
             let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
-                let mut state = self.calls.lock();
                 state.forget(&key);
                 state.queue.done(&key, None, true, now);
                 continue;
             };
-            let version = object.meta().resource_version.clone();
-            self.calls.lock().begins(&key, version);
+            state.begins(&key, object.meta().resource_version.clone());
+            drop(state);
             let reconciling = (self.reconcile)(object);
             let task = self.tasks.spawn(async move { (reconciling.await, now.elapsed()) });
             self.keys.insert(task.id(), key);
