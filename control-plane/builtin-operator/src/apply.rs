@@ -5,7 +5,7 @@ use api_meta::Fault;
 use base_client::{add_finalizer, apply as apply_object, delete, remove_finalizer};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::{Api, ResourceExt};
 
 use crate::objects::{Objects, deployment_name, namespace_name, role_name};
@@ -69,6 +69,8 @@ async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fau
         service_account,
         cluster_role,
         cluster_role_binding,
+        role,
+        role_binding,
         deployment,
     } = objects;
     let (seed, inside) = (&context.seed, namespace.name_any());
@@ -83,6 +85,13 @@ async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fau
     apply_object(
         &Api::<ClusterRoleBinding>::all(seed.clone()),
         cluster_role_binding,
+        MANAGER,
+    )
+    .await?;
+    apply_object(&Api::<Role>::namespaced(seed.clone(), &inside), role, MANAGER).await?;
+    apply_object(
+        &Api::<RoleBinding>::namespaced(seed.clone(), &inside),
+        role_binding,
         MANAGER,
     )
     .await?;

@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, Namespace, ObjectFieldSelector, PodSpec, PodTemplateSpec, ServiceAccount,
 };
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::MANAGED_BY;
@@ -23,6 +23,8 @@ pub(crate) struct Objects {
     pub(crate) service_account: ServiceAccount,
     pub(crate) cluster_role: ClusterRole,
     pub(crate) cluster_role_binding: ClusterRoleBinding,
+    pub(crate) role: Role,
+    pub(crate) role_binding: RoleBinding,
     pub(crate) deployment: Deployment,
 }
 
@@ -109,6 +111,19 @@ pub(crate) fn objects(installation: &ControllerInstallation, config: &ProviderCo
                 kind: "ClusterRole".to_owned(),
                 name: role.clone(),
             },
+            subjects: Some(vec![subject.clone()]),
+        },
+        role: Role {
+            metadata: inside(&name),
+            rules: Some(rules_at_home()),
+        },
+        role_binding: RoleBinding {
+            metadata: inside(&name),
+            role_ref: RoleRef {
+                api_group: RBAC_GROUP.to_owned(),
+                kind: "Role".to_owned(),
+                name: name.clone(),
+            },
             subjects: Some(vec![subject]),
         },
         deployment: deployment(inside(&name), &name, installation, config, seed_name),
@@ -192,15 +207,25 @@ fn deployment(
     }
 }
 
-/// What every extension needs in a seed: its own kinds, a place for its heartbeat, and a way to say what happens. Whatever
-/// more one needs, and Secrets above all, it says in `rules`: a role that fits all would fit whoever takes one over.
+/// What every extension needs in a whole seed: its own kinds, and a way to say what happens to them, in the namespaces
+/// they are in. Whatever more one needs, and Secrets above all, it says in `rules`: a role that fits all would fit whoever
+/// takes one over.
 fn usual_rules() -> Vec<PolicyRule> {
     vec![
         rule("get list watch update patch", "extensions.gardener.cloud", "*"),
         rule("create get list watch patch update", "", "events"),
         rule("create patch", "events.k8s.io", "events"),
-        rule("get list watch create update patch", "coordination.k8s.io", "leases"),
     ]
+}
+
+/// What every extension may do in its own namespace, whatever its `rules`: keep its heartbeat. A Lease of anybody else
+/// says who leads, or who is alive.
+fn rules_at_home() -> Vec<PolicyRule> {
+    vec![rule(
+        "get list watch create update patch",
+        "coordination.k8s.io",
+        "leases",
+    )]
 }
 
 fn rule(verbs: &str, group: &str, resources: &str) -> PolicyRule {
@@ -230,6 +255,8 @@ mod tests {
             &made.service_account.metadata,
             &made.cluster_role.metadata,
             &made.cluster_role_binding.metadata,
+            &made.role.metadata,
+            &made.role_binding.metadata,
             &made.deployment.metadata,
         ] {
             let labels = metadata.labels.clone().unwrap();
@@ -261,7 +288,14 @@ mod tests {
     fn an_extension_that_names_no_rules_can_neither_read_secrets_nor_act_as_others() {
         let granted = usual_rules();
         let resources = || granted.iter().flat_map(|rule| rule.resources.iter().flatten());
-        for forbidden in ["secrets", "serviceaccounts/token", "pods", "configmaps", "deployments"] {
+        for forbidden in [
+            "secrets",
+            "serviceaccounts/token",
+            "pods",
+            "configmaps",
+            "deployments",
+            "leases",
+        ] {
             assert!(resources().all(|resource| resource != forbidden), "{forbidden}");
         }
         let wild = |rule: &&PolicyRule| rule.resources.iter().flatten().any(|resource| resource == "*");

@@ -229,7 +229,6 @@ pub fn provider_rules() -> Value {
         {"apiGroups": [""], "resources": ["configmaps", "pods", "secrets"], "verbs": KEEP},
         {"apiGroups": [""], "resources": ["events"], "verbs": TELL},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": TELL},
     ])
 }
 

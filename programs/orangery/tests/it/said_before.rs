@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::landscape::{Landscape, Settings, State};
+use programs_orangery::landscape::{Landscape, Settings, State, provider_rules};
 use serde_json::{Value, json};
 
 /// Virtual time, longer than any wait inside the product.
@@ -89,6 +89,7 @@ async fn a_restart_leaves_what_its_user_has_made_of_the_provider_and_renews_the_
         "image": "provider-local",
         "args": ["--provider-type=local", "--data-dir=elsewhere/backups"],
         "replicas": 2,
+        "rules": provider_rules(),
         "note": "mine",
     });
     assert_eq!(provider(&garden).await, expected);

@@ -6,7 +6,7 @@ use api_meta::{Condition, ConditionStatus, LastOperationState};
 use futures::StreamExt;
 use kube::Api;
 use kube::runtime::{WatchStreamExt, watcher};
-use programs_orangery::landscape::{apply_all, documents};
+use programs_orangery::landscape::{apply_all, documents, provider_rules};
 use serde_json::{Value, json};
 use tests_scenarios::{NAMESPACE, PATIENCE, SHOOT, SURROUNDINGS, World, merge, wait};
 
@@ -45,6 +45,12 @@ async fn until_pending(world: &World, said: &str) {
         (last.state == LastOperationState::Pending && last.description.contains(said)).then_some(())
     })
     .await;
+}
+
+#[test]
+fn the_example_extension_may_do_what_the_same_program_may_as_the_local_provider() {
+    let deployment = documents(EXTENSION).unwrap().remove(0);
+    assert_eq!(deployment["providerConfig"]["rules"], provider_rules());
 }
 
 #[tokio::test(start_paused = true)]
