@@ -138,6 +138,8 @@ struct Life {
     sources: Sources,
     volumes: BTreeMap<String, Mounted>,
     mounted: bool,
+    /// Nothing of it will run again, and its status says so.
+    over: bool,
     mount_failure: String,
     changes: watch::Sender<u64>,
     slots: Vec<Slot>,
@@ -187,6 +189,7 @@ impl Life {
             wanted,
             volumes: BTreeMap::new(),
             mounted: false,
+            over: false,
             mount_failure: String::new(),
             changes: watch::Sender::new(0),
             tasks: JoinSet::new(),
@@ -211,9 +214,11 @@ impl Life {
         })
     }
 
-    /// Whether it waits for one of its node's addresses.
+    /// Whether it waits for one of its node's addresses. A pod that could not begin with one does not: what is given
+    /// back is offered to one pod only.
     fn lacks_address(&self) -> bool {
-        self.address.is_none() && !self.mounted && has_own_address(&self.shaped)
+        let could_use_one = !self.over && self.sources.found.has_read(&self.wanted);
+        could_use_one && self.address.is_none() && !self.mounted && has_own_address(&self.shaped)
     }
 
     fn facts(&self, pod_ip: IpAddr) -> Facts<'_> {
@@ -234,7 +239,7 @@ impl Life {
             }
             return;
         }
-        if !self.sources.found.has_read(&self.wanted) || !self.mount().await {
+        if self.over || !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
         let init = self.slots.iter().filter(|slot| slot.init).count();

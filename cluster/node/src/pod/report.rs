@@ -39,8 +39,10 @@ impl Life {
             return;
         }
         if is_over {
-            // Only now does nobody take the next pod of this address for it.
+            // Whoever goes by its status as it is now does not take the next pod of this address for it; before the
+            // status was written, everybody would.
             self.address = None;
+            self.over = true;
         }
     }
 

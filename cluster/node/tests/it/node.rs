@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base_client::Verb;
+use base_client::{Injected, Verb, inject_faults};
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, PodAddresses};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeCondition, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeCondition, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::cluster::{ByToken, Cluster, OneClient, is_ready, until};
-use crate::pods::serves;
+use crate::pods::{reasons, serves};
 
 fn ready(node: &Node) -> Option<NodeCondition> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
@@ -254,6 +254,85 @@ async fn a_pod_without_an_address_gets_that_of_one_that_has_finished_or_gone() {
         .unwrap();
     let third = cluster.pod_until("third", is_ready).await;
     assert_eq!(address(&third), address(&first));
+}
+
+/// Runs a test in virtual time and ends it in real time: where something never rests, virtual time stands still.
+fn in_virtual_time(test: impl Future<Output = ()> + Send + 'static) {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
+        runtime.unwrap().block_on(test);
+        done.send(()).unwrap();
+    });
+    ended
+        .recv_timeout(Duration::from_secs(60))
+        .expect("the node rests and the test holds");
+}
+
+#[test]
+fn a_pod_that_was_over_when_its_node_began_takes_no_address_and_lets_the_node_rest() {
+    in_virtual_time(async {
+        let cluster = Cluster::new().await;
+        let node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));
+        let secrets: Api<Secret> = cluster.api();
+        cluster
+            .create(&secrets, json!({"metadata": {"name": "s"}, "data": {"k": "b25l"}}))
+            .await;
+        let mount = json!({"volumeMounts": [{"name": "s", "mountPath": "/etc/s"}]});
+        let once = json!({"restartPolicy": "Never", "volumes": [{"name": "s", "secret": {"secretName": "s"}}]});
+        cluster.pod("p", mount, once).await;
+        let address = |pod: &Pod| pod.status.as_ref().and_then(|status| status.pod_ip.clone());
+        let before = address(&cluster.pod_until("p", is_ready).await);
+        node.task.abort();
+        assert!(node.task.await.unwrap_err().is_cancelled());
+        secrets.delete("s", &DeleteParams::default()).await.unwrap();
+
+        let connector = Arc::new(OneClient(cluster.client.clone()));
+        let _node = cluster.node_of("node-a", ImageCatalogue::new(), connector, |_| {});
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        cluster
+            .pod_until("p", |pod| phase(pod).as_deref() == Some("Failed"))
+            .await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let pod = cluster.api::<Pod>().get("p").await.unwrap();
+        assert_eq!((phase(&pod).as_deref(), address(&pod)), (Some("Failed"), before));
+        assert!(!reasons(&cluster).await.contains(&"FailedMount".to_owned()));
+        cluster
+            .api::<Pod>()
+            .delete("p", &DeleteParams::default())
+            .await
+            .unwrap();
+        cluster.pod_gone("p").await;
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_is_given_back_is_not_kept_for_a_pod_whose_sources_are_unread() {
+    let cluster = Cluster::new().await;
+    let refusing = inject_faults(cluster.client.clone(), |call| match call.resource.as_str() {
+        "secrets" => Injected::Answer(403),
+        _ => Injected::Pass,
+    });
+    let connector = Arc::new(OneClient(refusing));
+    let catalogue = ImageCatalogue::new().with("app", serves);
+    let _node = cluster.node_of("node-a", catalogue, connector, |options| {
+        options.pod_addresses = PodAddresses::whole("10.1.0.0/30".parse().unwrap());
+    });
+    cluster.pod("first", json!({}), json!({})).await;
+    cluster.pod_until("first", is_ready).await;
+    let secret = json!({"volumes": [{"name": "s", "secret": {"secretName": "s"}}]});
+    let is_seen = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending");
+    cluster.pod("unread", json!({}), secret).await;
+    cluster.pod_until("unread", is_seen).await;
+    cluster.pod("second", json!({}), json!({})).await;
+    cluster.pod_until("second", is_seen).await;
+    let pods = cluster.api::<Pod>();
+    pods.delete("first", &DeleteParams::default()).await.unwrap();
+    let second = cluster.pod_until("second", is_ready).await;
+    assert_eq!(second.status.unwrap().pod_ip.as_deref(), Some("10.1.0.2"));
 }
 
 #[tokio::test(start_paused = true)]
