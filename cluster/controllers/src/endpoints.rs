@@ -33,13 +33,16 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
             services_of(&all.list_in(&change.object.namespace().unwrap_or_default()), change)
         })
         .watches(&slices, |change| {
-            let service = change.object.labels().get(SERVICE).filter(|_| change.deleted);
             let namespace = change.object.namespace().unwrap_or_default();
-            service
-                .map(|name| ObjectKey::namespaced(namespace, name))
+            let states = [Some(&change.object), change.old.as_ref()].into_iter().flatten();
+            let services: BTreeSet<&String> = states.filter_map(|slice| slice.labels().get(SERVICE)).collect();
+            services
                 .into_iter()
+                .map(|name| ObjectKey::namespaced(&namespace, name))
                 .collect()
-        });
+        })
+        // They have their Service's name.
+        .watches(&endpoints, |change| vec![ObjectKey::of(&*change.object)]);
     controller
         .run(stop, move |service| reconcile(service, context.clone()))
         .await;
@@ -112,10 +115,11 @@ async fn write_slices(
         match cache.get(&ObjectKey::of(slice)) {
             None => drop(create_seen(&context.client, &cache, slice).await?),
             Some(before) => {
-                let after = EndpointSlice {
+                let mut after = EndpointSlice {
                     metadata: before.metadata.clone(),
                     ..slice.clone()
                 };
+                after.labels_mut().extend(slice.labels().clone());
                 patch_changed(&api, &*before, &after).await?;
             }
         }
@@ -134,10 +138,12 @@ async fn write_endpoints(context: &Context, namespace: &str, wanted: Endpoints) 
         None => create_seen(&context.client, &cache, &wanted).await.map(drop),
         Some(before) => {
             let api: Api<Endpoints> = Api::namespaced(context.client.clone(), namespace);
-            let after = Endpoints {
+            let labels = wanted.labels().clone();
+            let mut after = Endpoints {
                 metadata: before.metadata.clone(),
                 ..wanted
             };
+            after.labels_mut().extend(labels);
             patch_changed(&api, &*before, &after).await.map(drop)
         }
     }

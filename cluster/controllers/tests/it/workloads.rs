@@ -180,7 +180,24 @@ async fn endpoints_follow_the_ready_pods_behind_a_service() {
     let slice = until(&slices, "web-0", "full", ready(2)).await;
     assert_eq!(slice.ports.unwrap()[0].port, Some(8080));
     let endpoints = cluster.api::<Endpoints>().get("web").await.unwrap();
-    assert_eq!(endpoints.subsets.unwrap()[0].addresses.as_ref().unwrap().len(), 2);
+    let subsets = endpoints.subsets;
+    assert_eq!(subsets.as_ref().unwrap()[0].addresses.as_ref().unwrap().len(), 2);
+    // What others break is mended.
+    let all = cluster.api::<Endpoints>();
+    all.delete("web", &DeleteParams::default()).await.unwrap();
+    until(&all, "web", "whole again", |endpoints| endpoints.subsets == subsets).await;
+    cluster.patch(&slices, "web-0", json!({"endpoints": []})).await;
+    until(&slices, "web-0", "full again", ready(2)).await;
+    let service = "kubernetes.io/service-name";
+    cluster
+        .patch(&slices, "web-0", json!({"metadata": {"labels": {service: null}}}))
+        .await;
+    until(&slices, "web-0", "marked again", |slice| {
+        slice.labels().contains_key(service)
+    })
+    .await;
+    cluster.patch(&all, "web", json!({"subsets": null})).await;
+    until(&all, "web", "full again", |endpoints| endpoints.subsets == subsets).await;
     cluster
         .patch(&cluster.api::<Deployment>(), "d", json!({"spec": {"replicas": 0}}))
         .await;
