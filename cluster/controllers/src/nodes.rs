@@ -262,9 +262,11 @@ fn must_leave_at(pod: &Pod, node: &Node, now: Timestamp) -> Option<Timestamp> {
     driving.filter_map(leave).min()
 }
 
-/// Sends away the pods whose time has come, and says when the next one's comes.
+/// Sends away the pods whose time has come, and says when the next one's comes. One that cannot be sent away keeps no
+/// other; the first such fault is returned at the end.
 async fn evict(node: &Node, context: &Context, now: Timestamp) -> Result<Option<Duration>, Fault> {
     let mut next = None;
+    let mut first = None;
     for pod in pods_on(node, context)
         .into_iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none())
@@ -276,7 +278,9 @@ async fn evict(node: &Node, context: &Context, now: Timestamp) -> Result<Option<
                     .events
                     .record(&*pod, EventType::Normal, "TaintManagerEviction", &message)
                     .await;
-                delete_seen(&context.client, &context.caches.pods(), &pod).await?;
+                if let Err(fault) = delete_seen(&context.client, &context.caches.pods(), &pod).await {
+                    first = first.or(Some(fault));
+                }
             }
             Some(at) => {
                 let wait = Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO);
@@ -285,7 +289,7 @@ async fn evict(node: &Node, context: &Context, now: Timestamp) -> Result<Option<
             None => {}
         }
     }
-    Ok(next)
+    first.map_or(Ok(next), Err)
 }
 
 #[cfg(test)]

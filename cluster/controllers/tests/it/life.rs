@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_meta::FaultClass;
-use base_client::{fault_of, is_namespace_going};
+use base_client::{Injected, Verb, fault_of, inject_faults, is_namespace_going};
 use base_secrets::{Certificate, PrivateKey, SigningRequest};
 use cluster_controllers::Options;
 use k8s_openapi::ByteString;
@@ -15,7 +15,7 @@ use serde_json::json;
 use tests_kit::{until, until_gone};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Cluster, start};
+use crate::cluster::{Cluster, start, start_over};
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_was_emptied_by_controllers_that_died_goes_with_the_next_ones() {
@@ -203,6 +203,33 @@ async fn nothing_is_wrong_with_a_namespace_that_goes_and_takes_nothing_in() {
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     maps.patch("held", &PatchParams::default(), &free).await.unwrap();
     until_gone(&namespaces, "n").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_sent_away_keeps_no_other_on_the_node() {
+    let cluster = start_over(
+        |_| {},
+        |client| {
+            inject_faults(client, |call| match (call.verb, call.name.as_deref()) {
+                (Verb::Delete, Some("a")) if call.resource == "pods" => Injected::Answer(403),
+                _ => Injected::Pass,
+            })
+        },
+    )
+    .await;
+    cluster.node("node").await;
+    let pods = cluster.api::<Pod>();
+    for name in ["a", "b", "c"] {
+        let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+        cluster.create::<Pod>(pod).await;
+        let is_bound = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        until(&pods, name, "bound", is_bound).await;
+    }
+    let taint = json!({"spec": {"taints": [{"key": "away", "effect": "NoExecute"}]}});
+    cluster.patch(&cluster.all::<Node>(), "node", taint).await;
+    until_gone(&pods, "b").await;
+    until_gone(&pods, "c").await;
+    assert!(pods.get_opt("a").await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
