@@ -78,8 +78,8 @@ fn judge(error: &Error) -> (FaultClass, &'static str) {
                 "raise the namespace's ResourceQuota or delete what is no longer needed",
             ),
             403 if says_namespace_goes(status) => (
-                FaultClass::Transient,
-                "the namespace is being deleted; it is tried again once it is gone",
+                FaultClass::Dependency,
+                "the namespace is being deleted: see its conditions for what holds it",
             ),
             403 => (
                 FaultClass::Access,

@@ -76,7 +76,9 @@ async fn reconcile(set: Arc<DaemonSet>, context: Context) -> Result<Next, Fault>
         delete_pod(&context, &*set, pod).await?;
     }
     for pod in &create {
-        create_pod(&context, &*set, pod).await?;
+        if !create_pod(&context, &*set, pod).await? {
+            break;
+        }
     }
     let (after, next) = report(&set, &nodes, &managed_by(&pods, &*set), context.clock.now());
     let api: Api<DaemonSet> = Api::namespaced(context.client.clone(), &set.namespace().unwrap_or_default());

@@ -1,5 +1,5 @@
 //! Deployments: one ReplicaSet per template, scaled so that enough pods stay available while the newest takes over.
-//! Never touches pods and never adopts ReplicaSets of others. After kubernetes v1.35 `pkg/controller/deployment`.
+//! Never touches pods and never takes ReplicaSets from others: it adopts the one of its template that nobody owns. After kubernetes v1.35 `pkg/controller/deployment`.
 
 mod report;
 mod rollout;
@@ -15,8 +15,9 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
+use crate::adoption::{Found, adopt};
 use crate::pods::{controller_of, is_finished, managed_by};
-use crate::seen::create_seen;
+use crate::seen::{Made, create_seen};
 pub(crate) use rollout::share;
 
 use report::report;
@@ -127,21 +128,21 @@ async fn apply(seen: &Seen, plan: Plan, context: &Context) -> Result<Arc<Deploym
         collision,
     } = plan;
     if collision {
-        let mut after = (*seen.deployment).clone();
-        let status = after.status.get_or_insert_default();
-        status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-        patch_status_if_changed(&deployments, &*seen.deployment, &after).await?;
-        return Err(Fault::transient(
-            "another ReplicaSet has the name this template hashes to; another hash is tried",
-        ));
+        return Err(collide(seen, &deployments).await?);
     }
     for (before, after) in change {
         patch_changed(&sets, &*before, &after).await?;
         say_scaled(seen, context, &after.name_any(), size(&before), size(&after)).await;
     }
     if let Some(set) = create {
-        create_seen(&context.client, &context.caches.replica_sets(), &set).await?;
-        say_scaled(seen, context, &set.name_any(), 0, size(&set)).await;
+        match create_seen(&context.client, &context.caches.replica_sets(), &set).await? {
+            Made::Created(set) => say_scaled(seen, context, &set.name_any(), 0, size(&set)).await,
+            Made::Exists => match adopt(&context.client, &*seen.deployment, &set).await? {
+                Found::Ours => {}
+                Found::Other(_) => return Err(collide(seen, &deployments).await?),
+            },
+            Made::NamespaceGoes => {}
+        }
     }
     for name in obsolete {
         delete(&sets, &name).await?;
@@ -154,6 +155,17 @@ async fn apply(seen: &Seen, plan: Plan, context: &Context) -> Result<Arc<Deploym
         }
     }
     Ok(seen.deployment.clone())
+}
+
+/// Counts one more name that the template cannot have, so that it hashes to another; returns why to come again.
+async fn collide(seen: &Seen, deployments: &Api<Deployment>) -> Result<Fault, Fault> {
+    let mut after = (*seen.deployment).clone();
+    let status = after.status.get_or_insert_default();
+    status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
+    patch_status_if_changed(deployments, &*seen.deployment, &after).await?;
+    Ok(Fault::transient(
+        "another ReplicaSet has the name this template hashes to; another hash is tried",
+    ))
 }
 
 async fn say_scaled(seen: &Seen, context: &Context, set: &str, from: i32, to: i32) {

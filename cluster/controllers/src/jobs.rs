@@ -66,7 +66,9 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
         delete_pod(&context, &*job, pod).await?;
     }
     for pod in &create {
-        create_pod(&context, &*job, pod).await?;
+        if !create_pod(&context, &*job, pod).await? {
+            break;
+        }
     }
     let after = report(&job, &managed_by(&cache, &*job), verdict, now);
     patch_status_if_changed(&api, &*job, &after).await?;

@@ -7,6 +7,7 @@
 //! process.
 
 mod accounts;
+mod adoption;
 mod bootstrap_tokens;
 mod caches;
 mod certificates;

@@ -15,7 +15,8 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::Context;
-use crate::seen::{create_seen, delete_seen};
+use crate::adoption::{Found, adopt};
+use crate::seen::{Made, create_seen, delete_seen};
 
 /// Pods created or deleted by one reconcile, as upstream's `BurstReplicas`: a set of thousands must not hold up others.
 pub(crate) const BURST_MAX: usize = 500;
@@ -166,21 +167,27 @@ pub(crate) fn add_labels<const N: usize>(labels: &mut Option<BTreeMap<String, St
     labels.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
 }
 
-/// Creates a pod for its owner and says so in an event of the owner, or why it cannot be.
-pub(crate) async fn create_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<(), Fault>
+/// Creates a pod for its owner, or adopts the one of its name that nobody owns, and says so in an event of the owner, or
+/// why it cannot be. False when the namespace is being deleted: it takes in no other pod either.
+pub(crate) async fn create_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<bool, Fault>
 where
     O: Resource<DynamicType = ()>,
 {
-    match create_seen(&context.client, &context.caches.pods(), pod).await {
-        Ok(Some(created)) => {
+    let made = match create_seen(&context.client, &context.caches.pods(), pod).await {
+        Ok(Made::Exists) => take_over(context, owner, pod).await.map(|()| Made::Exists),
+        made => made,
+    };
+    match made {
+        Ok(Made::Created(created)) => {
             let message = format!("Created pod: {}", created.name_any());
             context
                 .events
                 .record(owner, EventType::Normal, "SuccessfulCreate", &message)
                 .await;
-            Ok(())
+            Ok(true)
         }
-        Ok(None) => Ok(()),
+        Ok(Made::Exists) => Ok(true),
+        Ok(Made::NamespaceGoes) => Ok(false),
         Err(fault) => {
             // It may be there all the same.
             context.doubts.add(owner);
@@ -192,6 +199,20 @@ where
                     .await;
             }
             Err(fault)
+        }
+    }
+}
+
+async fn take_over<O>(context: &Context, owner: &O, pod: &Pod) -> Result<(), Fault>
+where
+    O: Resource<DynamicType = ()>,
+{
+    match adopt(&context.client, owner, pod).await? {
+        Found::Ours => Ok(()),
+        Found::Other(why) => {
+            let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+            let taken = format!("create Pod {namespace}/{name}: another pod has this name: {why}");
+            Err(Fault::dependency(taken).hint("delete that pod, or give its owner another name"))
         }
     }
 }

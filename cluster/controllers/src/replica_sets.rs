@@ -31,7 +31,9 @@ async fn reconcile(set: Arc<ReplicaSet>, context: Context) -> Result<Next, Fault
     let cache = context.caches.pods();
     let plan = plan(&set, &pods_of(&context, &*set).await?);
     for pod in &plan.create {
-        create_pod(&context, &*set, pod).await?;
+        if !create_pod(&context, &*set, pod).await? {
+            break;
+        }
     }
     for pod in &plan.delete {
         delete_pod(&context, &*set, pod).await?;

@@ -87,10 +87,19 @@ fn life<'a>(pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<Option<&'a str>, bo
     life.collect()
 }
 
-/// Creates an object and waits until the mirror shows it. One of that name that is there already is fine, and so is a
-/// namespace that goes, with which goes whoever wants the object: then none is returned. A mirror that does not show it
-/// in time is a transient fault.
-pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<Option<K>, Fault>
+/// What has become of an object that was to be created.
+#[derive(Debug)]
+pub(crate) enum Made<K> {
+    /// It was, and the mirror shows it.
+    Created(K),
+    /// One of that name is there already, whoever made it.
+    Exists,
+    /// Its namespace is being deleted, and with it goes whoever wants the object.
+    NamespaceGoes,
+}
+
+/// Creates an object and waits until the mirror shows it. A mirror that does not show it in time is a transient fault.
+pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<Made<K>, Fault>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
@@ -105,8 +114,8 @@ where
     let api: Api<K> = Api::namespaced(client.clone(), &namespace);
     let created = match api.create(&PostParams::default(), object).await {
         Ok(created) => created,
-        Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(None),
-        Err(error) if is_namespace_going(&error) => return Ok(None),
+        Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(Made::Exists),
+        Err(error) if is_namespace_going(&error) => return Ok(Made::NamespaceGoes),
         Err(error) => {
             let name = object
                 .meta()
@@ -123,7 +132,7 @@ where
         None => Judgement::NotYet("not seen yet".to_owned()),
     });
     seen.await.map_err(|_| unseen("created", K::kind(&()).as_ref(), &key))?;
-    Ok(Some(created))
+    Ok(Made::Created(created))
 }
 
 /// Asks for a pod to be deleted and waits until the mirror shows that it goes. Another pod of that name is left alone.

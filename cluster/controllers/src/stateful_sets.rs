@@ -55,7 +55,9 @@ async fn reconcile(set: Arc<StatefulSet>, context: Context) -> Result<Next, Faul
                 for claim in wanted {
                     create_seen(&context.client, &claims, &claim).await?;
                 }
-                create_pod(&context, &*set, &pod).await?;
+                if !create_pod(&context, &*set, &pod).await? {
+                    break;
+                }
             }
             Step::Delete(pod) => delete_pod(&context, &*set, &pod).await?,
         }

@@ -7,6 +7,7 @@ use base_client::{Injected, Verb, fault_of, inject_faults, is_namespace_going};
 use base_secrets::{Certificate, PrivateKey, SigningRequest};
 use cluster_controllers::Options;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
 use kube::Api;
@@ -189,17 +190,47 @@ async fn a_certificate_request_that_nobody_answers_goes_after_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_wrong_with_a_namespace_that_goes_and_takes_nothing_in() {
+async fn a_namespace_that_goes_is_not_asked_for_pods_again_and_again() {
     let cluster = start().await;
+    cluster.node("a").await;
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.org/held"]}});
     cluster.create::<ConfigMap>(held).await;
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    cluster
+        .create::<ReplicaSet>(json!({"metadata": {"name": "rs"}, "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template}}))
+        .await;
+    let sets = cluster.api::<ReplicaSet>();
+    until(&sets, "rs", "whole", |set| {
+        set.status.as_ref().and_then(|status| status.ready_replicas) == Some(3)
+    })
+    .await;
     let namespaces: Api<Namespace> = cluster.all();
     namespaces.delete("n", &DeleteParams::default()).await.unwrap();
     let late: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "late"}})).unwrap();
     let maps = cluster.api::<ConfigMap>();
     let refused = maps.create(&PostParams::default(), &late).await.unwrap_err();
     assert!(is_namespace_going(&refused), "{refused}");
-    assert_eq!(fault_of(refused, "create").class, FaultClass::Transient);
+    let fault = fault_of(refused, "create");
+    assert_eq!(fault.class, FaultClass::Dependency);
+    assert!(
+        fault
+            .hint
+            .contains("the namespace is being deleted: see its conditions"),
+        "{}",
+        fault.hint
+    );
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let records = cluster.server.server.audit().records();
+    let tried = |resource: &str| {
+        let theirs = records.iter().filter(|record| record.user == "controllers");
+        theirs
+            .filter(|record| (record.verb.as_str(), record.resource.as_str()) == ("create", resource))
+            .filter(|record| record.code == 403)
+            .count()
+    };
+    assert!(tried("pods") <= 1, "{}", tried("pods"));
+    assert_eq!(tried("events"), 0, "it is nothing that has failed");
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     maps.patch("held", &PatchParams::default(), &free).await.unwrap();
     until_gone(&namespaces, "n").await;

@@ -1,0 +1,133 @@
+//! What was left behind by an owner that was deleted alone, and taken by the next of its name.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, PropagationPolicy};
+use serde_json::{Value, json};
+use tests_kit::{until, until_gone};
+
+use crate::cluster::{Cluster, start};
+
+fn workload(more: Value) -> Value {
+    let mut spec = json!({
+        "replicas": 2, "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
+    });
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"metadata": {"name": "d"}, "spec": spec})
+}
+
+fn orphaning() -> DeleteParams {
+    DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    }
+}
+
+async fn pods(cluster: &Cluster) -> Vec<(String, Option<String>)> {
+    let pods = cluster.api::<Pod>().list(&ListParams::default()).await.unwrap();
+    pods.iter().map(|pod| (pod.name_any(), pod.uid())).collect()
+}
+
+async fn deployed(cluster: &Cluster) -> Deployment {
+    until(&cluster.api::<Deployment>(), "d", "whole", |deployment| {
+        let status = deployment.status.clone().unwrap_or_default();
+        status.observed_generation == deployment.metadata.generation && status.available_replicas == Some(2)
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_adopts_the_replica_set_that_its_forerunner_left_and_scales_nothing() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    cluster.create::<Deployment>(workload(json!({}))).await;
+    deployed(&cluster).await;
+    let (deployments, sets) = (cluster.api::<Deployment>(), cluster.api::<ReplicaSet>());
+    let before = pods(&cluster).await;
+    let set = sets.list(&ListParams::default()).await.unwrap().items.remove(0);
+    deployments.delete("d", &orphaning()).await.unwrap();
+    until_gone(&deployments, "d").await;
+    assert_eq!(sets.get(&set.name_any()).await.unwrap().owner_references(), []);
+
+    let again = cluster.create::<Deployment>(workload(json!({}))).await;
+    let name = set.name_any();
+    let adopted = until(&sets, &name, "adopted", |set| {
+        set.owner_references()
+            .iter()
+            .any(|owner| Some(&owner.uid) == again.metadata.uid.as_ref())
+    });
+    assert_eq!(adopted.await.uid(), set.uid());
+    deployed(&cluster).await;
+    assert_eq!(pods(&cluster).await, before);
+    assert_eq!(sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let said = events
+        .iter()
+        .filter(|event| event.involved_object.uid == again.metadata.uid)
+        .map(|event| event.reason.clone().unwrap_or_default());
+    assert_eq!(said.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_whose_replica_sets_name_is_another_owners_takes_another_name() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    cluster.create::<Deployment>(workload(json!({}))).await;
+    deployed(&cluster).await;
+    let (deployments, sets) = (cluster.api::<Deployment>(), cluster.api::<ReplicaSet>());
+    let set = sets.list(&ListParams::default()).await.unwrap().items.remove(0);
+    let theirs = cluster
+        .create::<StatefulSet>(json!({"metadata": {"name": "other"}, "spec": {
+            "replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"app": "b"}},
+            "template": {"metadata": {"labels": {"app": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}}))
+        .await;
+    let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "other", "uid": theirs.uid(), "controller": true});
+    deployments.delete("d", &orphaning()).await.unwrap();
+    until_gone(&deployments, "d").await;
+    cluster
+        .patch(
+            &sets,
+            &set.name_any(),
+            json!({"metadata": {"ownerReferences": [owner]}}),
+        )
+        .await;
+    cluster.create::<Deployment>(workload(json!({}))).await;
+    let whole = deployed(&cluster).await;
+    assert_eq!(whole.status.unwrap().collision_count, Some(1));
+    assert_eq!(sets.list(&ListParams::default()).await.unwrap().items.len(), 2);
+    assert_eq!(
+        sets.get(&set.name_any()).await.unwrap().owner_references()[0].name,
+        "other"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_adopts_its_forerunners_pods_and_says_whose_pod_is_in_its_way() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    let service = || json!({"serviceName": "s"});
+    cluster.create::<StatefulSet>(workload(service())).await;
+    let sets = cluster.api::<StatefulSet>();
+    let is_whole = |set: &StatefulSet| set.status.as_ref().and_then(|status| status.ready_replicas) == Some(2);
+    until(&sets, "d", "whole", is_whole).await;
+    let before = pods(&cluster).await;
+    sets.delete("d", &orphaning()).await.unwrap();
+    until_gone(&sets, "d").await;
+    let stranger = json!({"metadata": {"name": "d-2", "labels": {"app": "other"}}, "spec": {
+        "containers": [{"name": "c", "image": "x"}]}});
+    cluster.create::<Pod>(stranger).await;
+    let mut more = service();
+    more["replicas"] = json!(3);
+    let again = cluster.create::<StatefulSet>(workload(more)).await;
+    until(&sets, "d", "whole again", is_whole).await;
+    assert_eq!(pods(&cluster).await[..2], before);
+    let owners = cluster.api::<Pod>().get("d-1").await.unwrap().metadata.owner_references;
+    assert_eq!(owners.unwrap()[0].uid, again.uid().unwrap());
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let told = |event: &&Event| event.reason.as_deref() == Some("FailedCreate");
+    let message = events.iter().find(told).unwrap().message.clone().unwrap();
+    assert!(message.contains("n/d-2") && message.contains("another"), "{message}");
+}
