@@ -11,6 +11,7 @@ mod adoption;
 mod bootstrap_tokens;
 mod caches;
 mod certificates;
+mod claims;
 mod daemon_sets;
 mod deployments;
 mod endpoints;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use api_meta::Fault;
 use base_client::patch_status_if_changed;
-use base_controller::{Controller, Next};
+use base_controller::{Controller, Next, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetStatus};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume};
@@ -40,7 +40,17 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     {
         return;
     }
-    let controller = Controller::new("statefulset", sets).owns(&pods);
+    let all = sets.clone();
+    let controller = Controller::new("statefulset", sets)
+        .owns(&pods)
+        .watches(&claims, move |change| {
+            let (namespace, name) = (change.object.namespace().unwrap_or_default(), change.object.name_any());
+            all.list_in(&namespace)
+                .iter()
+                .filter(|set| change.deleted && is_claimed(set, &name))
+                .map(|set| ObjectKey::of(&**set))
+                .collect()
+        });
     controller.run(stop, move |set| reconcile(set, context.clone())).await;
 }
 
@@ -52,10 +62,14 @@ async fn reconcile(set: Arc<StatefulSet>, context: Context) -> Result<Next, Faul
     for step in plan(&set, &pods_of(&context, &*set).await?) {
         match step {
             Step::Create(pod, wanted) => {
+                let mut is_going = false;
                 for claim in wanted {
                     create_seen(&context.client, &claims, &claim).await?;
+                    let there = claims.get(&ObjectKey::of(&claim));
+                    is_going |= there.is_some_and(|claim| claim.metadata.deletion_timestamp.is_some());
                 }
-                if !create_pod(&context, &*set, &pod).await? {
+                // Its end calls again; a pod that named it would keep it from ending.
+                if is_going || !create_pod(&context, &*set, &pod).await? {
                     break;
                 }
             }
@@ -66,6 +80,17 @@ async fn reconcile(set: Arc<StatefulSet>, context: Context) -> Result<Next, Faul
     let api: Api<StatefulSet> = Api::namespaced(context.client.clone(), &set.namespace().unwrap_or_default());
     patch_status_if_changed(&api, &*set, &after).await?;
     Ok(next)
+}
+
+/// Whether the name is that of a claim of one of the set's pods.
+fn is_claimed(set: &StatefulSet, claim: &str) -> bool {
+    let templates = set
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volume_claim_templates.iter().flatten());
+    templates
+        .into_iter()
+        .any(|template| claim.starts_with(&format!("{}-{}-", template.name_any(), set.name_any())))
 }
 
 #[derive(Debug)]

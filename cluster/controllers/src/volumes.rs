@@ -1,21 +1,24 @@
-//! Volumes for claims: each claim gets one of its own at once, and the volume goes with its claim. What a volume holds
-//! is the node's business; there are no classes to choose from and no volumes made by hand to bind to.
+//! Volumes for claims: each claim gets one of its own at once, which goes with its claim or is kept, as its reclaim policy
+//! says. What a volume holds is the node's business; of a class only the reclaim policy counts, and there are no volumes
+//! made by hand to bind to.
 //! After kubernetes v1.35 `pkg/controller/volume/persistentvolume`.
 
 use std::sync::Arc;
 
 use api_meta::Fault;
-use base_client::{create_or_get, delete, get, patch_changed, patch_status_if_changed};
+use base_client::{add_finalizer, create_or_get, delete, get, patch_changed, patch_status_if_changed};
 use base_controller::{Controller, Next, ObjectKey};
 use k8s_openapi::api::core::v1::{
     CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus,
     PersistentVolumeSpec, PersistentVolumeStatus,
 };
+use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
+use crate::claims::{PROTECTION, let_go, release};
 
 /// Who makes the volumes, in their spec and annotation.
 const DRIVER: &str = "volumes.orangery.dev";
@@ -25,6 +28,8 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// The storage class name that forbids making a volume.
 const NO_CLASS: &str = "";
+/// The reclaim policy under which a volume goes with its claim: that of classes and volumes that name none.
+const DELETE: &str = "Delete";
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let (claims, volumes) = (context.caches.claims(), context.caches.volumes());
@@ -33,7 +38,8 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
         Some(ObjectKey::namespaced(claim.namespace?, claim.name?))
     };
     let binder = Controller::new("persistentvolumeclaim", claims.clone())
-        .watches(&volumes, move |change| of_volume(&change.object).into_iter().collect());
+        .watches(&volumes, move |change| of_volume(&change.object).into_iter().collect())
+        .watches(&context.caches.pods(), let_go);
     let reclaimer = Controller::new("persistentvolume", volumes.clone())
         .only(|volume| volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == DRIVER))
         .watches(&claims, |change| {
@@ -55,8 +61,8 @@ fn volume_name(claim: &PersistentVolumeClaim) -> String {
     format!("pvc-{}", claim.uid().unwrap_or_default())
 }
 
-/// The volume that a claim gets; none for claims that want another kind or none.
-fn volume_for(claim: &PersistentVolumeClaim) -> Option<PersistentVolume> {
+/// The volume that a claim gets, to be reclaimed by this policy; none for claims that want another kind or none.
+fn volume_for(claim: &PersistentVolumeClaim, policy: &str) -> Option<PersistentVolume> {
     let spec = claim.spec.as_ref()?;
     let class = spec.storage_class_name.as_deref();
     let name = volume_name(claim);
@@ -90,7 +96,7 @@ fn volume_for(claim: &PersistentVolumeClaim) -> Option<PersistentVolume> {
                 volume_handle: name,
                 ..CSIPersistentVolumeSource::default()
             }),
-            persistent_volume_reclaim_policy: Some("Delete".to_owned()),
+            persistent_volume_reclaim_policy: Some(policy.to_owned()),
             storage_class_name: spec.storage_class_name.clone(),
             volume_mode: spec.volume_mode.clone(),
             ..PersistentVolumeSpec::default()
@@ -99,7 +105,7 @@ fn volume_for(claim: &PersistentVolumeClaim) -> Option<PersistentVolume> {
     })
 }
 
-/// The claim when it is bound to the volume.
+/// The claim when it is bound to the volume, and kept while pods use it.
 fn bound(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> PersistentVolumeClaim {
     let mut after = claim.clone();
     after.spec.get_or_insert_default().volume_name = volume.metadata.name.clone();
@@ -107,17 +113,31 @@ fn bound(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Persistent
     for mark in [BIND_COMPLETED, BOUND_BY_CONTROLLER] {
         annotations.insert(mark.to_owned(), "yes".to_owned());
     }
+    let finalizers = after.finalizers_mut();
+    if !finalizers.iter().any(|finalizer| finalizer == PROTECTION) {
+        finalizers.push(PROTECTION.to_owned());
+    }
     after
 }
 
 async fn bind(claim: Arc<PersistentVolumeClaim>, context: Context) -> Result<Next, Fault> {
-    let Some(wanted) = volume_for(&claim) else {
+    if claim.metadata.deletion_timestamp.is_some() {
+        release(&claim, &context).await?;
         return Ok(Next::Change);
-    };
+    }
     let volumes: Api<PersistentVolume> = Api::all(context.client.clone());
     let claims: Api<PersistentVolumeClaim> =
         Api::namespaced(context.client.clone(), &claim.namespace().unwrap_or_default());
-    let volume = match context.caches.volumes().get(&ObjectKey::of(&wanted)) {
+    let known = context.caches.volumes().get(&ObjectKey::cluster(volume_name(&claim)));
+    let policy = match known {
+        Some(_) => DELETE.to_owned(),
+        None => policy_for(&claim, &context).await?,
+    };
+    let Some(wanted) = volume_for(&claim, &policy) else {
+        add_finalizer(&claims, (*claim).clone(), PROTECTION).await?;
+        return Ok(Next::Change);
+    };
+    let volume = match known {
         Some(volume) => (*volume).clone(),
         None => create_or_get(&volumes, &wanted).await?,
     };
@@ -142,7 +162,18 @@ async fn bind(claim: Arc<PersistentVolumeClaim>, context: Context) -> Result<Nex
     Ok(Next::Change)
 }
 
-/// Deletes a volume whose claim is gone.
+/// The reclaim policy that the claim's class asks for. A claim may name a class that is not there.
+async fn policy_for(claim: &PersistentVolumeClaim, context: &Context) -> Result<String, Fault> {
+    let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone());
+    let Some(class) = class.filter(|class| class != NO_CLASS) else {
+        return Ok(DELETE.to_owned());
+    };
+    let classes: Api<StorageClass> = Api::all(context.client.clone());
+    let policy = get(&classes, &class).await?.and_then(|class| class.reclaim_policy);
+    Ok(policy.unwrap_or_else(|| DELETE.to_owned()))
+}
+
+/// Deletes a volume whose claim is gone, or says that it is released if it is to be kept.
 async fn reclaim(volume: Arc<PersistentVolume>, context: Context) -> Result<Next, Fault> {
     let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.clone());
     let Some(ObjectReference {
@@ -168,11 +199,18 @@ async fn reclaim(volume: Arc<PersistentVolume>, context: Context) -> Result<Next
     if get(&claims, &name).await?.is_some_and(|claim| is_it(&claim)) {
         return Ok(Next::Change);
     }
-    delete(
-        &Api::<PersistentVolume>::all(context.client.clone()),
-        &volume.name_any(),
-    )
-    .await?;
+    let volumes: Api<PersistentVolume> = Api::all(context.client.clone());
+    let policy = volume
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
+    if policy.is_none_or(|policy| policy == DELETE) {
+        delete(&volumes, &volume.name_any()).await?;
+    } else {
+        let mut released = (*volume).clone();
+        released.status.get_or_insert_default().phase = Some("Released".to_owned());
+        patch_status_if_changed(&volumes, &*volume, &released).await?;
+    }
     Ok(Next::Change)
 }
 
@@ -188,16 +226,17 @@ mod tests {
     #[test]
     fn claim_gets_a_volume_of_its_own_under_its_uid() {
         let request = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
-        let volume = volume_for(&claim(request)).unwrap();
+        let volume = volume_for(&claim(request), "Retain").unwrap();
         let spec = volume.spec.clone().unwrap();
         assert_eq!(
             (volume.name_any(), spec.claim_ref.unwrap().uid),
             ("pvc-u1".to_owned(), Some("u1".to_owned()))
         );
         assert_eq!(spec.capacity.unwrap()["storage"].0, "1Gi");
+        assert_eq!(spec.persistent_volume_reclaim_policy.as_deref(), Some("Retain"));
         let after = bound(&claim(json!({})), &volume);
         assert_eq!(
-            volume_for(&after).map(|it| it.name_any()),
+            volume_for(&after, DELETE).map(|it| it.name_any()),
             Some("pvc-u1".to_owned()),
             "bound claims stay bound"
         );
@@ -207,7 +246,7 @@ mod tests {
     #[test]
     fn claims_that_want_other_volumes_are_left_alone() {
         for spec in [json!({"storageClassName": ""}), json!({"volumeName": "by-hand"})] {
-            assert_eq!(volume_for(&claim(spec.clone())), None, "{spec}");
+            assert_eq!(volume_for(&claim(spec.clone()), DELETE), None, "{spec}");
         }
     }
 }

@@ -132,7 +132,7 @@ impl Cluster {
 fn is_cluster_scoped<K: k8s_openapi::Resource>() -> bool {
     matches!(
         K::KIND,
-        "Namespace" | "Node" | "CertificateSigningRequest" | "PersistentVolume"
+        "Namespace" | "Node" | "CertificateSigningRequest" | "PersistentVolume" | "StorageClass"
     )
 }
 

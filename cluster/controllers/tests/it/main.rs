@@ -7,4 +7,5 @@ mod life;
 mod node_ranges;
 mod owners;
 mod scheduling;
+mod storage;
 mod workloads;
