@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Group, kind, and what does not come of it.
-const INERT: [(&str, &str, &str); 8] = [
+const INERT: [(&str, &str, &str); 9] = [
     (
         "",
         "LimitRange",
@@ -24,12 +24,20 @@ const INERT: [(&str, &str, &str); 8] = [
     ("batch", "CronJob", "it starts no Jobs"),
     ("networking.k8s.io", "Ingress", "nothing is reached through it"),
     ("networking.k8s.io", "NetworkPolicy", "no connection is cut off by it"),
+    ("node.k8s.io", "RuntimeClass", "no pod runs otherwise for it"),
     (
         "scheduling.k8s.io",
         "PriorityClass",
         "no pod is scheduled before another by it",
     ),
 ];
+/// Group, kind, and of what alone something comes.
+const PARTLY: [(&str, &str, &str); 1] = [(
+    "storage.k8s.io",
+    "StorageClass",
+    "a claim's volume takes its reclaimPolicy; whatever its provisioner, every claim is bound at once, and a claim that \
+     names no class gets no default one",
+)];
 /// Secrets that a controller of Kubernetes puts a token into.
 const TOKEN_SECRETS: &str = "kubernetes.io/service-account-token";
 const NO_TOKEN: &str = "it gets no token; `kubectl create token` gives one";
@@ -37,11 +45,14 @@ const NO_TOKEN: &str = "it gets no token; `kubectl create token` gives one";
 /// What the creator of such an object is told; none for what is acted on.
 pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String> {
     let is_token = group.is_empty() && kind == "Secret" && object.get("type")? == TOKEN_SECRETS;
+    let of_kind = |(of, name, _): &&(&str, &str, &str)| (*of, *name) == (group, kind);
+    if let Some((_, _, what)) = PARTLY.iter().find(of_kind) {
+        return Some(format!("of this {kind} only a part counts here: {what}"));
+    }
     let (kind, what) = if is_token {
         (format!("a Secret of type {TOKEN_SECRETS}"), NO_TOKEN)
     } else {
-        let known = |(of, name, _): &&(&str, &str, &str)| (*of, *name) == (group, kind);
-        let (_, _, what) = INERT.iter().find(known)?;
+        let (_, _, what) = INERT.iter().find(of_kind)?;
         (format!("this {kind}"), *what)
     };
     Some(format!("{kind} is stored, and nothing acts on it here: {what}"))
@@ -49,13 +60,41 @@ pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fmt::Write as _;
 
     use super::*;
 
+    /// The kinds of Kubernetes v1.35 that no server here has, by group: those in the tables that are not registered, and
+    /// those that are not in the tables.
+    fn unserved() -> BTreeMap<&'static str, Vec<&'static str>> {
+        let registry = crate::registry::Registry::default();
+        crate::builtin::register(&registry, &[]);
+        let mut groups = BTreeMap::from([
+            (
+                "flowcontrol.apiserver.k8s.io",
+                vec!["FlowSchema", "PriorityLevelConfiguration"],
+            ),
+            (
+                "resource.k8s.io",
+                vec!["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"],
+            ),
+        ]);
+        // Reviews are answered without being stored.
+        let reviews = ["authentication.k8s.io", "authorization.k8s.io"];
+        let tables = cluster_schema::builtin::kinds().iter();
+        for kind in tables.filter(|kind| !reviews.contains(&&*kind.group)) {
+            if registry.snapshot().find_kind(&kind.group, &kind.kind).is_none() {
+                let group = if kind.group.is_empty() { "v1" } else { &*kind.group };
+                groups.entry(group).or_insert_with(Vec::new).push(&*kind.kind);
+            }
+        }
+        groups
+    }
+
     #[test]
     fn every_inert_kind_is_one_of_kubernetes() {
-        for (group, kind, _) in INERT {
+        for (group, kind, _) in INERT.into_iter().chain(PARTLY) {
             let kinds = cluster_schema::builtin::kinds();
             assert!(
                 kinds.iter().any(|known| (&*known.group, &*known.kind) == (group, kind)),
@@ -68,19 +107,24 @@ mod tests {
     fn generated_reference_lists_what_nothing_acts_on() {
         let mut page = String::from(
             "# Kinds of Kubernetes that nothing acts on\n\n\
-             The embedded API servers store all kinds of Kubernetes' own but those of webhooks and\n\
-             aggregation. Of these nothing comes of the following yet: they are stored and answered with a warning, which\n\
+             The embedded API servers store all kinds of Kubernetes' own but those that are not served, which are named\n\
+             below. Of these nothing comes of the following yet: they are stored and answered with a warning, which\n\
              kubectl shows.\n\n| Group | Kind | What is so instead |\n| --- | --- | --- |\n",
         );
+        let named = |group: &'static str| if group.is_empty() { "v1" } else { group };
         for (group, kind, what) in INERT {
-            writeln!(
-                page,
-                "| `{}` | {kind} | {what} |",
-                if group.is_empty() { "v1" } else { group }
-            )
-            .unwrap();
+            writeln!(page, "| `{}` | {kind} | {what} |", named(group)).unwrap();
         }
         writeln!(page, "| `v1` | Secret of type `{TOKEN_SECRETS}` | {NO_TOKEN} |").unwrap();
+        page.push_str("\nOf these only a part counts:\n\n| Group | Kind | What counts |\n| --- | --- | --- |\n");
+        for (group, kind, what) in PARTLY {
+            writeln!(page, "| `{}` | {kind} | {what} |", named(group)).unwrap();
+        }
+        page.push_str("\nNot served at all, so that nobody relies on them:\n\n| Group | Kinds |\n| --- | --- |\n");
+        for (group, kinds) in unserved() {
+            writeln!(page, "| `{group}` | {} |", kinds.join(", ")).unwrap();
+        }
+        page.push_str("\nNor are versions of Kubernetes' kinds that are alpha or beta.\n");
         page.push_str(
             "\nAn eviction (`kubectl drain`) of a pod that a PodDisruptionBudget selects is refused: budgets are not counted.\n",
         );
