@@ -14,6 +14,11 @@ use crate::server::Inner;
 const AGE_MAX: Duration = Duration::from_secs(3600);
 /// The shortest pause between two looks at all Events, so that a stream of them costs a look each no more.
 const PAUSE_MIN: Duration = Duration::from_secs(300);
+/// How many Events one sweep deletes: those who watch must hear of them before their history is full of them.
+const SWEPT_AT_ONCE_MAX: usize = 500;
+/// The pause before the rest is swept: hundreds of thousands of Events are gone within minutes, and others have their
+/// turns meanwhile.
+const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
 
 /// Begins to sweep, until the server stops or is gone.
 pub(crate) fn start(server: &Arc<Inner>) {
@@ -31,17 +36,19 @@ async fn sweep_again(server: Weak<Inner>) {
 /// Sweeps, and says when to look again; none when the server is gone.
 async fn sweep_once(server: &Weak<Inner>) -> Option<Duration> {
     let server = server.upgrade()?;
-    let next = sweep(&server).await.unwrap_or_else(|error| {
+    let pause = sweep(&server).await.unwrap_or_else(|error| {
         tracing::debug!(server = %server.name, %error, "old Events stay for now");
         PAUSE_MIN
     });
-    Some(next.max(PAUSE_MIN))
+    Some(pause)
 }
 
+/// Deletes old Events; returns the pause before the next sweep.
 async fn sweep(server: &Inner) -> Result<Duration, StoreError> {
     let events = server.store.list(&Range::all("events"), Page::default()).await?;
     let now = server.clock.now();
     let mut next = AGE_MAX;
+    let mut swept = 0;
     for entry in events.entries {
         let Some(seen) = last_seen(&entry.object, now) else {
             continue;
@@ -49,14 +56,20 @@ async fn sweep(server: &Inner) -> Result<Duration, StoreError> {
         let age = Duration::try_from(now.duration_since(seen)).unwrap_or(Duration::ZERO);
         match AGE_MAX.checked_sub(age).filter(|left| !left.is_zero()) {
             Some(left) => next = next.min(left),
-            None => match server.store.delete(&entry.key, entry.revision).await {
-                // It is gone, or has just been seen again.
-                Ok(_) | Err(StoreError::Missing { .. } | StoreError::Conflict { .. }) => {}
-                Err(error) => return Err(error),
-            },
+            None if swept == SWEPT_AT_ONCE_MAX => return Ok(PAUSE_BETWEEN),
+            None => {
+                swept += 1;
+                match server.store.delete(&entry.key, entry.revision).await {
+                    // It is gone, or has just been seen again.
+                    Ok(_) | Err(StoreError::Missing { .. } | StoreError::Conflict { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
         }
+        // To read thousands takes long too.
+        tokio::task::consume_budget().await;
     }
-    Ok(next)
+    Ok(next.max(PAUSE_MIN))
 }
 
 #[derive(Deserialize)]

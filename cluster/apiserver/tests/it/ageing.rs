@@ -28,6 +28,30 @@ async fn names(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn many_old_events_go_some_at_a_time_and_soon() {
+    let server = start().await;
+    for number in 0..1100 {
+        event(&server, &format!("e{number}"), json!({})).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3590)).await;
+    let mut left = vec![names(&server).await.len()];
+    // The sweep that finds them comes within its longest pause.
+    for _ in 0..3900 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = names(&server).await.len();
+        if left.last() != Some(&now) {
+            left.push(now);
+        }
+        if now == 0 {
+            break;
+        }
+    }
+    assert_eq!((left.first(), left.last()), (Some(&1100), Some(&0)));
+    let most = left.windows(2).map(|pair| pair[0] - pair[1]).max();
+    assert!(most <= Some(500), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_go_an_hour_after_they_were_last_seen() {
     let server = start().await;
     let minutes = |count: u64| tokio::time::sleep(Duration::from_secs(count * 60));
