@@ -1,5 +1,6 @@
 //! The access rules that a server starts with: missing ones are made, and those that are there get what they lack of
-//! today's defaults. What people have added stays, and what they have annotated to be left alone.
+//! today's defaults. What people have added stays, but for the group of all nodes in the binding of `system:node`, which
+//! is taken out; what they have annotated to be left alone stays as it is.
 //! (kubernetes/kubernetes v1.35 pkg/registry/rbac/rest/storage_rbac.go, component-helpers/auth/rbac/reconciliation)
 
 use std::sync::Arc;
@@ -171,13 +172,16 @@ fn rules(role: &Value) -> Vec<PolicyRule> {
         .collect()
 }
 
-/// Takes back what servers gave all nodes before they judged nodes one by one.
+/// Takes back what servers gave all nodes before they judged nodes one by one, unless the binding is to be left alone.
 async fn unbind_nodes(server: &Arc<Inner>) -> Result<(), StoreError> {
     let key = Key::new(format!("{GROUP}/clusterrolebindings"), None, "system:node");
     let Some(entry) = server.store.get(&key).await? else {
         return Ok(());
     };
     let mut binding = entry.object.value(entry.revision);
+    if is_left_alone(&binding) {
+        return Ok(());
+    }
     let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut);
     let Some(subjects) = subjects else { return Ok(()) };
     let before = subjects.len();

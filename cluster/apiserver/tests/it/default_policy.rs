@@ -100,3 +100,22 @@ async fn a_default_that_is_not_to_be_updated_is_left_alone_and_a_binding_to_anot
     let (code, _) = call(&client, http::Method::GET, "/healthz", "application/json", Vec::new()).await;
     assert_eq!(code, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn nodes_lose_the_role_that_all_had_unless_the_binding_is_to_be_left_alone() {
+    let store = MemoryStore::new();
+    let path = format!("{RBAC}/clusterrolebindings/system:node");
+    let nodes = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"});
+    for (update, left) in [("false", 1), ("true", 0)] {
+        let before = server(&store).await;
+        let given = json!({"metadata": {"annotations": {AUTOUPDATE: update}}, "subjects": [nodes]});
+        let (code, said) = merge(&before.loopback_client(), &path, &given).await;
+        assert_eq!(code, 200, "{said}");
+        before.shutdown().await;
+        let after = server(&store).await;
+        let (_, found) = get(&after.loopback_client(), &path).await;
+        let subjects = found["subjects"].as_array().map_or(0, Vec::len);
+        assert_eq!(subjects, left, "{update}: {found}");
+        after.shutdown().await;
+    }
+}
