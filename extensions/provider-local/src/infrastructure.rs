@@ -145,21 +145,25 @@ fn zones_of(workers: &[Worker]) -> BTreeSet<String> {
 }
 
 /// A /20 per zone. A zone keeps the one that it has, because machines stand in it; new ones follow in the zones' order.
+/// A zone that is wanted no more keeps its own as well: its machines go later. Only when nothing else is free, it is given
+/// to another.
 fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Result<Vec<Subnet>, Fault> {
     let wanted = zones.len();
     let parts: Vec<String> = (network.subnets(SUBNET_PREFIX).map_err(Fault::bug)?)
         .map(|part| part.to_string())
         .collect();
-    let kept = |zone: &str| {
-        let known = known.iter().find(|subnet| subnet.zone == zone)?;
-        parts.contains(&known.cidr).then(|| known.cidr.clone())
-    };
-    let taken: BTreeSet<String> = zones.iter().filter_map(|zone| kept(zone)).collect();
-    let mut free = parts.iter().filter(|part| !taken.contains(*part)).cloned();
-    let subnets: Vec<Subnet> = zones
+    let known: Vec<&Subnet> = known.iter().filter(|subnet| parts.contains(&subnet.cidr)).collect();
+    let kept = |zone: &str| known.iter().find(|subnet| subnet.zone == zone);
+    let is_known = |part: &&String| known.iter().any(|subnet| subnet.cidr == **part);
+    let former: Vec<&Subnet> = (known.iter().copied())
+        .filter(|subnet| !zones.contains(&subnet.zone))
+        .collect();
+    let never_given = parts.iter().filter(|part| !is_known(part));
+    let mut free = never_given.chain(former.iter().map(|subnet| &subnet.cidr));
+    let mut subnets: Vec<Subnet> = zones
         .into_iter()
         .map_while(|zone| {
-            let cidr = kept(&zone).or_else(|| free.next())?;
+            let cidr = kept(&zone).map(|subnet| &subnet.cidr).or_else(|| free.next())?.clone();
             Some(Subnet { zone, cidr })
         })
         .collect();
@@ -169,6 +173,11 @@ fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Resul
                 .code(ErrorCode::ConfigurationProblem)
                 .hint("choose a larger spec.networking.nodes, or fewer zones"),
         );
+    }
+    for subnet in former {
+        if subnets.iter().all(|given| given.cidr != subnet.cidr) {
+            subnets.push(subnet.clone());
+        }
     }
     Ok(subnets)
 }
@@ -277,11 +286,28 @@ mod tests {
         assert_eq!(said, ["b 10.3.0.0/20", "c 10.3.16.0/20"]);
         let (made, said) = parts("10.3.0.0/16", &["a", "c", "b"], &made).unwrap();
         assert_eq!(said, ["a 10.3.32.0/20", "b 10.3.0.0/20", "c 10.3.16.0/20"]);
-        let (_, said) = parts("10.3.0.0/16", &["a", "d"], &made).unwrap();
-        assert_eq!(said, ["a 10.3.32.0/20", "d 10.3.0.0/20"]);
         assert!(parts("10.3.0.0/20", &["a", "b"], &[]).is_err());
         let (_, said) = parts("10.4.0.0/16", &["a"], &made).unwrap();
         assert_eq!(said, ["a 10.4.0.0/20"], "of another network nothing is kept");
+    }
+
+    #[test]
+    fn no_zone_is_given_the_part_in_which_machines_of_another_may_stand_while_any_else_is_free() {
+        let (made, _) = parts("10.3.0.0/18", &["a", "b", "c"], &[]).unwrap();
+        let (made, said) = parts("10.3.0.0/18", &["b"], &made).unwrap();
+        assert_eq!(said, ["b 10.3.16.0/20", "a 10.3.0.0/20", "c 10.3.32.0/20"]);
+        let (made, said) = parts("10.3.0.0/18", &["b", "d"], &made).unwrap();
+        assert_eq!(
+            said,
+            ["b 10.3.16.0/20", "d 10.3.48.0/20", "a 10.3.0.0/20", "c 10.3.32.0/20"]
+        );
+        let (made, said) = parts("10.3.0.0/18", &["c", "d"], &made).unwrap();
+        assert_eq!(said[..2], ["c 10.3.32.0/20", "d 10.3.48.0/20"], "back where it was");
+        let (_, said) = parts("10.3.0.0/18", &["c", "d", "e"], &made).unwrap();
+        assert_eq!(
+            said,
+            ["c 10.3.32.0/20", "d 10.3.48.0/20", "e 10.3.16.0/20", "a 10.3.0.0/20"]
+        );
     }
 
     #[test]
