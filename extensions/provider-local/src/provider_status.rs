@@ -2,6 +2,7 @@
 //! read it back from their own specs. Nobody in between understands it.
 
 use api_meta::{ErrorCode, Fault, RawJson};
+use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 /// apiVersion of the provider's own types.
@@ -30,7 +31,7 @@ pub struct NetworkStatus {
     pub id: i64,
     /// The whole network.
     pub cidr: String,
-    /// A part of it per zone; one without name where the shoot has no zones.
+    /// A part of it per zone; one without name where the shoot has no zones. Zones that are wanted no more are last.
     pub subnets: Vec<Subnet>,
     /// Addresses that traffic from the nodes comes from.
     pub egress_cidrs: Vec<String>,
@@ -44,6 +45,19 @@ pub struct Subnet {
     pub zone: String,
     /// Its addresses.
     pub cidr: String,
+}
+
+impl NetworkStatus {
+    /// The part of a zone, and its place among the network's parts, from 1. No two zones share one.
+    pub(crate) fn subnet(&self, zone: &str) -> Option<(usize, &Subnet)> {
+        let subnet = self.subnets.iter().find(|subnet| subnet.zone == zone)?;
+        let (network, part): (Ipv4Net, Ipv4Net) = (self.cidr.parse().ok()?, subnet.cidr.parse().ok()?);
+        let place = network
+            .subnets(part.prefix_len())
+            .ok()?
+            .position(|other| other == part)?;
+        Some((place + 1, subnet))
+    }
 }
 
 impl InfrastructureStatus {

@@ -1,4 +1,5 @@
-//! From pools to machine classes and machine deployments. Pure.
+//! From pools to machine classes and machine deployments. Pure. A pool's deployment in a zone is called by the number of
+//! the zone's subnet, which stays, and not by the zone's place in the pool, so that machines stay where they stand.
 //! Source: gardener/gardener v1.150 extensions/pkg/controller/worker (machines.go, helper/distribute.go).
 
 use std::collections::BTreeMap;
@@ -55,14 +56,16 @@ fn hex(text: impl AsRef<[u8]>) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hash that names a pool's machine class: a new one replaces all machines.
-pub(crate) fn pool_hash(pool: &WorkerPool) -> Result<String, Fault> {
+/// The hash that names a pool's machine class in a zone: a new one replaces all machines. Without zone it is upstream's;
+/// upstream does not count the zone, and gives a machine's class to another when zones change places.
+pub(crate) fn pool_hash(pool: &WorkerPool, zone: &str) -> Result<String, Fault> {
     let agent = pool.node_agent_secret_name.as_deref().ok_or_else(|| {
         Fault::dependency(format!("pool {} has no nodeAgentSecretName", pool.name))
             .hint("gardenlet writes it: compare the versions of gardenlet and of this extension")
     })?;
     let config = pool.provider_config.as_ref().map(|raw| raw.get());
-    let all: String = std::iter::once(agent).chain(config).map(hex).collect();
+    let zone = (!zone.is_empty()).then_some(zone);
+    let all: String = std::iter::once(agent).chain(config).chain(zone).map(hex).collect();
     Ok(hex(all)[..HASH_LENGTH].to_owned())
 }
 
@@ -83,7 +86,6 @@ fn share_of(value: &IntOrString, index: i32, zones: i32) -> IntOrString {
 pub(crate) fn plan(worker: &Worker, facts: Facts<'_>) -> Result<Vec<Planned>, Fault> {
     let mut planned = Vec::new();
     for pool in &worker.spec.pools {
-        let hash = pool_hash(pool)?;
         let zones = if pool.zones.is_empty() {
             vec![String::new()]
         } else {
@@ -91,7 +93,7 @@ pub(crate) fn plan(worker: &Worker, facts: Facts<'_>) -> Result<Vec<Planned>, Fa
         };
         let count = i32::try_from(zones.len()).unwrap_or(i32::MAX);
         for (index, zone) in (0..).zip(&zones) {
-            planned.push(deployment_of(worker, pool, &hash, (index, zone, count), facts)?);
+            planned.push(deployment_of(worker, pool, (index, zone, count), facts)?);
         }
     }
     Ok(planned)
@@ -100,14 +102,12 @@ pub(crate) fn plan(worker: &Worker, facts: Facts<'_>) -> Result<Vec<Planned>, Fa
 fn deployment_of(
     worker: &Worker,
     pool: &WorkerPool,
-    hash: &str,
     (index, zone, zones): (i32, &str, i32),
     facts: Facts<'_>,
 ) -> Result<Planned, Fault> {
     let namespace = worker.namespace().unwrap_or_default();
-    let name = format!("{namespace}-{}-z{}", pool.name, index + 1);
-    let subnets = &facts.infrastructure.network.subnets;
-    let subnet = subnets.iter().find(|subnet| subnet.zone == zone).ok_or_else(|| {
+    let network = &facts.infrastructure.network;
+    let (number, subnet) = network.subnet(zone).ok_or_else(|| {
         Fault::dependency(format!(
             "pool {}: the infrastructure has no subnet in zone {zone:?}",
             pool.name
@@ -115,6 +115,8 @@ fn deployment_of(
         .code(ErrorCode::RetryableConfigurationProblem)
         .hint("reconcile the Infrastructure: it was made before the zone was added")
     })?;
+    let name = format!("{namespace}-{}-z{number}", pool.name);
+    let hash = pool_hash(pool, zone)?;
     let user_data = &pool.user_data_secret_ref;
     let (minimum, maximum) = (share(pool.minimum, index, zones), share(pool.maximum, index, zones));
     let class_name = format!("{name}-{hash}");
@@ -135,7 +137,7 @@ fn deployment_of(
         provider: Some(facts.provider.to_owned()),
         provider_spec: RawJson::from(json!({
             "apiVersion": API_VERSION, "kind": "ProviderSpec",
-            "machineType": pool.machine_type, "networkID": facts.infrastructure.network.id, "subnet": subnet.cidr,
+            "machineType": pool.machine_type, "networkID": network.id, "subnet": subnet.cidr,
         })),
         secret_ref: Some(SecretReference {
             name: Some(class_name.clone()),
@@ -250,11 +252,11 @@ mod tests {
     }
 
     fn infrastructure(zones: &[&str]) -> InfrastructureStatus {
-        let subnets = zones
-            .iter()
-            .map(|zone| Subnet {
+        let subnets = (0..)
+            .zip(zones)
+            .map(|(number, zone)| Subnet {
                 zone: (*zone).into(),
-                cidr: "10.0.0.0/20".into(),
+                cidr: format!("10.0.{}.0/20", 16 * number),
             })
             .collect();
         let network = NetworkStatus {
@@ -292,8 +294,8 @@ mod tests {
         assert_eq!(
             said,
             [
-                ("shoot--a--b-p-z1".into(), 2, 2),
-                ("shoot--a--b-p-z2".into(), 1, 2),
+                ("shoot--a--b-p-z2".into(), 2, 2),
+                ("shoot--a--b-p-z1".into(), 1, 2),
                 ("shoot--a--b-p-z3".into(), 1, 1)
             ]
         );
@@ -315,20 +317,44 @@ mod tests {
     }
 
     #[test]
+    fn what_a_zones_machines_are_called_and_made_from_stays_when_zones_before_it_come_and_go() {
+        /// Zone, deployment and class of each.
+        fn placed(zones: &[&str], parts: &[&str]) -> BTreeMap<String, (String, String)> {
+            let plans = planned(pool(zones, 1, 1), parts).unwrap();
+            let place = |plan: &Planned| {
+                let zone = plan.class.node_template.as_ref().unwrap().zone.clone();
+                (zone, (plan.deployment.name_any(), plan.class.name_any()))
+            };
+            plans.iter().map(place).collect()
+        }
+        let both = placed(&["a", "b"], &["a", "b"]);
+        assert_eq!(placed(&["b"], &["a", "b"])["b"], both["b"]);
+        let alone = placed(&["a"], &["a"]);
+        let swapped = placed(&["b", "a"], &["a", "b"]);
+        assert_eq!((&swapped["a"], &swapped["b"]), (&alone["a"], &both["b"]));
+        // The one subnet there is, given to another zone: machines of the old class are replaced, and it is not rewritten.
+        let (before, after) = (&alone["a"], &placed(&["z"], &["z"])["z"]);
+        assert!(before.0 == after.0 && before.1 != after.1, "{before:?} {after:?}");
+    }
+
+    #[test]
     fn a_pool_hash_is_as_upstream_computes_it_and_moves_with_the_node_agent_secret() {
         let one = pool(&[], 1, 1);
         let inner = hex("gardener-node-agent-p-0123456789abcdef");
-        assert_eq!(pool_hash(&one).unwrap(), hex(inner)[..5]);
+        assert_eq!(pool_hash(&one, "").unwrap(), hex(inner)[..5]);
         let other = WorkerPool {
             node_agent_secret_name: Some("other".into()),
             ..one.clone()
         };
-        assert_ne!(pool_hash(&one).unwrap(), pool_hash(&other).unwrap());
+        assert_ne!(pool_hash(&one, "").unwrap(), pool_hash(&other, "").unwrap());
         assert!(
-            pool_hash(&WorkerPool {
-                node_agent_secret_name: None,
-                ..one
-            })
+            pool_hash(
+                &WorkerPool {
+                    node_agent_secret_name: None,
+                    ..one
+                },
+                ""
+            )
             .is_err()
         );
     }
