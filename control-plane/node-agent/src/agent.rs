@@ -1,5 +1,7 @@
 //! The agent's life: born, joined, kept. Each step names what it waits for.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,17 +183,17 @@ impl Joined {
         self.apply_secret(&first).await?;
         let (mut applied, mut is_reported) = (first, false);
         loop {
-            if !is_reported {
-                let report = once_allowed(|| self.report(&client, &applied)).await;
-                is_reported = report.is_ok();
-                self.warn(report, "configuration was not reported");
-            }
-            let patience = if is_reported { QUIET_MAX } else { RETRY_PAUSE };
-            let changed = wait_until(&secrets, &self.config.secret_name, patience, |secret| match secret {
+            let changed = wait_until(&secrets, &self.config.secret_name, QUIET_MAX, |secret| match secret {
                 Some(secret) if version(secret) != version(&applied) => Judgement::Done(secret.clone()),
                 _ => Judgement::NotYet("it has not changed".to_owned()),
             });
-            let ended = match changed.await {
+            // The Node may never come of a configuration that is wrong: its correction is seen meanwhile.
+            let changed = tokio::select! {
+                biased;
+                changed = changed => changed,
+                never = self.tell(&client, &applied, &mut is_reported) => match never {},
+            };
+            let ended = match changed {
                 Ok(secret) => {
                     let ended = self.apply_secret(&secret).await;
                     if ended.is_ok() {
@@ -199,7 +201,6 @@ impl Joined {
                     }
                     ended
                 }
-                // Nothing new: what is still to be reported is reported again.
                 Err(Waited::TimedOut { .. }) => Ok(()),
                 Err(Waited::Failed(fault)) => Err(fault),
             };
@@ -208,6 +209,19 @@ impl Joined {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
+    }
+
+    /// Reports the configuration, again until that is done, and then does nothing for ever.
+    async fn tell(&self, client: &kube::Client, applied: &Secret, is_reported: &mut bool) -> Infallible {
+        while !*is_reported {
+            let report = once_allowed(|| self.report(client, applied)).await;
+            *is_reported = report.is_ok();
+            self.warn(report, "configuration was not reported");
+            if !*is_reported {
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+        pending().await
     }
 
     fn warn(&self, ended: Result<(), Fault>, what: &str) {

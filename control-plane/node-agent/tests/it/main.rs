@@ -150,6 +150,40 @@ async fn joined_machine(token: &str) -> MemoryMachine {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_corrected_configuration_is_applied_while_the_node_does_not_come() {
+    let (server, token) = cluster().await;
+    let secrets: Api<Secret> = Api::namespaced(server.admin(), "kube-system");
+    let group = json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:bootstrappers"}]);
+    let of = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "agents"});
+    let rules = json!([{"apiGroups": [""], "resources": ["nodes", "secrets"], "verbs": ["get", "list", "watch"]}]);
+    create(
+        Api::<ClusterRole>::all(server.admin()),
+        json!({"metadata": {"name": "agents"}, "rules": rules}),
+    )
+    .await;
+    let binding = json!({"metadata": {"name": "agents"}, "roleRef": of, "subjects": group});
+    create(Api::<ClusterRoleBinding>::all(server.admin()), binding).await;
+    let configure = async |unit: &str| {
+        let osc = json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "OperatingSystemConfig",
+            "spec": {"type": "t", "purpose": "reconcile", "units": [{"name": KUBELET_UNIT, "content": unit}]}});
+        let data = Patch::Merge(json!({"stringData": {"osc.yaml": osc.to_string()}}));
+        secrets.patch("pool", &PatchParams::default(), &data).await.unwrap();
+    };
+    configure("wrong").await;
+    let text = token.text();
+    let machine = joined_machine(text.expose()).await;
+    let mut agent = agent_of(&server, text.expose(), machine.clone());
+    goes_on(&mut agent).await;
+    let before = machine.seen().await.unwrap().units[KUBELET_UNIT].clone();
+
+    configure("right").await;
+    goes_on(&mut agent).await;
+    let after = machine.seen().await.unwrap().units[KUBELET_UNIT].clone();
+    assert_ne!(before, after, "the correction waits for a Node that cannot come");
+    agent.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_report_that_was_refused_is_made_again_though_nothing_changes() {
     let (server, token) = cluster().await;
     let secrets: Api<Secret> = Api::namespaced(server.admin(), "kube-system");
