@@ -2,7 +2,7 @@
 
 use api_core::v1beta1::{BackupEntry, BackupEntrySpec};
 use api_meta::{Fault, LastOperationState};
-use base_client::{Judgement, apply};
+use base_client::{Judgement, Waited, apply};
 use base_controller::ObjectKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
@@ -46,7 +46,7 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
     let key = ObjectKey::namespaced(&op.shoot.garden_namespace, op.shoot.backup_entry());
     let title = format!("BackupEntry {key}");
     let not_yet = |why: &str| {
-        op.waiting.note(&title, why);
+        op.waiting.note(&title, Fault::untold(why).0);
         Judgement::NotYet(why.to_owned())
     };
     let judge = |entry: Option<&BackupEntry>| {
@@ -78,5 +78,37 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
     let entries = &op.context.garden_caches.backup_entries;
     let waited = entries.wait_until(&key, left(until), judge).await;
     op.waiting.over(&title);
-    waited.map_err(Fault::from)
+    waited.map_err(fault)
+}
+
+/// What ended the wait. The hint of whoever works on the entry is the better one, and the only one.
+fn fault(waited: Waited) -> Fault {
+    let Waited::TimedOut { what, after, reason } = waited else {
+        return Fault::from(waited);
+    };
+    let (text, hint) = Fault::untold(&reason);
+    let fault = |reason| Fault::from(Waited::TimedOut { what, after, reason });
+    match hint {
+        Some(hint) => fault(text.to_owned()).hint(hint),
+        None => fault(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_that_keeps_failing_is_told_with_one_hint_which_is_its_own() {
+        let told = |reason: &str| {
+            let (what, after, reason) = ("BackupEntry n/e".to_owned(), Duration::from_secs(9), reason.to_owned());
+            fault(Waited::TimedOut { what, after, reason }).told()
+        };
+        let said = Fault::dependency("bucket b is gone").hint("make it anew").told();
+        let text = told(&said);
+        assert!(text.ends_with("bucket b is gone (to do: make it anew)"), "{text}");
+        assert_eq!(told("not seen yet").matches("(to do: ").count(), 1);
+    }
 }
