@@ -25,6 +25,7 @@ fn two_pools() -> Value {
     spec["kubernetes"]["kubeControllerManager"] = json!({"nodeCIDRMaskSize": 25});
     let mut pool = spec["provider"]["workers"][0].clone();
     pool["minimum"] = 2.into();
+    pool["maximum"] = 2.into();
     let mut other = pool.clone();
     other["name"] = "pool-b".into();
     spec["provider"]["workers"] = json!([pool, other]);

@@ -184,6 +184,7 @@ async fn a_machine_without_bootstrap_token_never_joins_and_the_worker_says_why()
     let worker = workers.get(NAME).await.unwrap();
     let mut pools = serde_json::to_value(&worker.spec.pools).unwrap();
     pools[0]["minimum"] = json!(2);
+    pools[0]["maximum"] = json!(2);
     let change = json!({
         "metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}},
         "spec": {"pools": pools},

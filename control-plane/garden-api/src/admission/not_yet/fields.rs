@@ -15,18 +15,20 @@ enum Answer {
     Told,
 }
 
+type Asks = fn(&Value, &Value) -> bool;
+
 /// A field with everything below it.
 struct ToCome {
     /// Where it stands; `[]` for each entry of a list.
     path: &'static str,
-    /// Whether a value asks for anything: defaults and empty values do not.
-    asks: fn(&Value) -> bool,
+    /// Whether a value asks for anything, with what it stands in: defaults and empty values do not.
+    asks: Asks,
     answer: Answer,
     /// What does not happen yet.
     what: &'static str,
 }
 
-const fn refused(path: &'static str, asks: fn(&Value) -> bool, what: &'static str) -> ToCome {
+const fn refused(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
     ToCome {
         path,
         asks,
@@ -35,7 +37,7 @@ const fn refused(path: &'static str, asks: fn(&Value) -> bool, what: &'static st
     }
 }
 
-const fn warned(path: &'static str, asks: fn(&Value) -> bool, what: &'static str) -> ToCome {
+const fn warned(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
     ToCome {
         path,
         asks,
@@ -72,6 +74,11 @@ const TO_COME: &[ToCome] = &[
         "spec.maintenance.confineSpecUpdateRollout",
         on,
         "changes cannot wait for the maintenance window",
+    ),
+    refused(
+        "spec.exposureClassName",
+        given,
+        "API servers are exposed in one way only",
     ),
     refused(
         "spec.kubernetes.kubeAPIServer.auditConfig",
@@ -195,6 +202,7 @@ const TO_COME: &[ToCome] = &[
         "machines trust no further authorities",
     ),
     warned("spec.provider.workers[].kubernetes.kubelet", given, KUBELET),
+    warned("spec.provider.workers[].maximum", above_minimum, AUTOSCALER),
     warned(
         "spec.provider.workers[].sysctls",
         given,
@@ -214,9 +222,17 @@ const TO_COME: &[ToCome] = &[
 /// What a Shoot asks for and does not get.
 pub(super) struct Asked {
     /// Why it cannot be stored.
-    pub refused: Vec<FieldError>,
+    pub refused: Vec<Said<FieldError>>,
     /// What whoever wrote it is told.
-    pub warned: Vec<String>,
+    pub warned: Vec<Said<String>>,
+}
+
+/// An answer to one field.
+pub(super) struct Said<T> {
+    /// The field's path with the names of entries in place of their numbers, which change when others come and go.
+    pub place: String,
+    /// What is said.
+    pub what: T,
 }
 
 /// Everything that `shoot` asks for in vain.
@@ -226,63 +242,109 @@ pub(super) fn asked(shoot: &Value) -> Asked {
         warned: Vec::new(),
     };
     for row in TO_COME {
-        at(shoot, row.path, String::new(), &mut |path, value| match row.answer {
-            Answer::Refused | Answer::Warned if !(row.asks)(value) => {}
-            Answer::Told => {}
-            Answer::Refused => asked.refused.push(FieldError::forbidden(
-                path,
-                format!("{} yet; leave the field out", row.what),
-            )),
-            Answer::Warned => asked
-                .warned
-                .push(format!("{path}: {} yet: the value is kept and does nothing", row.what)),
-        });
+        at(
+            (shoot, shoot),
+            row.path,
+            Place::default(),
+            &mut |place, (value, beside)| {
+                if row.answer == Answer::Told || !(row.asks)(value, beside) {
+                    return;
+                }
+                let (what, Place { path, place }) = (row.what, place);
+                if row.answer == Answer::Refused {
+                    let what = FieldError::forbidden(path, format!("{what} yet; leave the field out"));
+                    asked.refused.push(Said { place, what });
+                } else {
+                    let what = format!("{path}: {what} yet: the value is kept and does nothing");
+                    asked.warned.push(Said { place, what });
+                }
+            },
+        );
     }
     asked
 }
 
-/// Calls `seen` with each value that `path` leads to, and with the path to just that one.
-fn at(value: &Value, path: &str, so_far: String, seen: &mut impl FnMut(String, &Value)) {
-    if path.is_empty() {
-        return seen(so_far, value);
+/// Where a value stands, for people and to be found again.
+#[derive(Clone, Default)]
+struct Place {
+    path: String,
+    place: String,
+}
+
+impl Place {
+    fn below(&self, name: &str) -> Self {
+        let below = |text: &str| match text {
+            "" => name.to_owned(),
+            text => format!("{text}.{name}"),
+        };
+        Self {
+            path: below(&self.path),
+            place: below(&self.place),
+        }
     }
-    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
-    let name = step.trim_end_matches("[]");
-    let Some(value) = value.get(name) else { return };
-    let here = if so_far.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{so_far}.{name}")
-    };
-    if name == step {
-        return at(value, rest, here, seen);
-    }
-    for (index, value) in value.as_array().into_iter().flatten().enumerate() {
-        at(value, rest, format!("{here}[{index}]"), seen);
+
+    fn entry(&self, index: usize, value: &Value) -> Self {
+        let name = value.get("name").and_then(Value::as_str);
+        let name = name.map_or_else(|| index.to_string(), |name| format!("{name:?}"));
+        Self {
+            path: format!("{}[{index}]", self.path),
+            place: format!("{}[{name}]", self.place),
+        }
     }
 }
 
-fn given(value: &Value) -> bool {
+/// Calls `seen` with each value that `path` leads to, what it stands in, and where just that one is.
+fn at<'a>(
+    (value, beside): (&'a Value, &'a Value),
+    path: &str,
+    so_far: Place,
+    seen: &mut impl FnMut(Place, (&'a Value, &'a Value)),
+) {
+    if path.is_empty() {
+        return seen(so_far, (value, beside));
+    }
+    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let name = step.trim_end_matches("[]");
+    let Some(inner) = value.get(name) else { return };
+    let here = so_far.below(name);
+    if name == step {
+        return at((inner, value), rest, here, seen);
+    }
+    for (index, entry) in inner.as_array().into_iter().flatten().enumerate() {
+        at((entry, inner), rest, here.entry(index, entry), seen);
+    }
+}
+
+fn given(value: &Value, _: &Value) -> bool {
+    says_anything(value)
+}
+
+fn says_anything(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
-        Value::Array(all) => all.iter().any(given),
-        Value::Object(all) => all.values().any(given),
+        Value::Array(all) => all.iter().any(says_anything),
+        Value::Object(all) => all.values().any(says_anything),
         Value::Bool(_) | Value::Number(_) => true,
     }
 }
 
 /// A switch, or something that has one called `enabled`.
-fn on(value: &Value) -> bool {
+fn on(value: &Value, _: &Value) -> bool {
     value.get("enabled").unwrap_or(value) == &Value::Bool(true)
 }
 
-fn off(value: &Value) -> bool {
+fn off(value: &Value, _: &Value) -> bool {
     value == &Value::Bool(false)
 }
 
-fn other_than_iptables(value: &Value) -> bool {
-    given(value) && value != "IPTables"
+/// A pool that may grow beyond what it begins with.
+fn above_minimum(maximum: &Value, pool: &Value) -> bool {
+    maximum.as_i64() > pool.get("minimum").and_then(Value::as_i64)
+}
+
+fn other_than_iptables(value: &Value, _: &Value) -> bool {
+    says_anything(value) && value != "IPTables"
 }
 
 #[cfg(test)]
@@ -301,7 +363,6 @@ mod tests {
         "spec.cloudProfileName",
         "spec.credentialsBindingName",
         "spec.dns",
-        "spec.exposureClassName",
         "spec.extensions",
         "spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize",
         "spec.kubernetes.version",
@@ -321,7 +382,6 @@ mod tests {
         "spec.provider.workers[].machineControllerManager",
         "spec.provider.workers[].maxSurge",
         "spec.provider.workers[].maxUnavailable",
-        "spec.provider.workers[].maximum",
         "spec.provider.workers[].minimum",
         "spec.provider.workers[].name",
         "spec.provider.workers[].priority",
@@ -385,7 +445,7 @@ mod tests {
     #[test]
     fn what_nobody_brings_about_is_answered_by_its_field() {
         let of = |spec: Value| asked(&json!({ "spec": spec }));
-        let refused = |spec| -> Vec<String> { of(spec).refused.into_iter().map(|error| error.path).collect() };
+        let refused = |spec| -> Vec<String> { of(spec).refused.into_iter().map(|said| said.what.path).collect() };
         assert_eq!(
             refused(json!({"hibernation": {"enabled": true}})),
             ["spec.hibernation.enabled"]
@@ -401,12 +461,22 @@ mod tests {
         );
         let kept = of(json!({"kubernetes": {"kubelet": {"maxPods": 20}, "kubeProxy": {"mode": "IPVS"}}}));
         assert!(kept.refused.is_empty());
+        let warned = |asked: Asked| -> Vec<String> { asked.warned.into_iter().map(|said| said.what).collect() };
         assert_eq!(
-            kept.warned,
+            warned(kept),
             [
                 "spec.kubernetes.kubeProxy.mode: Services are served without kube-proxy yet: the value is kept and does nothing",
                 "spec.kubernetes.kubelet: kubelets run with settings of their own yet: the value is kept and does nothing",
             ]
+        );
+        assert_eq!(
+            refused(json!({"exposureClassName": "intranet"})),
+            ["spec.exposureClassName"]
+        );
+        let pools = json!([{"name": "a", "minimum": 2, "maximum": 2}, {"name": "b", "minimum": 1, "maximum": 2}]);
+        assert_eq!(
+            warned(of(json!({"provider": {"workers": pools}}))),
+            ["spec.provider.workers[1].maximum: pools are not scaled by load yet: the value is kept and does nothing"]
         );
     }
 
@@ -422,7 +492,7 @@ mod tests {
                 "workersSettings": {"sshAccess": {"enabled": true}}},
         });
         let asked = asked(&json!({ "spec": spec }));
-        assert_eq!((asked.refused, asked.warned), (Vec::new(), Vec::new()));
+        assert!(asked.refused.is_empty() && asked.warned.is_empty());
     }
 
     #[test]

@@ -30,23 +30,26 @@ impl Plugin for NotYet {
                 // What was asked for before is not judged again: nothing else about the Shoot could be changed then.
                 let mut asked = fields::asked(object);
                 if let Some(before) = review.old.map(fields::asked) {
-                    asked.refused.retain(|error| !before.refused.contains(error));
-                    asked.warned.retain(|warning| !before.warned.contains(warning));
+                    let is_new = |place: &String, before: &[String]| !before.contains(place);
+                    let (refused, warned) = (places(&before.refused), places(&before.warned));
+                    asked.refused.retain(|said| is_new(&said.place, &refused));
+                    asked.warned.retain(|said| is_new(&said.place, &warned));
                 }
+                let mut refused: Vec<FieldError> = asked.refused.into_iter().map(|said| said.what).collect();
                 let before = |key| review.old.map_or("", |old| annotation(old, key));
-                asked
-                    .refused
-                    .extend(operations(annotation(object, OPERATION), before(OPERATION)));
+                refused.extend(operations(annotation(object, OPERATION), before(OPERATION)));
                 let given_up = annotation(object, CONFIRMATION_FORCE_DELETION);
-                asked
-                    .refused
-                    .extend(force_deletion(given_up, before(CONFIRMATION_FORCE_DELETION)));
-                refuse(text(object, "/kind"), text(object, "/metadata/name"), &asked.refused)?;
-                return Ok(asked.warned);
+                refused.extend(force_deletion(given_up, before(CONFIRMATION_FORCE_DELETION)));
+                refuse(text(object, "/kind"), text(object, "/metadata/name"), &refused)?;
+                return Ok(asked.warned.into_iter().map(|said| said.what).collect());
             }
             Ok(Vec::new())
         })
     }
+}
+
+fn places<T>(said: &[fields::Said<T>]) -> Vec<String> {
+    said.iter().map(|said| said.place.clone()).collect()
 }
 
 fn operations(asked: &str, before: &str) -> Vec<FieldError> {
@@ -109,6 +112,29 @@ mod tests {
         let refusal = change(&shoot(true, true)).expect_err("one more");
         assert!(
             refusal.contains("spec.hibernation.enabled") && !refusal.contains("confineSpecUpdateRollout"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_pool_that_was_stored_with_such_a_feature_stays_itself_when_others_come_and_go() {
+        let shoot = |pools: &[Value]| json!({"kind": "Shoot", "metadata": {"name": "s"}, "spec": {"provider": {"workers": pools}}});
+        let plain = |name: &str| json!({"name": name});
+        let guarded = |name: &str| json!({"name": name, "cri": {"containerRuntimes": [{"type": "gvisor"}]}, "sysctls": {"a": "b"}});
+        let before = shoot(&[plain("a"), guarded("b")]);
+        let change = |new: &Value| {
+            review(
+                &NotYet,
+                Operation::Update,
+                Some(new),
+                Some(&before),
+                &Fixture::default(),
+            )
+        };
+        assert_eq!(change(&shoot(&[guarded("b")])).unwrap(), Vec::<String>::new());
+        let refusal = change(&shoot(&[guarded("c"), guarded("b")])).expect_err("another pool");
+        assert!(
+            refusal.contains("workers[0].cri") && !refusal.contains("workers[1]"),
             "{refusal}"
         );
     }
