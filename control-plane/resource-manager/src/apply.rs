@@ -5,6 +5,7 @@ use std::time::Duration;
 use api_meta::{Fault, FaultClass};
 use api_resources::{ManagedResource, ObjectReference};
 use base_client::{fault_of, is_missing};
+use base_controller::ObjectKey;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::wait::{await_condition, conditions::is_crd_established};
@@ -112,6 +113,11 @@ async fn send(
     {
         preserve(&mut value, &live);
     }
+    let key = ObjectKey {
+        namespace: namespace.map(str::to_owned),
+        name: object.name.clone(),
+    };
+    let writing = context.drifts.writing(&served.resource, key);
     let sent = api
         .patch(
             &object.name,
@@ -128,7 +134,7 @@ async fn send(
             Ok(())
         }
         Ok(live) => {
-            context.drifts.wrote(&served.resource, &live);
+            writing.wrote(&live);
             Ok(())
         }
         Err(error) => {

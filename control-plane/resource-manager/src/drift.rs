@@ -2,69 +2,38 @@
 //! of each kind that is applied, as long as there are objects of it. Of an object it keeps a few words, never a body,
 //! and it applies nothing itself. Kinds with a health are left to the mirrors of [`crate::care`].
 //!
-//! It cannot fight with itself: what our own application has made of an object is known from the answer to it, and an
-//! application that changes nothing is no event. Who else wants something different is met at a pace.
+//! It cannot fight with itself: what our own application has made of an object is known from the answer to it, for which
+//! events wait, and an application that changes nothing is no event. Who else wants something different is met at a pace.
+
+mod marks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api_meta::FaultClass;
 use base_client::{watch_fault, watch_metadata};
 use base_controller::ObjectKey;
 use futures::StreamExt;
 use futures::stream::{BoxStream, unfold};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt};
-use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, resource_of_origin};
+use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER};
+use marks::{Mark, Marks};
 
 /// How long after drift its ManagedResource is not called for by drift again: whoever writes over a field of ours again
 /// and again is answered as often as this, and not as fast as two can write.
 const DRIFT_PAUSE: Duration = Duration::from_secs(10);
 
-/// What an object was when it was seen or written last.
-#[derive(Clone, Debug, PartialEq)]
-struct Mark {
-    uid: Option<String>,
-    version: Option<String>,
-    /// Stands for all but the status, where a kind counts generations.
-    meaning: Option<[u8; 32]>,
-    origin: Option<ObjectKey>,
-}
-
-impl Mark {
-    fn of(meta: &ObjectMeta, cluster_id: &str) -> Self {
-        let meaning = meta.generation.map(|generation| {
-            let all = serde_json::to_vec(&(generation, &meta.labels, &meta.annotations));
-            Sha256::digest(all.unwrap_or_default()).into()
-        });
-        let origin = meta.annotations.as_ref().and_then(|all| all.get(ORIGIN));
-        Self {
-            uid: meta.uid.clone(),
-            version: meta.resource_version.clone(),
-            meaning,
-            origin: origin.and_then(|origin| resource_of_origin(cluster_id, origin)),
-        }
-    }
-
-    /// Whether both are the same object, the same beyond its status.
-    fn is_as(&self, other: &Self) -> bool {
-        let same_meaning = self.meaning.is_some() && self.meaning == other.meaning;
-        self.uid == other.uid && (self.version == other.version || same_meaning)
-    }
-}
-
-type Marks = BTreeMap<ObjectKey, Mark>;
-
 /// One kind of which something is applied.
 struct Watched {
     marks: Marks,
+    /// Ends the watch.
     stop: CancellationToken,
 }
 
@@ -75,7 +44,7 @@ struct Inner {
     target: Client,
     cluster_id: String,
     stop: CancellationToken,
-    kinds: Mutex<BTreeMap<(String, String), Watched>>,
+    kinds: Mutex<BTreeMap<Kind, Watched>>,
     calls: mpsc::UnboundedSender<ObjectKey>,
 }
 
@@ -97,49 +66,78 @@ impl Drifts {
         (Self(Arc::new(inner)), paced(called))
     }
 
-    /// We have just written this object: as it is now it is wanted.
-    pub(crate) fn wrote(&self, resource: &ApiResource, live: &DynamicObject) {
-        if crate::care::is_mirrored(&resource.group, &resource.kind) {
+    /// We are about to write this object: what is seen of it is judged when the answer is there.
+    pub(crate) fn writing<'a>(&'a self, resource: &'a ApiResource, key: ObjectKey) -> Writing<'a> {
+        if let Some(watched) = self.0.kinds().get_mut(&kind_of(resource)) {
+            watched.marks.begin(key.clone());
+        }
+        Writing {
+            drifts: self,
+            resource,
+            key,
+            is_answered: false,
+        }
+    }
+
+    /// `owner` wants this object no more.
+    pub(crate) fn forget(&self, api_version: &str, kind: &str, key: &ObjectKey, owner: &ObjectKey) {
+        let kind = (api_version.to_owned(), kind.to_owned());
+        self.0.told(&kind, |marks| {
+            marks.forget(key, owner);
+            None
+        });
+    }
+}
+
+/// A write that is under way; dropped without an answer, it has failed.
+pub(crate) struct Writing<'a> {
+    drifts: &'a Drifts,
+    resource: &'a ApiResource,
+    key: ObjectKey,
+    is_answered: bool,
+}
+
+impl Writing<'_> {
+    /// It was answered: as the object is now it is wanted.
+    pub(crate) fn wrote(mut self, live: &DynamicObject) {
+        self.is_answered = true;
+        if crate::care::is_mirrored(&self.resource.group, &self.resource.kind) {
             return;
         }
-        let key = ObjectKey {
-            namespace: live.namespace(),
-            name: live.name_any(),
-        };
-        let mark = Mark::of(&live.metadata, &self.0.cluster_id);
-        let mut kinds = self.0.kinds();
-        let watched = kinds.entry(kind_of(resource)).or_insert_with(|| {
-            let stop = self.0.stop.child_token();
-            let watching = self.0.clone().watch(resource.clone());
+        let inner = &self.drifts.0;
+        let mark = Mark::of(&live.metadata, &inner.cluster_id);
+        let mut kinds = inner.kinds();
+        let watched = kinds.entry(kind_of(self.resource)).or_insert_with(|| {
+            let stop = inner.stop.child_token();
+            let watching = inner.clone().watch(self.resource.clone());
             tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
             Watched {
-                marks: Marks::new(),
+                marks: Marks::default(),
                 stop,
             }
         });
-        watched.marks.insert(key, mark);
+        inner.call(watched.marks.wrote(&self.key, mark));
     }
+}
 
-    /// We are about to delete this object.
-    pub(crate) fn forget(&self, resource: &ApiResource, key: &ObjectKey) {
-        let mut kinds = self.0.kinds();
-        let kind = kind_of(resource);
-        if let Some(watched) = kinds.get_mut(&kind) {
-            watched.marks.remove(key);
-            if watched.marks.is_empty() {
-                watched.stop.cancel();
-                kinds.remove(&kind);
-            }
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let inner = &self.drifts.0;
+            inner.told(&kind_of(self.resource), |marks| marks.gave_up(&self.key));
         }
     }
 }
 
-fn kind_of(resource: &ApiResource) -> (String, String) {
+/// apiVersion and kind.
+type Kind = (String, String);
+
+fn kind_of(resource: &ApiResource) -> Kind {
     (resource.api_version.clone(), resource.kind.clone())
 }
 
 impl Inner {
-    fn kinds(&self) -> MutexGuard<'_, BTreeMap<(String, String), Watched>> {
+    fn kinds(&self) -> MutexGuard<'_, BTreeMap<Kind, Watched>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,6 +148,7 @@ impl Inner {
         let mut events = std::pin::pin!(watch_metadata(api, ours));
         // What was written after a list had begun need not be in it.
         let mut unlisted = BTreeSet::new();
+        let mut refusal = String::new();
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Init) => unlisted = self.known(&kind),
@@ -162,37 +161,45 @@ impl Inner {
                     .for_each(|key| self.gone(&kind, key)),
                 Ok(Event::Apply(object)) => self.seen(&kind, &object),
                 Ok(Event::Delete(object)) => self.gone(&kind, &key_of(&object)),
-                Err(error) => tracing::debug!("{}", watch_fault(error, &resource.plural)),
+                Err(error) => {
+                    let fault = watch_fault(error, &resource.plural);
+                    let text = fault.chain();
+                    if fault.class == FaultClass::Access && text != refusal {
+                        tracing::warn!("changes of others are not seen: {text}");
+                        refusal = text;
+                    } else {
+                        tracing::debug!("{text}");
+                    }
+                }
             }
         }
     }
 
-    fn known(&self, kind: &(String, String)) -> BTreeSet<ObjectKey> {
+    fn known(&self, kind: &Kind) -> BTreeSet<ObjectKey> {
         let kinds = self.kinds();
-        let marks = kinds.get(kind).map(|watched| watched.marks.keys().cloned());
-        marks.into_iter().flatten().collect()
+        kinds.get(kind).map(|watched| watched.marks.keys()).unwrap_or_default()
     }
 
-    fn seen(&self, kind: &(String, String), object: &PartialObjectMeta<DynamicObject>) {
+    fn seen(&self, kind: &Kind, object: &PartialObjectMeta<DynamicObject>) {
         // One that goes cannot be mended before it is gone.
-        if object.metadata.deletion_timestamp.is_some() {
-            return;
+        if object.metadata.deletion_timestamp.is_none() {
+            let mark = Mark::of(&object.metadata, &self.cluster_id);
+            self.told(kind, |marks| marks.seen(key_of(object), mark));
         }
-        let mark = Mark::of(&object.metadata, &self.cluster_id);
+    }
+
+    fn gone(&self, kind: &Kind, key: &ObjectKey) {
+        self.told(kind, |marks| marks.gone(key));
+    }
+
+    /// Takes note of something about a kind, and ends its watch when no object of it is known any more.
+    fn told(&self, kind: &Kind, note: impl FnOnce(&mut Marks) -> Option<ObjectKey>) {
         let mut kinds = self.kinds();
         let Some(watched) = kinds.get_mut(kind) else { return };
-        // One that is seen for the first time is our own doing.
-        let before = watched.marks.insert(key_of(object), mark.clone());
-        if let Some(before) = before.filter(|before| !before.is_as(&mark)) {
-            self.call(before.origin);
-        }
-    }
-
-    /// It is gone, or has lost the label by which it is watched.
-    fn gone(&self, kind: &(String, String), key: &ObjectKey) {
-        let mut kinds = self.kinds();
-        if let Some(mark) = kinds.get_mut(kind).and_then(|watched| watched.marks.remove(key)) {
-            self.call(mark.origin);
+        self.call(note(&mut watched.marks));
+        if watched.marks.is_empty() {
+            watched.stop.cancel();
+            kinds.remove(kind);
         }
     }
 

@@ -63,6 +63,12 @@ async fn remove_one(
         reference.kind.as_deref().unwrap_or_default(),
     );
     let name = reference.name.as_deref().unwrap_or_default();
+    let key = ObjectKey {
+        namespace: reference.namespace.clone(),
+        name: name.to_owned(),
+    };
+    // Kept, deleted or gone: what becomes of it is no drift.
+    (context.drifts).forget(version, kind, &key, &ObjectKey::of(resource));
     // A kind that is no longer served has no objects.
     let Some(served) = context.kinds.find(version, kind).await? else {
         return Ok(None);
@@ -86,11 +92,6 @@ async fn remove_one(
             uid: Some(uid.clone()),
             resource_version: None,
         };
-        let key = ObjectKey {
-            namespace: live.namespace(),
-            name: name.to_owned(),
-        };
-        context.drifts.forget(&served.resource, &key);
         match api
             .delete(name, &propagation(reference).preconditions(preconditions))
             .await
