@@ -62,15 +62,15 @@ impl Sets {
         } else {
             add_finalizer(&api, (*set).clone(), FINALIZER).await?
         };
-        let machines = if plan(replicas, &known) == Plan::default() {
-            known
+        let (machines, deleted) = if plan(replicas, &known) == Plan::default() {
+            (known, Vec::new())
         } else {
             let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &namespace);
             let fresh = owned(list(&api, "").await?, &set);
-            self.apply(&api, &set, plan(replicas, &fresh)).await?;
-            fresh
+            let plan = plan(replicas, &fresh);
+            self.apply(&api, &set, &plan).await?;
+            (fresh, plan.delete)
         };
-        self.pass_on(&set, &machines).await?;
         if deleting && machines.is_empty() {
             return remove_finalizer(&api, set, FINALIZER).await.map(|_| Next::Change);
         }
@@ -81,10 +81,14 @@ impl Sets {
             set.status.as_ref(),
         ));
         patch_status_if_changed(&api, &set, &after).await?;
+        // Last: one machine that takes nothing over must not hide how many there are.
+        let goes = |machine: &Machine| machine.metadata.deletion_timestamp.is_some();
+        let staying = (machines.iter()).filter(|machine| !goes(machine) && !deleted.contains(&machine.name_any()));
+        self.pass_on(&set, staying).await?;
         Ok(Next::Change)
     }
 
-    async fn apply(&self, api: &Api<Machine>, set: &MachineSet, plan: Plan) -> Result<(), Fault> {
+    async fn apply(&self, api: &Api<Machine>, set: &MachineSet, plan: &Plan) -> Result<(), Fault> {
         for name in &plan.delete {
             delete(api, name).await?;
         }
@@ -95,17 +99,22 @@ impl Sets {
     }
 
     /// Brings the machines that stay up to date with the set's template, as far as that is done in place.
-    async fn pass_on(&self, set: &MachineSet, machines: &[Machine]) -> Result<(), Fault> {
+    async fn pass_on(&self, set: &MachineSet, machines: impl Iterator<Item = &Machine>) -> Result<(), Fault> {
         let Some(template) = set.spec.template.as_ref().and_then(|template| template.spec.as_ref()) else {
             return Ok(());
         };
         let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &set.namespace().unwrap_or_default());
-        let stays = |machine: &&Machine| machine.metadata.deletion_timestamp.is_none();
         let mut failed = None;
-        for machine in machines.iter().filter(stays) {
-            let mut after = machine.clone();
-            pass_on(template, &mut after.spec);
-            failed = failed.or(patch_changed(&api, machine, &after).await.err());
+        for machine in machines {
+            let mut spec = machine.spec.clone();
+            pass_on(template, &mut spec);
+            if spec != machine.spec {
+                let after = Machine {
+                    spec,
+                    ..machine.clone()
+                };
+                failed = failed.or(patch_changed(&api, machine, &after).await.err());
+            }
         }
         failed.map_or(Ok(()), Err)
     }
