@@ -9,7 +9,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::pods::{controller_of, owner_reference};
+use crate::pods::{REVISION, controller_of, owner_reference};
 
 /// What stands under the name.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub(crate) enum Found {
 }
 
 /// Looks at what is there in the place of `wanted`, and makes `owner` its controller if it has none and carries all of
-/// `wanted`'s labels. It is written only as it was read: what takes its name meanwhile is left alone.
+/// `wanted`'s labels, of whatever revision it is: its owner brings it up to date. It is written only as it was read: what
+/// takes its name meanwhile is left alone.
 pub(crate) async fn adopt<K, O>(client: &Client, owner: &O, wanted: &K) -> Result<Found, Fault>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -52,7 +53,7 @@ where
     let missing = wanted
         .labels()
         .iter()
-        .find(|(key, value)| there.labels().get(*key) != Some(*value));
+        .find(|(key, value)| *key != REVISION && there.labels().get(*key) != Some(*value));
     if let Some((key, value)) = missing {
         return Ok(Found::Other(format!("it has no label {key}={value}")));
     }

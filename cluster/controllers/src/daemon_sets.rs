@@ -20,12 +20,11 @@ use crate::Context;
 use crate::deployments::share;
 use crate::matching::{NO_EXECUTE, NO_SCHEDULE, is_selected, taints, untolerated};
 use crate::pods::{
-    Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by, template_hash,
+    REVISION, Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by,
+    template_hash,
 };
 use crate::seen::pods_of;
 
-/// The label with the template that a pod was made from.
-const REVISION: &str = "controller-revision-hash";
 /// What daemons put up with on any node (upstream's `AddOrUpdateDaemonPodTolerations`).
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", NO_EXECUTE),

@@ -20,6 +20,8 @@ use crate::seen::{Made, create_seen, delete_seen};
 
 /// Pods created or deleted by one reconcile, as upstream's `BurstReplicas`: a set of thousands must not hold up others.
 pub(crate) const BURST_MAX: usize = 500;
+/// The label with the template that a pod of a StatefulSet or DaemonSet was made from.
+pub(crate) const REVISION: &str = "controller-revision-hash";
 
 /// The owner that manages an object.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {

@@ -1,4 +1,5 @@
-//! StatefulSets: pods with ordinals and claims of their own, in order. Never deletes claims and never adopts pods.
+//! StatefulSets: pods with ordinals and claims of their own, in order. Never deletes claims, and adopts only pods that
+//! nobody owns and that stand under its pods' names.
 //! After kubernetes v1.35 `pkg/controller/statefulset`.
 //!
 //! Unlike upstream, a pod of an old template that does not become ready is replaced by an update instead of holding it
@@ -19,13 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::pods::{
-    BURST_MAX, Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready, managed_by,
-    template_hash,
+    BURST_MAX, REVISION, Readiness, add_labels, create_pod, delete_pod, from_template, is_finished, is_ready,
+    managed_by, template_hash,
 };
 use crate::seen::{create_seen, pods_of};
-
-/// The label with the template that a pod was made from.
-const REVISION: &str = "controller-revision-hash";
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let (sets, pods, claims) = (

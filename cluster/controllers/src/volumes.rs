@@ -130,6 +130,7 @@ async fn bind(claim: Arc<PersistentVolumeClaim>, context: Context) -> Result<Nex
         Api::namespaced(context.client.clone(), &claim.namespace().unwrap_or_default());
     let known = context.caches.volumes().get(&ObjectKey::cluster(volume_name(&claim)));
     let policy = match known {
+        // It has its own, and nothing is made.
         Some(_) => DELETE.to_owned(),
         None => policy_for(&claim, &context).await?,
     };

@@ -131,3 +131,27 @@ async fn a_stateful_set_adopts_its_forerunners_pods_and_says_whose_pod_is_in_its
     let message = events.iter().find(told).unwrap().message.clone().unwrap();
     assert!(message.contains("n/d-2") && message.contains("another"), "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_adopts_pods_of_an_older_template_and_rolls_them() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    let service = json!({"serviceName": "s"});
+    cluster.create::<StatefulSet>(workload(service.clone())).await;
+    let sets = cluster.api::<StatefulSet>();
+    let is_whole = |set: &StatefulSet| {
+        let status = set.status.clone().unwrap_or_default();
+        status.ready_replicas == Some(2) && status.updated_replicas == Some(2)
+    };
+    until(&sets, "d", "whole", is_whole).await;
+    let before = pods(&cluster).await;
+    sets.delete("d", &orphaning()).await.unwrap();
+    until_gone(&sets, "d").await;
+    let mut other = workload(service);
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = json!("y");
+    cluster.create::<StatefulSet>(other).await;
+    until(&sets, "d", "whole again", is_whole).await;
+    let after = pods(&cluster).await;
+    assert_eq!((before.len(), after.len()), (2, 2));
+    assert!(before.iter().all(|pod| !after.contains(pod)), "{after:?}");
+}
