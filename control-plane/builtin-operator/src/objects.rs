@@ -106,11 +106,7 @@ pub(crate) fn objects(installation: &ControllerInstallation, config: &ProviderCo
         },
         cluster_role_binding: ClusterRoleBinding {
             metadata: beside(&role, &[]),
-            role_ref: RoleRef {
-                api_group: RBAC_GROUP.to_owned(),
-                kind: "ClusterRole".to_owned(),
-                name: role.clone(),
-            },
+            role_ref: role_ref("ClusterRole", &role),
             subjects: Some(vec![subject.clone()]),
         },
         role: Role {
@@ -119,14 +115,18 @@ pub(crate) fn objects(installation: &ControllerInstallation, config: &ProviderCo
         },
         role_binding: RoleBinding {
             metadata: inside(&name),
-            role_ref: RoleRef {
-                api_group: RBAC_GROUP.to_owned(),
-                kind: "Role".to_owned(),
-                name: name.clone(),
-            },
+            role_ref: role_ref("Role", &name),
             subjects: Some(vec![subject]),
         },
         deployment: deployment(inside(&name), &name, installation, config, seed_name),
+    }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef {
+        api_group: RBAC_GROUP.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
     }
 }
 

@@ -284,7 +284,12 @@ fn a_shoot_outlives_power_cuts_with_its_data_its_pods_and_its_machines() {
             let now = pods(world).await;
             assert!(now.keys().eq(pods_before.keys()), "{now:#?} {pods_before:#?}");
             assert_eq!(machines(world).await, machines_before);
-            assert_eq!(joins(world.shoot().await).await, joined, "a machine joins once");
+            // Requests go an hour after they were answered.
+            let joins = joins(world.shoot().await).await;
+            assert!(
+                joins.iter().all(|join| joined.contains(join)),
+                "a machine joins once: {joins:?}"
+            );
             (now, boots(world.shoot().await).await)
         });
     }
