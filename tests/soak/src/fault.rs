@@ -171,8 +171,12 @@ impl Coming {
                     .await
             }
             Fault::ProviderDenied(kind) => {
-                self.with_provider(user, json!({"rules": rules_without(kind)}), json!({"rules": null}))
-                    .await
+                self.with_provider(
+                    user,
+                    json!({"rules": rules_without(kind)}),
+                    json!({"rules": programs_orangery::landscape::provider_rules()}),
+                )
+                .await
             }
             Fault::RegistrationAway => {
                 user.remove_registration(SPARE).await?;
