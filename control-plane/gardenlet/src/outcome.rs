@@ -1,6 +1,8 @@
-//! What Shoots, buckets and entries say alike of an operation and of what went wrong with it.
+//! What Seeds, Shoots, buckets and entries say alike of an operation and of what went wrong with it.
 
 use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, LastOperationState, LastOperationType};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// Create until it has succeeded once (rule of gardener/gardener v1.150 `ComputeOperationType`).
 pub(crate) fn create_or_reconcile(last: Option<&LastOperation>) -> LastOperationType {
@@ -17,5 +19,22 @@ pub(crate) fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match (fault.codes.as_slice(), fault.class) {
         ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
         (codes, _) => codes.to_vec(),
+    }
+}
+
+/// Writes that a deletion waits, and for what. Said once, it is not said anew.
+pub(crate) fn deletion_waits(last: &mut Option<LastOperation>, description: String, now: Timestamp) {
+    let said = |last: &LastOperation| {
+        (&last.type_, &last.state) == (&LastOperationType::Delete, &LastOperationState::Processing)
+            && last.description == description
+    };
+    if !last.as_ref().is_some_and(said) {
+        *last = Some(LastOperation {
+            description,
+            last_update_time: Time(now),
+            progress: 0,
+            state: LastOperationState::Processing,
+            type_: LastOperationType::Delete,
+        });
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
 
-use crate::outcome::{codes, create_or_reconcile};
+use crate::outcome::{codes, create_or_reconcile, deletion_waits};
 
 /// The fields that the status of each of these kinds has.
 pub(super) struct Parts<'s> {
@@ -78,16 +78,7 @@ pub(super) fn waits<K: Reports>(object: &mut K, description: String, now: Timest
     let parts = object.parts();
     *parts.observed_generation = generation;
     *parts.last_error = None;
-    let said = |last: &LastOperation| last.state == LastOperationState::Processing && last.description == description;
-    if !parts.last_operation.as_ref().is_some_and(said) {
-        *parts.last_operation = Some(LastOperation {
-            description,
-            last_update_time: Time(now),
-            progress: 0,
-            state: LastOperationState::Processing,
-            type_: LastOperationType::Delete,
-        });
-    }
+    deletion_waits(parts.last_operation, description, now);
 }
 
 /// `lastOperation` and `lastError` after a turn.

@@ -4,16 +4,14 @@
 use std::sync::Arc;
 
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerInstallation, Seed, Shoot};
-use api_meta::{
-    Condition, ConditionStatus, Fault, LastOperation, LastOperationState, LastOperationType, conditions, finalizers,
-};
+use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers};
 use base_client::{delete, list, patch_status_if_changed, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
+use crate::outcome::deletion_waits;
 
 /// Objects named in the status at most: what a person reads at a glance.
 const NAMES_SHOWN_MAX: usize = 10;
@@ -139,16 +137,7 @@ fn tell(seed: &mut Seed, plan: &Plan, now: Timestamp) {
     let generation = seed.metadata.generation;
     let status = seed.status.get_or_insert_default();
     status.observed_generation = generation;
-    let said = |last: &LastOperation| last.type_ == LastOperationType::Delete && last.description == description;
-    if !status.last_operation.as_ref().is_some_and(said) {
-        status.last_operation = Some(LastOperation {
-            description,
-            last_update_time: Time(now),
-            progress: 0,
-            state: LastOperationState::Processing,
-            type_: LastOperationType::Delete,
-        });
-    }
+    deletion_waits(&mut status.last_operation, description, now);
     let type_ = conditions::seed::BACKUP_BUCKETS_READY;
     if Condition::find(&status.conditions, type_).is_some() {
         let said = "The backup bucket goes with the Seed.";
@@ -158,6 +147,7 @@ fn tell(seed: &mut Seed, plan: &Plan, now: Timestamp) {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde::de::DeserializeOwned;
     use serde_json::json;
 
