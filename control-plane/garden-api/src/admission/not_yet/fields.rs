@@ -28,31 +28,25 @@ struct ToCome {
     what: &'static str,
 }
 
-const fn refused(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
+const fn to_come(answer: Answer, path: &'static str, asks: Asks, what: &'static str) -> ToCome {
     ToCome {
         path,
         asks,
-        answer: Answer::Refused,
+        answer,
         what,
     }
+}
+
+const fn refused(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
+    to_come(Answer::Refused, path, asks, what)
 }
 
 const fn warned(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
-    ToCome {
-        path,
-        asks,
-        answer: Answer::Warned,
-        what,
-    }
+    to_come(Answer::Warned, path, asks, what)
 }
 
 const fn told(path: &'static str, what: &'static str) -> ToCome {
-    ToCome {
-        path,
-        asks: given,
-        answer: Answer::Told,
-        what,
-    }
+    to_come(Answer::Told, path, given, what)
 }
 
 const ADDONS: &str = "addons are not installed";
