@@ -21,7 +21,7 @@ pub use finalizer::{add_finalizer, has_finalizer, remove_finalizer};
 pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record};
 pub use layers::Layers;
 pub use read::{get, list, observe, read_again};
-pub use service::{HttpService, ResponseBody, empty_body, full_body, in_process, stream_body};
+pub use service::{HttpService, NoAnswer, ResponseBody, answer_apart, empty_body, full_body, in_process, stream_body};
 pub use wait::{Judgement, Waited, delete_and_wait, wait_until, watch_fault};
 pub use watch::{WatchPause, watch, watch_metadata};
 pub use write::{apply, apply_status, create_or_get, delete, patch_changed, patch_status_if_changed};

@@ -10,6 +10,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
+use tokio_util::task::AbortOnDropHandle;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt};
 
@@ -39,6 +40,25 @@ where
     StreamBody::new(chunks.map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
 }
 
+/// The server did not answer: it panicked over the request, or its runtime ended.
+#[derive(Debug, thiserror::Error)]
+#[error("connection reset by the server")]
+pub struct NoAnswer;
+
+/// Has a server answer on a task of its own, as it would behind a socket. A caller may leave its request alone for long
+/// while it does other things; what the server holds for the request, a lock or a place in a queue, does not wait for
+/// that. A caller that goes away takes its request with it.
+///
+/// Errors: see [`NoAnswer`].
+pub async fn answer_apart(service: HttpService, request: Request<Body>) -> Result<Response<ResponseBody>, NoAnswer> {
+    let answering = AbortOnDropHandle::new(tokio::spawn(service.oneshot(request)));
+    match answering.await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(never)) => match never {},
+        Err(_) => Err(NoAnswer),
+    }
+}
+
 /// A client that calls `service` directly. `inject` sees the head of every request before the service does and
 /// puts the caller's identity there: a bearer token header, a request extension with its certificates.
 ///
@@ -48,7 +68,71 @@ pub fn in_process(service: HttpService, inject: impl Fn(&mut Parts) + Clone + Se
         let service = service.clone();
         let (mut parts, body) = request.into_parts();
         inject(&mut parts);
-        service.oneshot(Request::from_parts(parts, body))
+        answer_apart(service, Request::from_parts(parts, body))
     });
     kube::Client::new(service, "default")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use tokio::sync::Mutex;
+
+    use super::*;
+
+    /// A server that serves one request after the other, each with a pause.
+    fn one_by_one() -> HttpService {
+        let turns = Arc::new(Mutex::new(()));
+        HttpService::new(tower::service_fn(move |_: Request<Body>| {
+            let turns = turns.clone();
+            async move {
+                let _turn = turns.lock().await;
+                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                Ok(Response::new(empty_body()))
+            }
+        }))
+    }
+
+    fn request() -> Request<Body> {
+        Request::new(Body::empty())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_its_caller_leaves_alone_holds_nobody_up() {
+        let client = in_process(one_by_one(), |_| {});
+        let mut left_alone = Box::pin(client.send(request()));
+        for _ in 0..3 {
+            assert!((&mut left_alone).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(client.send(request()).await.unwrap().status(), 200);
+        assert_eq!(left_alone.await.unwrap().status(), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_goes_away_takes_its_request_with_it() {
+        let client = in_process(one_by_one(), |_| {});
+        let begun = tokio::time::Instant::now();
+        for _ in 0..9 {
+            let mut given_up = Box::pin(client.send(request()));
+            for _ in 0..3 {
+                assert!((&mut given_up).now_or_never().is_none());
+                tokio::task::yield_now().await;
+            }
+        }
+        client.send(request()).await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_panics_resets_the_connection() {
+        let panics = HttpService::new(tower::service_fn(|_: Request<Body>| async {
+            assert!(std::hint::black_box(false), "a fault of the server");
+            Ok(Response::new(empty_body()))
+        }));
+        let error = in_process(panics, |_| {}).send(request()).await.unwrap_err();
+        assert!(format!("{error:?}").contains("NoAnswer"), "{error:?}");
+    }
 }

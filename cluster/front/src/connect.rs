@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Connector, ResponseBody, Target};
+use base_client::{Connector, ResponseBody, Target, answer_apart};
 use cluster_access::PeerCertificates;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, Response};
@@ -15,7 +15,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use rustls_pki_types::UnixTime;
-use tower::{BoxError, ServiceExt};
+use tower::BoxError;
 
 use crate::cut::{cut_with, reset};
 use crate::registry::{Front, Server};
@@ -104,12 +104,11 @@ impl Caller {
             request.extensions_mut().insert(peer.clone());
         }
         let open = server.open.token();
-        let answered = tokio::select! {
+        let response = tokio::select! {
             biased;
             () = server.cut.cancelled() => return Err(reset().into()),
-            answered = server.service.clone().oneshot(request) => answered,
+            answered = answer_apart(server.service.clone(), request) => answered?,
         };
-        let response = answered.unwrap_or_else(|never| match never {});
         Ok(response.map(|body| cut_with(body, server.cut.clone(), open)))
     }
 

@@ -17,15 +17,37 @@ const DURATION_SECONDS: i32 = 40;
 /// A quarter of the duration, as the kubelet does.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 
-/// Renews for ever. Failures are logged and tried again at the next beat: a missed beat is what a Lease is for.
+/// Renews for ever. Failures are tried again at the next beat: a missed beat is what a Lease is for. Whoever runs the node
+/// is told of the first in a row, and of the end of them.
 pub(crate) async fn renew(client: kube::Client, name: &str, node_uid: String, clock: Clock) {
     let leases: Api<Lease> = Api::namespaced(client, NAMESPACE);
     let mut beats = tokio::time::interval(RENEW_EVERY);
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut missed = 0_u32;
     loop {
         beats.tick().await;
-        if let Err(error) = beat(&leases, name, &node_uid, &clock).await {
-            tracing::debug!(node = name, %error, "lease was not renewed");
+        let renewed = tokio::time::timeout(RENEW_EVERY, beat(&leases, name, &node_uid, &clock)).await;
+        let failure = match renewed {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no answer within {RENEW_EVERY:?}")),
+        };
+        match failure {
+            None if missed > 0 => {
+                tracing::info!(node = name, missed, "lease is renewed again");
+                missed = 0;
+            }
+            None => {}
+            Some(error) => {
+                if missed == 0 {
+                    tracing::warn!(
+                        node = name,
+                        error,
+                        "lease was not renewed; it is tried again every {RENEW_EVERY:?}"
+                    );
+                }
+                missed = missed.saturating_add(1);
+            }
         }
     }
 }

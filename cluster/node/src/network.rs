@@ -2,6 +2,7 @@
 //! are no sockets and no name server; what a Service stands for is read from the API that runs the pods.
 
 mod addresses;
+mod backends;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,21 +12,16 @@ use std::time::Duration;
 
 use base_client::HttpService;
 use cluster_store::{Link, Store};
-use futures::StreamExt;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
-use kube::runtime::watcher;
 use tokio::sync::Notify;
 
 pub(crate) use addresses::{PodAddress, PodRange};
 
-use crate::follow::follow;
-
-/// The label that names the Service of an EndpointSlice (kubernetes/api v1.35 discovery/v1/well_known_labels.go).
-const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+use backends::{Backends, listening, port_name, slices_of};
 
 /// What listens on a port.
 #[derive(Clone)]
@@ -338,34 +334,33 @@ impl PodNetwork {
     }
 
     /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens,
-    /// watching its EndpointSlices and who listens: of a pod that was started again the slices may say what they said
-    /// before. The last refusal is the error.
+    /// watching it, its EndpointSlices and who listens: of a pod that was started again the slices may say what they
+    /// said before. What a last attempt finds is the error.
     pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
-        let Target::Service { namespace, name, .. } = Target::parse(address, &self.namespace)? else {
+        let Target::Service { namespace, name, port } = Target::parse(address, &self.namespace)? else {
             return self.dial(address).await;
         };
-        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &namespace);
-        let selector = watcher::Config::default().labels(&format!("{SERVICE_NAME_LABEL}={name}"));
-        let mut refused = Refused::NotListening(address.to_owned());
         let opened = Arc::clone(&self.network.lock().opened);
         let dialled = tokio::time::timeout(within, async {
-            let mut changes = Box::pin(follow(slices, selector));
+            let mut backends = Backends::follow(&self.client, &namespace, &name);
             loop {
-                // Made before dialling, it hears of who begins to listen meanwhile.
+                // Made before looking, it hears of who begins to listen meanwhile.
                 let listens = opened.notified();
-                match self.dial(address).await {
-                    Ok(endpoint) => return Some(endpoint),
-                    Err(error) => refused = error,
+                if let Some(endpoint) = backends.endpoint(&self.network, port) {
+                    return endpoint;
                 }
                 tokio::select! {
                     biased;
-                    change = changes.next() => drop(change?),
+                    () = backends.changed() => {}
                     () = listens => {}
                 }
             }
         })
         .await;
-        dialled.ok().flatten().ok_or(refused)
+        match dialled {
+            Ok(endpoint) => Ok(endpoint),
+            Err(_) => self.dial(address).await,
+        }
     }
 
     async fn dial_service(&self, address: &str, namespace: &str, name: &str, port: u16) -> Result<Endpoint, Refused> {
@@ -376,22 +371,14 @@ impl PodNetwork {
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let service = services.get_opt(name).await.map_err(look_up)?;
         let port_name = service
-            .and_then(|service| service.spec)
-            .and_then(|spec| spec.ports)
-            .and_then(|ports| ports.into_iter().find(|known| known.port == i32::from(port)))
-            .ok_or_else(|| Refused::NoSuchHost(address.to_owned()))?
-            .name
-            .unwrap_or_default();
+            .and_then(|service| port_name(&service, port))
+            .ok_or_else(|| Refused::NoSuchHost(address.to_owned()))?;
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
         let slices = slices
-            .list(&ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={name}")))
+            .list(&ListParams::default().labels(&slices_of(name)))
             .await
             .map_err(look_up)?;
-        slices
-            .iter()
-            .flat_map(|slice| ready_addresses(slice, &port_name))
-            .find_map(|(ip, port)| self.network.connect(ip, port))
-            .ok_or_else(|| Refused::NotListening(address.to_owned()))
+        listening(&self.network, slices.iter(), &port_name).ok_or_else(|| Refused::NotListening(address.to_owned()))
     }
 }
 
@@ -402,25 +389,6 @@ impl fmt::Debug for PodNetwork {
             .field("namespace", &self.namespace)
             .finish()
     }
-}
-
-/// The ready addresses of a slice behind the Service port of this name. `ready` left out counts as ready, as the API's
-/// documentation asks.
-fn ready_addresses(slice: &EndpointSlice, port_name: &str) -> Vec<(IpAddr, u16)> {
-    let port = slice
-        .ports
-        .iter()
-        .flatten()
-        .find(|port| port.name.as_deref().unwrap_or_default() == port_name)
-        .and_then(|port| u16::try_from(port.port?).ok());
-    let Some(port) = port else { return Vec::new() };
-    slice
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true))
-        .flat_map(|endpoint| &endpoint.addresses)
-        .filter_map(|address| Some((address.parse().ok()?, port)))
-        .collect()
 }
 
 /// What an address names.

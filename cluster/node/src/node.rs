@@ -143,10 +143,6 @@ impl NodeOptions {
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) client: kube::Client,
-    /// What pods take from outside is read by a client of its own. A client has places for 1024 requests on their way in
-    /// (kube-client 5.0 `Client::new`), and a request that is not polled keeps its place. Those of a pod are not polled
-    /// while it reports: after the start of a node with many pods they left no place for the reports, and all stood still.
-    pub(crate) sources: kube::Client,
     pub(crate) api: InCluster,
     pub(crate) catalogue: Arc<ImageCatalogue>,
     pub(crate) network: Network,
@@ -167,7 +163,6 @@ pub(crate) struct Host {
 /// Errors: the kubeconfig is unusable, the API goes on refusing the node's registration, or no pod addresses are left.
 pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fault> {
     let client = options.connector.client(&options.kubeconfig)?;
-    let sources = options.connector.client(&options.kubeconfig)?;
     let api = InCluster::new(Arc::clone(&options.connector), &options.kubeconfig)?;
     let Registered { uid, range } = tokio::select! {
         biased;
@@ -191,7 +186,7 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
         };
         let ended = CancellationToken::new();
         let _ended = ended.clone().drop_guard();
-        let host = Arc::new(host(options, (client.clone(), sources), api, range, ended));
+        let host = Arc::new(host(options, client.clone(), api, range, ended));
         run_pods(host, pods_stop.clone()).await;
     });
     tokio::select! {
@@ -213,17 +208,10 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
     Ok(())
 }
 
-fn host(
-    options: NodeOptions,
-    (client, sources): (kube::Client, kube::Client),
-    api: InCluster,
-    range: PodRange,
-    ended: CancellationToken,
-) -> Host {
+fn host(options: NodeOptions, client: kube::Client, api: InCluster, range: PodRange, ended: CancellationToken) -> Host {
     Host {
         name: options.name,
         client,
-        sources,
         api,
         catalogue: options.catalogue,
         network: options.network,

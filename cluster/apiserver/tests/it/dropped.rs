@@ -16,6 +16,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
+use tower::ServiceExt;
 
 use crate::custom::{CRDS, definition};
 use crate::server::{call, delete, get, merge, post, put};
@@ -34,6 +35,12 @@ fn binding(user: &str, finalizers: &[&str]) -> Value {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     })
+}
+
+fn administrator(user: &str) -> Value {
+    let mut binding = binding(user, &[]);
+    binding["metadata"] = json!({"name": "administrator"});
+    binding
 }
 
 async fn may(client: &Client, user: &str) -> bool {
@@ -74,6 +81,8 @@ async fn in_the_end(what: &str, holds: impl AsyncFn() -> bool) {
 
 struct OnDisk {
     client: Client,
+    /// A client of an administrator which answers its requests itself, so that it can leave at each wait of the server.
+    leaving: Client,
     api: ApiServer,
     store: FileStore,
     folder: PathBuf,
@@ -89,8 +98,16 @@ impl OnDisk {
             .build()
             .await
             .unwrap();
+        let client = api.loopback_client();
+        let (created, why) = post(&client, BINDINGS, &administrator("system:anonymous")).await;
+        assert_eq!(created, 201, "{why}");
+        let service = api.service();
         Self {
-            client: api.loopback_client(),
+            client,
+            leaving: Client::new(
+                tower::service_fn(move |request| service.clone().oneshot(request)),
+                "default",
+            ),
             api,
             store,
             folder,
@@ -124,27 +141,31 @@ async fn access_rules_follow_the_store_wherever_a_client_gives_up() {
     let server = OnDisk::start("rules").await;
     let client = &server.client;
     for waits in 1.. {
-        let mut answered = given_up_after(waits, post(client, BINDINGS, &binding("eve", &[]))).await;
+        let mut answered = given_up_after(waits, post(&server.leaving, BINDINGS, &binding("eve", &[]))).await;
         server.rules_follow("a create").await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, delete(client, EVE)).await;
+        answered &= given_up_after(waits, delete(&server.leaving, EVE)).await;
         server.rules_follow("a delete").await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, delete(client, &format!("{BINDINGS}?labelSelector=of%3Deve"))).await;
+        answered &= given_up_after(
+            waits,
+            delete(&server.leaving, &format!("{BINDINGS}?labelSelector=of%3Deve")),
+        )
+        .await;
         server.rules_follow("a delete of a collection").await;
 
         delete(client, EVE).await;
         post(client, BINDINGS, &binding("eve", &["example.org/waits"])).await;
         delete(client, EVE).await;
         let freed = json!({"metadata": {"finalizers": null}});
-        answered &= given_up_after(waits, merge(client, EVE, &freed)).await;
+        answered &= given_up_after(waits, merge(&server.leaving, EVE, &freed)).await;
         server.rules_follow("the last finalizer").await;
         merge(client, EVE, &freed).await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, put(client, EVE, &binding("mallory", &[]))).await;
+        answered &= given_up_after(waits, put(&server.leaving, EVE, &binding("mallory", &[]))).await;
         server.flush().await;
         in_the_end("the rules do not follow the store after an update", async || {
             let stored = get(client, EVE).await.1;
@@ -165,7 +186,7 @@ async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
     let server = OnDisk::start("kinds").await;
     let client = &server.client;
     for waits in 1.. {
-        let mut answered = given_up_after(waits, post(client, CRDS, &definition())).await;
+        let mut answered = given_up_after(waits, post(&server.leaving, CRDS, &definition())).await;
         server.flush().await;
         in_the_end("a stored definition is not served", async || {
             (get(client, DEFINITION).await.0 == 200) == (get(client, THINGS).await.0 == 200)
@@ -173,7 +194,7 @@ async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
         .await;
 
         post(client, CRDS, &definition()).await;
-        answered &= given_up_after(waits, delete(client, DEFINITION)).await;
+        answered &= given_up_after(waits, delete(&server.leaving, DEFINITION)).await;
         server.flush().await;
         in_the_end("a definition that was deleted stays", async || {
             match get(client, DEFINITION).await {
@@ -204,7 +225,7 @@ async fn a_write_whose_client_gave_up_is_recorded_and_waited_for() {
         .audit()
         .subscribe(move |record| sees.lock().unwrap().push((record.verb.clone(), record.code)));
     // Waits one: for the client's own queue; two: for the disk.
-    assert!(!given_up_after(2, post(&server.client, BINDINGS, &binding("eve", &[]))).await);
+    assert!(!given_up_after(2, post(&server.leaving, BINDINGS, &binding("eve", &[]))).await);
     server.api.shutdown().await;
     assert_eq!(*seen.lock().unwrap(), [("create".to_owned(), 201)]);
     let key = Key::new("rbac.authorization.k8s.io/clusterrolebindings", None, "eve");

@@ -8,11 +8,13 @@ use std::time::Duration;
 use base_clock::Clock;
 use bytes::Bytes;
 use futures::stream::{BoxStream, SelectAll};
-use futures::{FutureExt, StreamExt, future, stream};
+use futures::{StreamExt, future, stream};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::volumes::{TokenKey, Wanted};
 use crate::Volume;
@@ -104,9 +106,13 @@ enum News {
     Token(TokenKey, Result<Bytes, String>),
 }
 
-/// All sources of one pod.
+/// All sources of one pod. A task of their own follows them, whatever the pod waits for: a request that is not polled
+/// would keep its place among the 1024 that a client has (kube-client 5.0 `Client::new`), and the pods of a large node
+/// have more sources than that.
 pub(crate) struct Sources {
-    news: SelectAll<BoxStream<'static, News>>,
+    // Not bounded, for the same reason; what a pod has not read is what was written while it reported.
+    news: mpsc::UnboundedReceiver<News>,
+    _following: AbortOnDropHandle<()>,
     pub(crate) found: Found,
 }
 
@@ -127,26 +133,35 @@ impl Sources {
         for key in &wanted.tokens {
             news.push(token(host, pod, key));
         }
+        let (tell, told) = mpsc::unbounded_channel();
+        let following = tokio::spawn(async move {
+            while let Some(news) = news.next().await {
+                if tell.send(news).is_err() {
+                    break;
+                }
+            }
+        });
         Sources {
-            news,
+            news: told,
+            _following: AbortOnDropHandle::new(following),
             found: Found::default(),
         }
     }
 
     /// Waits for news and takes all that are there into `found`. Never returns when there is nothing to follow.
     pub(crate) async fn changed(&mut self) {
-        match self.news.next().await {
+        match self.news.recv().await {
             Some(news) => self.found.take(news),
             None => future::pending().await,
         }
-        while let Some(Some(news)) = self.news.next().now_or_never() {
+        while let Ok(news) = self.news.try_recv() {
             self.found.take(news);
         }
     }
 }
 
 fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
-    let api: Api<Secret> = Api::namespaced(host.sources.clone(), namespace);
+    let api: Api<Secret> = Api::namespaced(host.client.clone(), namespace);
     let key = name.to_owned();
     until_immutable(follow_one(api, name), |secret: &Secret| secret.immutable)
         .map(move |secret| {
@@ -164,7 +179,7 @@ fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, N
 }
 
 fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
-    let api: Api<ConfigMap> = Api::namespaced(host.sources.clone(), namespace);
+    let api: Api<ConfigMap> = Api::namespaced(host.client.clone(), namespace);
     let key = name.to_owned();
     until_immutable(follow_one(api, name), |map: &ConfigMap| map.immutable)
         .map(move |map| {
@@ -198,7 +213,7 @@ fn until_immutable<K: Send + 'static>(
 }
 
 fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.sources.clone(), namespace);
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.client.clone(), namespace);
     let (host, key) = (Arc::clone(host), name.to_owned());
     follow_one(claims, name)
         .then(move |claim| {
@@ -213,7 +228,7 @@ async fn open(host: &Arc<Host>, claim: Option<PersistentVolumeClaim>) -> Option<
     let claim = claim?;
     let bound = claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound");
     let volume_name = claim.spec.as_ref()?.volume_name.clone().filter(|_| bound)?;
-    let volumes: Api<PersistentVolume> = Api::all(host.sources.clone());
+    let volumes: Api<PersistentVolume> = Api::all(host.client.clone());
     let mut pauses = Pause::default();
     let uid = loop {
         match volumes.get_opt(&volume_name).await {
@@ -284,7 +299,7 @@ fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News
     let meta = &pod.metadata;
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
     let asking = Asking {
-        accounts: Api::namespaced(host.sources.clone(), meta.namespace.as_deref().unwrap_or_default()),
+        accounts: Api::namespaced(host.client.clone(), meta.namespace.as_deref().unwrap_or_default()),
         account: account.unwrap_or_else(|| "default".to_owned()),
         request: TokenRequest {
             spec: TokenRequestSpec {
