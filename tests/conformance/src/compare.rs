@@ -1,0 +1,160 @@
+//! Two answers side by side: status, the headers that clients act on, and the body as JSON where it is JSON.
+
+use std::fmt;
+
+use http::HeaderName;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER, WARNING, WWW_AUTHENTICATE,
+};
+use serde_json::{Value, json};
+
+use crate::Answer;
+
+/// Headers that clients act on.
+const HEADERS: [HeaderName; 8] = [
+    ALLOW,
+    CACHE_CONTROL,
+    CONTENT_ENCODING,
+    CONTENT_TYPE,
+    LOCATION,
+    RETRY_AFTER,
+    WARNING,
+    WWW_AUTHENTICATE,
+];
+/// Characters of a value that a difference shows.
+const SHOWN_CHARS_MAX: usize = 400;
+
+/// One place at which two answers are not the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// `2/body/metadata/name`: the number of the request, then a JSON pointer.
+    pub at: String,
+    /// What real Kubernetes says, if it says something there.
+    pub real: Option<Value>,
+    /// What ours says.
+    pub ours: Option<Value>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "    {}", self.at)?;
+        writeln!(f, "      real: {}", show(self.real.as_ref()))?;
+        write!(f, "      ours: {}", show(self.ours.as_ref()))
+    }
+}
+
+fn show(value: Option<&Value>) -> String {
+    let text = value.map_or("nothing".to_owned(), Value::to_string);
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{} ...", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// An answer as one JSON value.
+pub(crate) fn picture(answer: &Answer) -> Value {
+    let headers: serde_json::Map<String, Value> = HEADERS
+        .iter()
+        .filter_map(|name| {
+            let values: Vec<String> = answer
+                .headers
+                .get_all(name)
+                .iter()
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+                .collect();
+            (!values.is_empty()).then(|| (name.to_string(), values.join("\n").into()))
+        })
+        .collect();
+    json!({"status": answer.status.as_u16(), "headers": headers, "body": body(answer)})
+}
+
+/// The body of an answer: JSON, a list of JSON values when it is a stream of them, else text.
+pub(crate) fn body(answer: &Answer) -> Value {
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(&answer.body)
+        .into_iter::<Value>()
+        .collect();
+    match values {
+        Ok(mut values) if values.len() == 1 => values.remove(0),
+        Ok(values) if !values.is_empty() => Value::Array(values),
+        _ => String::from_utf8_lossy(&answer.body).into_owned().into(),
+    }
+}
+
+/// All places where two pictures differ, the deepest that can be named. Answers of different status have nothing else
+/// to compare.
+pub(crate) fn differences(at: &str, real: &Value, ours: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    if real["status"] != ours["status"] {
+        let whole = |picture: &Value| Some(json!([picture["status"], picture["body"]]));
+        return vec![Difference {
+            at: at.to_owned(),
+            real: whole(real),
+            ours: whole(ours),
+        }];
+    }
+    collect(at, Some(real), Some(ours), &mut found);
+    found
+}
+
+fn collect(at: &str, real: Option<&Value>, ours: Option<&Value>, found: &mut Vec<Difference>) {
+    match (real, ours) {
+        (Some(Value::Object(real)), Some(Value::Object(ours))) => {
+            let keys: std::collections::BTreeSet<&String> = real.keys().chain(ours.keys()).collect();
+            for key in keys {
+                let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                collect(&at, real.get(key), ours.get(key), found);
+            }
+        }
+        (Some(Value::Array(real)), Some(Value::Array(ours))) => {
+            for index in 0..real.len().max(ours.len()) {
+                collect(&format!("{at}/{index}"), real.get(index), ours.get(index), found);
+            }
+        }
+        (real, ours) if real != ours => found.push(Difference {
+            at: at.to_owned(),
+            real: real.cloned(),
+            ours: ours.cloned(),
+        }),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_that_differs_is_named_once() {
+        let real = json!({"a/b": 1, "list": [1, 2], "same": {"x": []}, "kind": {"x": 1}});
+        let ours = json!({"a/b": 2, "list": [1], "same": {"x": []}, "kind": [1], "more": null});
+        let at: Vec<String> = differences("1", &real, &ours)
+            .into_iter()
+            .map(|found| found.at)
+            .collect();
+        assert_eq!(at, ["1/a~1b", "1/kind", "1/list/1", "1/more"]);
+    }
+
+    #[test]
+    fn answers_of_different_status_differ_as_a_whole() {
+        let found = differences(
+            "1",
+            &json!({"status": 200, "body": 1}),
+            &json!({"status": 404, "body": 2}),
+        );
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].at.as_str(), &found[0].ours), ("1", &Some(json!([404, 2]))));
+    }
+
+    #[test]
+    fn a_stream_is_a_list_and_no_json_is_text() {
+        let answer = |body: &'static str| Answer {
+            status: http::StatusCode::OK,
+            headers: http::HeaderMap::new(),
+            body: body.into(),
+        };
+        assert_eq!(body(&answer("{\"a\":1}\n{\"a\":2}\n")), json!([{"a": 1}, {"a": 2}]));
+        assert_eq!(body(&answer("[1]")), json!([1]));
+        assert_eq!(body(&answer("ok {")), json!("ok {"));
+        assert_eq!(body(&answer("")), json!(""));
+    }
+}

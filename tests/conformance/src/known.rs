@@ -1,0 +1,149 @@
+//! The one table of known differences. An entry that nothing needs any more fails the run, so the table only holds what
+//! is true.
+
+use serde::Deserialize;
+
+use crate::{Difference, Outcome};
+
+/// The table.
+const TABLE: &str = include_str!("../known-differences.yaml");
+
+/// Differences that are known, and why they are there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// `file / title` of the case; `*` stands for any text.
+    pub case: String,
+    /// Places, and all below them: `2/body/items/*/name`; `*` stands for any one part.
+    pub at: Vec<String>,
+    /// Whether it is to stay.
+    pub status: Status,
+    /// What differs and why.
+    pub reason: String,
+}
+
+/// What is to become of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Status {
+    /// A fault of ours.
+    #[serde(rename = "to be mended")]
+    ToBeMended,
+    /// Meant so, for the reason given.
+    #[serde(rename = "meant")]
+    Meant,
+}
+
+/// The table with what of it was needed.
+pub struct Table {
+    entries: Vec<Known>,
+    /// For each entry, which of its places explained a difference.
+    needed: Vec<Vec<bool>>,
+}
+
+impl Table {
+    /// The committed table.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn committed() -> Outcome<Self> {
+        Self::read(TABLE)
+    }
+
+    fn read(text: &str) -> Outcome<Self> {
+        let entries: Vec<Known> =
+            base_yaml::read(text).map_err(|error| format!("known-differences.yaml cannot be read: {error}"))?;
+        let needed = entries.iter().map(|entry| vec![false; entry.at.len()]).collect();
+        Ok(Self { entries, needed })
+    }
+
+    /// The entry that knows of a difference. It counts as needed from then on.
+    pub fn explain(&mut self, case: &str, difference: &Difference) -> Option<&Known> {
+        let (index, place) = self.entries.iter().enumerate().find_map(|(index, entry)| {
+            let place = entry.at.iter().position(|pattern| covers(pattern, &difference.at))?;
+            is_like(&entry.case, case).then_some((index, place))
+        })?;
+        if let Some(needed) = self.needed.get_mut(index).and_then(|places| places.get_mut(place)) {
+            *needed = true;
+        }
+        self.entries.get(index)
+    }
+
+    /// Entries for one of the cases that ran, which explained nothing. With `all`, those for any case as well.
+    pub fn stale(&self, ran: &[String], all: bool) -> Vec<String> {
+        let mut stale = Vec::new();
+        for (entry, needed) in self.entries.iter().zip(&self.needed) {
+            let ran = all || ran.contains(&entry.case);
+            for (place, _) in entry.at.iter().zip(needed).filter(|(_, needed)| ran && !**needed) {
+                stale.push(format!("{}: {place}", entry.case));
+            }
+        }
+        stale
+    }
+}
+
+/// Whether a place is that of the pattern or below it.
+fn covers(pattern: &str, place: &str) -> bool {
+    let mut parts = place.split('/');
+    pattern
+        .split('/')
+        .all(|wanted| parts.next().is_some_and(|part| wanted == "*" || wanted == part))
+}
+
+/// Whether a text is like a pattern in which `*` stands for any text.
+fn is_like(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
+            (0..=rest.len())
+                .filter_map(|start| rest.get(start..))
+                .any(|rest| is_like(after, rest))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRIES: &str = "
+- {case: a / one, at: ['1/body/x', '2/status'], status: meant, reason: r}
+- {case: a / *, at: ['*/headers/warning'], status: to be mended, reason: r}
+";
+
+    fn difference(at: &str) -> Difference {
+        Difference {
+            at: at.to_owned(),
+            real: None,
+            ours: None,
+        }
+    }
+
+    #[test]
+    fn a_difference_is_known_at_its_place_and_below_in_its_case() {
+        let mut table = Table::read(ENTRIES).unwrap();
+        assert!(table.explain("a / one", &difference("1/body/x/0")).is_some());
+        assert!(table.explain("a / one", &difference("1/body/xy")).is_none());
+        assert!(table.explain("a / two", &difference("1/body/x")).is_none());
+        assert!(table.explain("a / two", &difference("7/headers/warning")).is_some());
+    }
+
+    #[test]
+    fn an_entry_that_explains_nothing_is_stale_once_its_case_has_run() {
+        let mut table = Table::read(ENTRIES).unwrap();
+        assert!(table.stale(&["b / one".to_owned()], false).is_empty());
+        table.explain("a / one", &difference("2/status"));
+        assert_eq!(table.stale(&["a / one".to_owned()], false), ["a / one: 1/body/x"]);
+        assert_eq!(table.stale(&[], true).len(), 2);
+    }
+
+    #[test]
+    fn the_committed_table_can_be_read_and_gives_reasons() {
+        let table = Table::committed().unwrap();
+        assert!(
+            table
+                .entries
+                .iter()
+                .all(|entry| !entry.reason.is_empty() && !entry.at.is_empty())
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! The judge of the embedded API server: the same requests go to real Kubernetes and to ours, and the answers are
+//! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
+//! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
+
+mod compare;
+mod fill;
+pub mod known;
+mod mask;
+pub mod ours;
+mod pki;
+mod program;
+pub mod real;
+pub mod run;
+pub mod script;
+mod wire;
+
+pub use compare::Difference;
+pub use wire::{Answer, Endpoint};
+
+/// What went wrong around the comparison itself, as a sentence for the person at the terminal.
+pub type Outcome<T = ()> = Result<T, String>;

@@ -1,0 +1,152 @@
+//! Runs the cases against real Kubernetes and the embedded API server. Started by `cargo xtask test conformance`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks on its standard streams"
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use tests_conformance::Outcome;
+use tests_conformance::known::Table;
+use tests_conformance::ours::Ours;
+use tests_conformance::real::{Options, Real};
+use tests_conformance::run::{Court, Verdict};
+use tests_conformance::script::{self, Case};
+
+/// Where the cases are.
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+
+#[derive(Parser)]
+#[command(
+    about = "Compares the embedded API server with real Kubernetes; start it with `cargo xtask test conformance`"
+)]
+struct Arguments {
+    /// Only cases whose name contains this text
+    filter: Option<String>,
+    /// Show what the real server answers
+    #[arg(long)]
+    show: bool,
+}
+
+/// What came of the cases of one file.
+#[derive(Default)]
+struct Count {
+    agree: usize,
+    known: usize,
+    differ: usize,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Outcome<bool> {
+    let mut table = Table::committed()?;
+    let cases = cases(arguments.filter.as_deref())?;
+    let begun = Instant::now();
+    let real = Real::start(Options::default()).await?;
+    println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
+    let ours = Ours::start().await?;
+    let begun = Instant::now();
+    let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    for case in &cases {
+        let verdict = court.judge(case, &mut table).await?;
+        show(&verdict, arguments.show);
+        let file = case.name.split(" / ").next().unwrap_or_default().to_owned();
+        let count = counts.entry(file).or_default();
+        match (verdict.unexplained.len(), verdict.to_be_mended + verdict.meant) {
+            (0, 0) => count.agree += 1,
+            (0, _) => count.known += 1,
+            _ => count.differ += 1,
+        }
+    }
+    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    let stale = table.stale(&names, arguments.filter.is_none());
+    for entry in &stale {
+        println!("known-differences.yaml has an entry that nothing needs any more; remove it: {entry}");
+    }
+    let total = summary(&counts);
+    println!(
+        "\n{} cases in {:.1} s: {} agree, {} with known differences, {} differ",
+        cases.len(),
+        begun.elapsed().as_secs_f64(),
+        total.agree,
+        total.known,
+        total.differ
+    );
+    Ok(total.differ == 0 && stale.is_empty())
+}
+
+fn cases(filter: Option<&str>) -> Outcome<Vec<Case>> {
+    let unreadable = |path: &Path, error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let folder = Path::new(CASES);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| unreadable(folder, error))? {
+        let path = entry.map_err(|error| unreadable(folder, error))?.path();
+        if path.extension().is_some_and(|ending| ending == "case") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let mut cases = Vec::new();
+    for path in &files {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+        cases.extend(script::read(&name, &text)?);
+    }
+    if let Some(filter) = filter {
+        cases.retain(|case| case.name.contains(filter));
+    }
+    match cases.is_empty() {
+        true => Err(format!("no case below {CASES} is called like {filter:?}")),
+        false => Ok(cases),
+    }
+}
+
+fn show(verdict: &Verdict, transcript: bool) {
+    if transcript {
+        println!("\n{}", verdict.case);
+        for (request, answer) in &verdict.transcript {
+            println!("  {request}\n{answer:#}");
+        }
+    }
+    if verdict.unexplained.is_empty() {
+        return;
+    }
+    println!("\n{}", verdict.case);
+    for (request, differences) in &verdict.unexplained {
+        println!("  {request}");
+        for difference in differences {
+            println!("{difference}");
+        }
+    }
+}
+
+fn summary(counts: &BTreeMap<String, Count>) -> Count {
+    let mut total = Count::default();
+    println!();
+    for (file, count) in counts {
+        println!(
+            "{file:<24} {:>3} agree {:>3} known {:>3} differ",
+            count.agree, count.known, count.differ
+        );
+        total.agree += count.agree;
+        total.known += count.known;
+        total.differ += count.differ;
+    }
+    total
+}

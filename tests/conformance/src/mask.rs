@@ -1,0 +1,294 @@
+//! Replaces what a server chooses by itself (uids, versions, times, drawn names, addresses) by the place where it was
+//! seen first: what was equal stays equal, what was different stays different. What a case says itself is left alone.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Length of a uid.
+const UID_CHARS: usize = 36;
+/// Letters that a server draws behind `generateName`.
+const DRAWN_CHARS: usize = 5;
+/// Fields whose values a server chooses, with the name they get.
+const CHOSEN: [(&str, &str); 8] = [
+    ("resourceVersion", "version"),
+    ("continue", "continue"),
+    ("token", "token"),
+    ("clusterIP", "address"),
+    ("clusterIPs", "address"),
+    ("nodePort", "port"),
+    ("healthCheckNodePort", "port"),
+    ("serverAddress", "server"),
+];
+
+/// The values of one server in one case.
+pub(crate) struct Mask<'a> {
+    case: &'a str,
+    seen: BTreeMap<String, String>,
+}
+
+impl<'a> Mask<'a> {
+    /// For a case that says this.
+    pub(crate) fn new(case: &'a str) -> Self {
+        Self {
+            case,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// The answer to the request of that number, masked.
+    pub(crate) fn mask(&mut self, number: usize, answer: &Value) -> Value {
+        let place = number.to_string();
+        // Sentences speak of values that may stand behind them, so all are seen before any is replaced in a sentence.
+        self.value(&place, "", answer);
+        self.value(&place, "", answer)
+    }
+
+    fn value(&mut self, place: &str, key: &str, value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                self.drawn_name(place, fields);
+                fields
+                    .iter()
+                    .map(|(key, value)| (key.clone(), self.value(&format!("{place}/{key}"), key, value)))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into()
+            }
+            Value::Array(items) => {
+                let mut masked: Vec<Value> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| self.value(&format!("{place}/{index}"), key, item))
+                    .collect();
+                if key == "managedFields" {
+                    // Their order depends on the second in which each was written.
+                    masked.sort_by_key(|manager| {
+                        ["operation", "manager", "subresource", "apiVersion"]
+                            .map(|field| manager[field].as_str().unwrap_or_default().to_owned())
+                    });
+                }
+                masked.into()
+            }
+            Value::String(text) => self.text(place, key, text).into(),
+            Value::Number(number) => match chosen(key) {
+                Some(kind) if !self.is_given(&number.to_string()) => {
+                    self.symbol(kind, &number.to_string(), place).into()
+                }
+                _ => value.clone(),
+            },
+            Value::Null | Value::Bool(_) => value.clone(),
+        }
+    }
+
+    /// Remembers a name of which the client said only the beginning.
+    fn drawn_name(&mut self, place: &str, metadata: &serde_json::Map<String, Value>) {
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+        if let (Some(beginning), Some(name)) = (text("generateName"), text("name"))
+            && name
+                .strip_prefix(beginning)
+                .is_some_and(|drawn| drawn.len() == DRAWN_CHARS)
+        {
+            let symbol = format!("{beginning}<drawn at {place}>");
+            self.seen.entry(name.to_owned()).or_insert(symbol);
+        }
+    }
+
+    fn text(&mut self, place: &str, key: &str, text: &str) -> String {
+        if let Some(kind) = chosen(key)
+            && !matches!(text, "" | "0" | "None")
+            && (kind == "version" || !self.is_given(text))
+        {
+            return self.symbol(kind, text, place);
+        }
+        let mut masked = self.uids(place, text);
+        for (value, symbol) in &self.seen {
+            // A version is a short number: it is recognised only as a word of a sentence.
+            if value.bytes().all(|byte| byte.is_ascii_digit()) {
+                if key == "message" {
+                    masked = replace_word(&masked, value, symbol);
+                }
+            } else if masked.contains(value.as_str()) {
+                masked = masked.replace(value.as_str(), symbol);
+            }
+        }
+        if is_age(&masked) && place.contains("/cells/") {
+            return "<age>".to_owned();
+        }
+        self.times(&masked)
+    }
+
+    fn uids(&mut self, place: &str, text: &str) -> String {
+        let mut masked = text.to_owned();
+        let mut start = 0;
+        while start + UID_CHARS <= text.len() {
+            let end = start + UID_CHARS;
+            match text.get(start..end).filter(|part| is_uid(part)) {
+                Some(uid) if !self.is_given(uid) => {
+                    let symbol = self.symbol("uid", uid, place);
+                    masked = masked.replace(uid, &symbol);
+                    start = end;
+                }
+                _ => start += 1,
+            }
+        }
+        masked
+    }
+
+    /// Which two times are equal depends on when a second ends, so all of one precision are masked alike.
+    fn times(&self, text: &str) -> String {
+        let mut masked = String::new();
+        let mut rest = text;
+        while let Some((before, length)) = find_time(rest) {
+            let (head, tail) = rest.split_at(before);
+            let (time, tail) = tail.split_at(length);
+            masked += head;
+            masked += match length {
+                _ if self.is_given(time) => time,
+                20 => "<time>",
+                _ => "<precise time>",
+            };
+            rest = tail;
+        }
+        masked + rest
+    }
+
+    fn is_given(&self, text: &str) -> bool {
+        self.case.contains(text)
+    }
+
+    fn symbol(&mut self, kind: &str, value: &str, place: &str) -> String {
+        self.seen
+            .entry(value.to_owned())
+            .or_insert_with(|| format!("<{kind} first at {place}>"))
+            .clone()
+    }
+}
+
+fn chosen(key: &str) -> Option<&'static str> {
+    CHOSEN.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
+}
+
+fn is_uid(text: &str) -> bool {
+    text.bytes().enumerate().all(|(index, byte)| match index {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    })
+}
+
+/// What a table says of how old something is: here never more than seconds.
+fn is_age(text: &str) -> bool {
+    text.strip_suffix('s')
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Where the first `2026-01-01T00:00:00Z` or `2026-01-01T00:00:00.000000Z` begins, and how long it is.
+fn find_time(text: &str) -> Option<(usize, usize)> {
+    let shape = |part: &str, form: &str| {
+        part.bytes().zip(form.bytes()).all(|(found, wanted)| match wanted {
+            b'0' => found.is_ascii_digit(),
+            other => found == other,
+        })
+    };
+    (0..text.len()).find_map(|start| {
+        ["0000-00-00T00:00:00Z", "0000-00-00T00:00:00.000000Z"]
+            .into_iter()
+            .find(|form| {
+                text.get(start..start + form.len())
+                    .is_some_and(|part| shape(part, form))
+            })
+            .map(|form| (start, form.len()))
+    })
+}
+
+fn replace_word(text: &str, word: &str, by: &str) -> String {
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(word) {
+        let (before, after) = (
+            rest.get(..start).unwrap_or(""),
+            rest.get(start + word.len()..).unwrap_or(""),
+        );
+        // `7.5` is another number, but a sentence may end behind a version.
+        let goes_on = after.strip_prefix('.').unwrap_or(after);
+        let alone = !before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '.')
+            && !goes_on.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+        replaced += before;
+        replaced += if alone { by } else { word };
+        rest = after;
+    }
+    replaced + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ONE: &str = "11111111-aaaa-4aaa-8aaa-000000000001";
+    const TWO: &str = "22222222-aaaa-4aaa-8aaa-000000000002";
+
+    fn answer(first: &str, second: &str, version: &str) -> Value {
+        json!({
+            "metadata": {"uid": first, "resourceVersion": version, "creationTimestamp": "2026-11-21T10:00:00Z"},
+            "owner": {"uid": second},
+            "message": format!("UID in precondition: {second}, version {version}"),
+        })
+    }
+
+    #[test]
+    fn what_is_equal_stays_equal_and_what_differs_stays_different() {
+        let masked = |first, second, version| Mask::new("").mask(1, &answer(first, second, version));
+        assert_eq!(masked(ONE, ONE, "77"), masked(TWO, TWO, "9"));
+        assert_eq!(masked(ONE, TWO, "77"), masked(TWO, ONE, "9"));
+        assert_ne!(masked(ONE, ONE, "77"), masked(ONE, TWO, "77"));
+    }
+
+    #[test]
+    fn what_the_case_says_is_left_alone() {
+        let case = format!("uid: {ONE}\ntime: 2026-01-01T00:00:00Z\nclusterIP: 10.0.0.7");
+        let said = json!({"uid": ONE, "at": "2026-01-01T00:00:00Z", "spec": {"clusterIP": "10.0.0.7"}});
+        assert_eq!(Mask::new(&case).mask(1, &said), said);
+        assert_ne!(Mask::new("").mask(1, &said), said);
+    }
+
+    #[test]
+    fn a_version_is_replaced_in_a_sentence_as_a_word_alone() {
+        let said = json!({"message": "7 is not 17, 7.5 or a7", "resourceVersion": "7", "name": "7"});
+        let masked = Mask::new("").mask(1, &said);
+        assert_eq!(
+            masked["message"],
+            "<version first at 1/resourceVersion> is not 17, 7.5 or a7"
+        );
+        assert_eq!(masked["name"], "7");
+    }
+
+    #[test]
+    fn drawn_names_are_known_again() {
+        let mut mask = Mask::new("");
+        mask.mask(1, &json!({"metadata": {"generateName": "a-", "name": "a-x7k2q"}}));
+        assert_eq!(
+            mask.mask(2, &json!("pods \"a-x7k2q\" not found")),
+            json!("pods \"a-<drawn at 1/metadata>\" not found")
+        );
+    }
+
+    #[test]
+    fn precise_times_and_ages_of_tables_are_masked() {
+        let mut mask = Mask::new("");
+        let said = json!({"renew": "2026-11-21T10:00:00.123456Z", "rows": [{"cells": ["a", "12s"]}], "text": "12s"});
+        assert_eq!(
+            mask.mask(1, &said),
+            json!({"renew": "<precise time>", "rows": [{"cells": ["a", "<age>"]}], "text": "12s"})
+        );
+    }
+
+    #[test]
+    fn the_order_of_managers_does_not_count() {
+        let order = |first: &str, second: &str| {
+            Mask::new("").mask(1, &json!({"managedFields": [{"manager": first}, {"manager": second}]}))
+        };
+        assert_eq!(order("a", "b"), order("b", "a"));
+        assert_ne!(order("a", "b"), order("b", "b"));
+    }
+}

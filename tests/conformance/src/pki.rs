@@ -1,0 +1,61 @@
+//! The certificates of one server and its administrator. Made anew for each run; nothing of it is kept.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec, Issued, PrivateKey};
+
+use crate::Outcome;
+
+/// The name that both servers answer to.
+pub(crate) const SERVER_NAME: &str = "localhost";
+/// Whose members may do everything, before any role is bound.
+const MASTERS: &str = "system:masters";
+/// Longer than any run.
+const VALIDITY: Duration = Duration::from_secs(24 * 3600);
+
+/// One server's authority, its own certificate, and its administrator's.
+pub(crate) struct Pki {
+    pub(crate) authority: Authority,
+    pub(crate) server: Issued,
+    pub(crate) admin: Issued,
+    /// Signs the tokens of service accounts.
+    pub(crate) accounts: PrivateKey,
+    clock: Clock,
+    entropy: Entropy,
+}
+
+impl Pki {
+    pub(crate) fn generate() -> Outcome<Self> {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
+        let authority = Authority::generate("conformance", &clock, &entropy).map_err(|error| error.to_string())?;
+        let names = ["localhost", "kubernetes.default.svc"].map(str::to_owned).to_vec();
+        let server = CertificateSpec::server("kube-apiserver", names, vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], VALIDITY);
+        let admin = CertificateSpec::client("admin", &[MASTERS], VALIDITY);
+        let issue = |spec| {
+            authority
+                .issue(spec, &clock, &entropy)
+                .map_err(|error| error.to_string())
+        };
+        Ok(Self {
+            server: issue(&server)?,
+            admin: issue(&admin)?,
+            accounts: PrivateKey::generate(&entropy),
+            authority,
+            clock,
+            entropy,
+        })
+    }
+
+    /// A client's certificate of the same authority.
+    pub(crate) fn client(&self, user: &str) -> Outcome<Issued> {
+        self.authority
+            .issue(
+                &CertificateSpec::client(user, &[], VALIDITY),
+                &self.clock,
+                &self.entropy,
+            )
+            .map_err(|error| error.to_string())
+    }
+}

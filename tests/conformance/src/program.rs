@@ -1,0 +1,135 @@
+//! A real program that never outlives its owner: neither when that is dropped nor when its process is killed.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::Outcome;
+
+/// Lines of a failed program's log that are shown.
+const LOG_LINES_MAX: usize = 8;
+
+/// Runs the program until the standard input ends, which it does however its owner ends; then nothing of it is left,
+/// its folder included. A program that ends by itself leaves its log.
+const KEEPER: &str = r#"
+folder=$1 log=$2
+shift 2
+exec 3<&0
+"$@" >"$log" 2>&1 </dev/null &
+program=$!
+( read -r _ <&3; trap '' TERM; kill -9 "$program"; rm -rf "$folder" ) >/dev/null 2>&1 &
+watcher=$!
+wait "$program"
+status=$?
+kill "$watcher"
+exit "$status"
+"#;
+
+/// A running program.
+pub(crate) struct Program {
+    name: &'static str,
+    log: std::path::PathBuf,
+    keeper: Child,
+}
+
+impl Program {
+    /// Starts it. `folder` goes with it in the end.
+    pub(crate) fn start(name: &'static str, program: &Path, folder: &Path, arguments: &[String]) -> Outcome<Self> {
+        if !program.exists() {
+            return Err(format!(
+                "{} is missing: run `cargo xtask real kubernetes`",
+                program.display()
+            ));
+        }
+        let log = folder.join(format!("{name}.log"));
+        let keeper = Command::new("/bin/sh")
+            .args(["-c", KEEPER, "keeper"])
+            .args([folder, &log, program])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start {name}: {error}"))?;
+        Ok(Self { name, log, keeper })
+    }
+
+    /// Fails when the program has ended, with the last lines it said.
+    pub(crate) fn check(&mut self) -> Outcome {
+        match self.keeper.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("{} ended ({status}):\n{}", self.name, self.said())),
+            Err(error) => Err(format!("cannot tell whether {} runs: {error}", self.name)),
+        }
+    }
+
+    /// The last lines of its log.
+    pub(crate) fn said(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines
+            .get(lines.len().saturating_sub(LOG_LINES_MAX)..)
+            .unwrap_or_default()
+            .join("\n")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        // Its end is certain; whether it can be told matters to nobody any more.
+        let _ = self.keeper.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_and_its_folder_go_with_their_owner() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("work");
+        std::fs::create_dir(&folder).unwrap();
+        let mut program = Program::start(
+            "waiting",
+            Path::new("/bin/sh"),
+            &folder,
+            &[
+                "-c".to_owned(),
+                "echo $$ >pid; mv pid \"$0\"; exec sleep 600".to_owned(),
+                folder.join("number").display().to_string(),
+            ],
+        )
+        .unwrap();
+        let number = loop {
+            program.check().unwrap();
+            if let Ok(text) = std::fs::read_to_string(folder.join("number")) {
+                break text.trim().to_owned();
+            }
+        };
+        let process = Path::new("/proc").join(number);
+        assert!(process.exists());
+        drop(program);
+        // The keeper has waited for its program, so nothing is left of the process by now.
+        assert!(!process.exists());
+    }
+
+    #[test]
+    fn a_program_that_ends_by_itself_is_noticed_with_what_it_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = Program::start(
+            "ending",
+            Path::new("/bin/sh"),
+            folder.path(),
+            &["-c".to_owned(), "echo no etcd in sight; exit 3".to_owned()],
+        )
+        .unwrap();
+        let why = loop {
+            if let Err(why) = program.check() {
+                break why;
+            }
+        };
+        assert!(why.contains("ending ended (exit status: 3)"), "{why}");
+        assert!(why.contains("no etcd in sight"), "{why}");
+    }
+}

@@ -1,0 +1,267 @@
+//! Real Kubernetes on loopback: etcd and kube-apiserver, with controllers and scheduler where they are asked for. All of
+//! it lives in one temporary folder and ends with its owner.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use base_secrets::{Credential, KubeconfigSpec};
+use http::Method;
+use tempfile::TempDir;
+
+use crate::pki::{Pki, SERVER_NAME};
+use crate::program::Program;
+use crate::wire::Call;
+use crate::{Endpoint, Outcome};
+
+/// What is built, and what the embedded server claims to be beside it.
+pub const VERSION: &str = "v1.35.4";
+/// Who signs the tokens of service accounts.
+pub const ISSUER: &str = "https://kubernetes.default.svc";
+/// Where Services get their addresses from.
+pub const SERVICE_RANGE: &str = "10.0.0.0/24";
+/// Far beyond the three seconds that it takes.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Between two looks at whether a program is ready: nothing tells.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// Somebody else may take a port between the moment it is found free and the moment it is used.
+const STARTS_MAX: usize = 3;
+
+/// What runs beside etcd and kube-apiserver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// kube-controller-manager.
+    pub controllers: bool,
+    /// kube-scheduler.
+    pub scheduler: bool,
+}
+
+/// Real Kubernetes, until it is dropped.
+pub struct Real {
+    /// How to reach it.
+    pub endpoint: Endpoint,
+    /// Clients before servers, the store last: fields are dropped in this order.
+    _programs: Vec<Program>,
+    _folder: TempDir,
+}
+
+impl Real {
+    /// Starts it and waits until `/readyz` says so.
+    ///
+    /// # Errors
+    /// A program is missing, ends while it starts, or is not ready in time.
+    pub async fn start(options: Options) -> Outcome<Self> {
+        let programs = folder_of_programs()?;
+        let mut tries = 1;
+        loop {
+            match Self::start_once(&programs, options).await {
+                Err(why) if why.contains("address already in use") && tries < STARTS_MAX => tries += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn start_once(programs: &Path, options: Options) -> Outcome<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("orangery-real-")
+            .tempdir()
+            .map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let pki = Pki::generate()?;
+        let files = Files::write(folder.path(), &pki)?;
+        let start = |name: &'static str, arguments: &[String]| {
+            Program::start(name, &programs.join(name), folder.path(), arguments)
+        };
+        let etcd_port = free_port()?;
+        let mut running = vec![start("etcd", &etcd(&files, etcd_port, free_port()?))?];
+        listening(&mut running, etcd_port).await?;
+        let port = free_port()?;
+        running.insert(0, start("kube-apiserver", &kube_apiserver(&files, etcd_port, port))?);
+        let endpoint = Endpoint::new("real", SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &pki)?;
+        ready(&mut running, &endpoint).await?;
+        for (wanted, name) in [
+            (options.controllers, "kube-controller-manager"),
+            (options.scheduler, "kube-scheduler"),
+        ] {
+            if wanted {
+                let port = free_port()?;
+                let arguments = client(&files, &pki, name, endpoint.address.port(), port)?;
+                running.insert(0, start(name, &arguments)?);
+                listening(&mut running, port).await?;
+            }
+        }
+        Ok(Self {
+            endpoint,
+            _programs: running,
+            _folder: folder,
+        })
+    }
+}
+
+/// Where `cargo xtask real kubernetes` leaves the programs.
+fn folder_of_programs() -> Outcome<PathBuf> {
+    let cache = match std::env::var_os("ORANGERY_CACHE") {
+        Some(cache) => PathBuf::from(cache),
+        None => std::env::home_dir()
+            .ok_or("no home folder is known: set ORANGERY_CACHE to the folder of `cargo xtask real kubernetes`")?
+            .join(".cache/orangery"),
+    };
+    Ok(cache.join("real/kubernetes"))
+}
+
+fn free_port() -> Outcome<u16> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("no port of loopback is free: {error}"))
+}
+
+/// What the programs read from their folder.
+struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    fn write(folder: &Path, pki: &Pki) -> Outcome<Self> {
+        let files = Self {
+            folder: folder.to_owned(),
+        };
+        let authority = pki.authority.certificate_pem();
+        files.put("ca.crt", &authority)?;
+        files.put("ca.key", pki.authority.key_pem().expose())?;
+        files.put("server.crt", &(pki.server.certificate_pem() + &authority))?;
+        files.put("server.key", pki.server.key_pem().expose())?;
+        files.put("accounts.key", pki.accounts.to_pem().expose())?;
+        files.put("accounts.pub", &pki.accounts.public().to_pem())?;
+        Ok(files)
+    }
+
+    fn put(&self, name: &str, text: &str) -> Outcome {
+        std::fs::write(self.path(name), text).map_err(|error| format!("cannot write {name}: {error}"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// `--flag=PATH` of a file here.
+    fn flag(&self, flag: &str, name: &str) -> String {
+        format!("--{flag}={}", self.path(name).display())
+    }
+}
+
+fn etcd(files: &Files, clients: u16, peers: u16) -> Vec<String> {
+    vec![
+        "--name=real".to_owned(),
+        files.flag("data-dir", "etcd"),
+        "--log-level=warn".to_owned(),
+        // The data lives no longer than the run.
+        "--unsafe-no-fsync".to_owned(),
+        format!("--listen-client-urls=http://127.0.0.1:{clients}"),
+        format!("--advertise-client-urls=http://127.0.0.1:{clients}"),
+        format!("--listen-peer-urls=http://127.0.0.1:{peers}"),
+        format!("--initial-advertise-peer-urls=http://127.0.0.1:{peers}"),
+        format!("--initial-cluster=real=http://127.0.0.1:{peers}"),
+    ]
+}
+
+fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        // Endpoints may not be on loopback, so the Service `kubernetes` has none.
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--service-cluster-ip-range={SERVICE_RANGE}"),
+        "--allow-privileged=true".to_owned(),
+        files.flag("tls-cert-file", "server.crt"),
+        files.flag("tls-private-key-file", "server.key"),
+        files.flag("client-ca-file", "ca.crt"),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--enable-admission-plugins=NodeRestriction".to_owned(),
+        "--enable-bootstrap-token-auth=true".to_owned(),
+        format!("--service-account-issuer={ISSUER}"),
+        files.flag("service-account-key-file", "accounts.pub"),
+        files.flag("service-account-signing-key-file", "accounts.key"),
+    ]
+}
+
+/// kube-controller-manager or kube-scheduler.
+fn client(files: &Files, pki: &Pki, name: &str, api_port: u16, port: u16) -> Outcome<Vec<String>> {
+    let issued = pki.client(&format!("system:{name}"))?;
+    let spec = KubeconfigSpec {
+        name: name.to_owned(),
+        server: format!("https://{SERVER_NAME}:{api_port}"),
+        tls_server_name: None,
+        authorities: pki.authority.certificate_pem(),
+        credential: Credential::Certificate(Box::new(issued)),
+        namespace: None,
+    };
+    let text = base_secrets::to_yaml(&base_secrets::kubeconfig(&spec)).map_err(|error| error.to_string())?;
+    let file = format!("{name}.kubeconfig");
+    files.put(&file, text.expose())?;
+    let mut arguments = vec![
+        files.flag("kubeconfig", &file),
+        files.flag("authentication-kubeconfig", &file),
+        files.flag("authorization-kubeconfig", &file),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        files.flag("cert-dir", &format!("{name}-serving")),
+        "--leader-elect=false".to_owned(),
+    ];
+    if name == "kube-controller-manager" {
+        arguments.extend([
+            files.flag("service-account-private-key-file", "accounts.key"),
+            "--use-service-account-credentials=true".to_owned(),
+            files.flag("root-ca-file", "ca.crt"),
+            files.flag("cluster-signing-cert-file", "ca.crt"),
+            files.flag("cluster-signing-key-file", "ca.key"),
+        ]);
+    }
+    Ok(arguments)
+}
+
+/// Waits until the program that was started last takes connections.
+async fn listening(running: &mut [Program], port: u16) -> Outcome {
+    let begun = Instant::now();
+    while tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+        .await
+        .is_err()
+    {
+        patience(running, begun).await?;
+    }
+    Ok(())
+}
+
+async fn ready(running: &mut [Program], endpoint: &Endpoint) -> Outcome {
+    let begun = Instant::now();
+    let call = Call {
+        method: Method::GET,
+        path: "/readyz".to_owned(),
+        headers: http::HeaderMap::new(),
+        body: bytes::Bytes::new(),
+    };
+    loop {
+        if let Ok(mut connection) = endpoint.connect().await
+            && connection
+                .send(&call)
+                .await
+                .is_ok_and(|answer| answer.status.is_success())
+        {
+            return Ok(());
+        }
+        patience(running, begun).await?;
+    }
+}
+
+async fn patience(running: &mut [Program], begun: Instant) -> Outcome {
+    for program in running.iter_mut() {
+        program.check()?;
+    }
+    if begun.elapsed() > READY_TIMEOUT {
+        let said: Vec<String> = running.iter().map(Program::said).collect();
+        return Err(format!("not ready within {READY_TIMEOUT:?}:\n{}", said.join("\n")));
+    }
+    tokio::time::sleep(LOOK_PAUSE).await;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Runs cases on both servers and tells what came of it.
+
+use serde_json::{Value, json};
+
+use crate::compare::{body, differences, picture};
+use crate::fill::{Answers, fill};
+use crate::known::{Status, Table};
+use crate::mask::Mask;
+use crate::script::{Body, Case, Step};
+use crate::wire::Connection;
+use crate::{Difference, Endpoint, Outcome};
+
+/// What came of one case.
+#[derive(Debug)]
+pub struct Verdict {
+    /// Its name.
+    pub case: String,
+    /// Each request with what differed and is not known.
+    pub unexplained: Vec<(String, Vec<Difference>)>,
+    /// Differences that are known and faults of ours.
+    pub to_be_mended: usize,
+    /// Differences that are known and meant.
+    pub meant: usize,
+    /// Each request with what the real server said, masked.
+    pub transcript: Vec<(String, Value)>,
+}
+
+/// Both servers, with a connection to each.
+pub struct Court {
+    real: Connection,
+    ours: Connection,
+}
+
+impl Court {
+    /// Connects to both.
+    ///
+    /// # Errors
+    /// When one cannot be reached.
+    pub async fn open(real: &Endpoint, ours: &Endpoint) -> Outcome<Self> {
+        Ok(Self {
+            real: real.connect().await?,
+            ours: ours.connect().await?,
+        })
+    }
+
+    /// Runs one case on both.
+    ///
+    /// # Errors
+    /// When a server does not answer or a reference names nothing: then there is nothing to compare.
+    pub async fn judge(&mut self, case: &Case, table: &mut Table) -> Outcome<Verdict> {
+        let told = |why: String| format!("{}: {why}", case.name);
+        self.prepare(case).await.map_err(told)?;
+        let mut verdict = Verdict {
+            case: case.name.clone(),
+            unexplained: Vec::new(),
+            to_be_mended: 0,
+            meant: 0,
+            transcript: Vec::new(),
+        };
+        let mut real = Side::new(&mut self.real, case);
+        let mut ours = Side::new(&mut self.ours, case);
+        for (index, step) in case.steps.iter().enumerate() {
+            let number = index + 1;
+            let real = real.take(number, step).await.map_err(told)?;
+            let ours = ours.take(number, step).await.map_err(told)?;
+            let mut unexplained = Vec::new();
+            for difference in differences(&number.to_string(), &real, &ours) {
+                match table.explain(&case.name, &difference).map(|known| known.status) {
+                    Some(Status::ToBeMended) => verdict.to_be_mended += 1,
+                    Some(Status::Meant) => verdict.meant += 1,
+                    None => unexplained.push(difference),
+                }
+            }
+            if !unexplained.is_empty() {
+                verdict.unexplained.push((step.written.clone(), unexplained));
+            }
+            verdict.transcript.push((step.written.clone(), real));
+        }
+        Ok(verdict)
+    }
+
+    /// The namespace of the case, and the service account without which no pod is admitted.
+    async fn prepare(&mut self, case: &Case) -> Outcome {
+        let namespace = made("/api/v1/namespaces", json!({"metadata": {"name": case.namespace}}));
+        let account = made(
+            "/api/v1/namespaces/<ns>/serviceaccounts",
+            json!({"metadata": {"name": "default"}}),
+        );
+        for connection in [&mut self.real, &mut self.ours] {
+            for step in [&namespace, &account] {
+                let answer = connection.send(&fill(step, &case.namespace, &Answers::new())?).await?;
+                if !answer.status.is_success() {
+                    return Err(format!(
+                        "the namespace {} could not be made: {}",
+                        case.namespace,
+                        body(&answer)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn made(path: &str, object: Value) -> Step {
+    Step {
+        name: None,
+        written: String::new(),
+        method: http::Method::POST,
+        path: path.to_owned(),
+        headers: vec![(http::header::CONTENT_TYPE, "application/json".to_owned())],
+        body: Body::Json(object),
+    }
+}
+
+/// A case as one of the servers sees it.
+struct Side<'a> {
+    connection: &'a mut Connection,
+    case: &'a Case,
+    answers: Answers,
+    mask: Mask<'a>,
+}
+
+impl<'a> Side<'a> {
+    fn new(connection: &'a mut Connection, case: &'a Case) -> Self {
+        Self {
+            connection,
+            case,
+            answers: Answers::new(),
+            mask: Mask::new(&case.text),
+        }
+    }
+
+    /// Sends one request and returns the masked answer.
+    async fn take(&mut self, number: usize, step: &Step) -> Outcome<Value> {
+        let call = fill(step, &self.case.namespace, &self.answers)?;
+        let answer = self.connection.send(&call).await?;
+        if let Some(name) = &step.name {
+            self.answers.insert(name.clone(), body(&answer));
+        }
+        Ok(self.mask.mask(number, &picture(&answer)))
+    }
+}
