@@ -14,7 +14,8 @@ const TABLE: &str = include_str!("../known-differences.yaml");
 pub struct Known {
     /// `file / title` of the case; `*` stands for any text.
     pub case: String,
-    /// Places, and all below them: `2/body/items/*/name`; `*` stands for any one part.
+    /// Places, and all below them: `2/body/items/*/name`; `*` stands for any text in
+    /// one part, `**` for any parts.
     pub at: Vec<String>,
     /// Whether it is to stay.
     pub status: Status,
@@ -83,10 +84,20 @@ impl Table {
 
 /// Whether a place is that of the pattern or below it.
 fn covers(pattern: &str, place: &str) -> bool {
-    let mut parts = place.split('/');
-    pattern
-        .split('/')
-        .all(|wanted| parts.next().is_some_and(|part| wanted == "*" || wanted == part))
+    let wanted: Vec<&str> = pattern.split('/').collect();
+    let parts: Vec<&str> = place.split('/').collect();
+    covers_parts(&wanted, &parts)
+}
+
+fn covers_parts(wanted: &[&str], parts: &[&str]) -> bool {
+    match (wanted.split_first(), parts.split_first()) {
+        (None, _) => true,
+        (Some((&"**", after)), _) => {
+            (0..=parts.len()).any(|skipped| covers_parts(after, parts.get(skipped..).unwrap_or(&[])))
+        }
+        (Some((first, wanted)), Some((part, parts))) => is_like(first, part) && covers_parts(wanted, parts),
+        (Some(_), None) => false,
+    }
 }
 
 /// Whether a text is like a pattern in which `*` stands for any text.
@@ -125,6 +136,20 @@ mod tests {
         assert!(table.explain("a / one", &difference("1/body/xy")).is_none());
         assert!(table.explain("a / two", &difference("1/body/x")).is_none());
         assert!(table.explain("a / two", &difference("7/headers/warning")).is_some());
+    }
+
+    #[test]
+    fn stars_stand_for_parts() {
+        assert!(covers(
+            "*/body/**/fieldsV1/**/.",
+            "2/body/metadata/managedFields/0/fieldsV1/f:spec/."
+        ));
+        assert!(!covers(
+            "*/body/**/fieldsV1/**/.",
+            "2/body/metadata/managedFields/0/fieldsV1/f:spec/f:a"
+        ));
+        assert!(covers("*/body/spec/volume*", "1/body/spec/volumeMounts/0"));
+        assert!(covers("**/time", "1/time") && !covers("**/time", "1/times"));
     }
 
     #[test]

@@ -41,6 +41,16 @@ struct Count {
     differ: usize,
 }
 
+impl Count {
+    fn add(&mut self, verdict: &Verdict) {
+        match (verdict.unexplained.len(), verdict.to_be_mended + verdict.meant) {
+            (0, 0) => self.agree += 1,
+            (0, _) => self.known += 1,
+            _ => self.differ += 1,
+        }
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(&Arguments::parse()).await {
@@ -64,14 +74,19 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for case in &cases {
-        let verdict = court.judge(case, &mut table).await?;
-        show(&verdict, arguments.show);
         let file = case.name.split(" / ").next().unwrap_or_default().to_owned();
         let count = counts.entry(file).or_default();
-        match (verdict.unexplained.len(), verdict.to_be_mended + verdict.meant) {
-            (0, 0) => count.agree += 1,
-            (0, _) => count.known += 1,
-            _ => count.differ += 1,
+        match court.judge(case, &mut table).await {
+            Ok(verdict) => {
+                show(&verdict, arguments.show);
+                count.add(&verdict);
+            }
+            Err(why) => {
+                println!("\n{why}");
+                count.differ += 1;
+                // What was left unread on a connection belongs to no other case.
+                court = Court::open(&real.endpoint, &ours.endpoint).await?;
+            }
         }
     }
     let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
@@ -109,7 +124,7 @@ fn cases(filter: Option<&str>) -> Outcome<Vec<Case>> {
         cases.extend(script::read(&name, &text)?);
     }
     if let Some(filter) = filter {
-        cases.retain(|case| case.name.contains(filter));
+        cases = script::select(cases, filter);
     }
     match cases.is_empty() {
         true => Err(format!("no case below {CASES} is called like {filter:?}")),

@@ -9,6 +9,8 @@ use serde_json::Value;
 const UID_CHARS: usize = 36;
 /// Letters that a server draws behind `generateName`.
 const DRAWN_CHARS: usize = 5;
+/// What the name of the volume begins with that holds a service account's token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Fields whose values a server chooses, with the name they get.
 const CHOSEN: [(&str, &str); 8] = [
     ("resourceVersion", "version"),
@@ -50,7 +52,10 @@ impl<'a> Mask<'a> {
                 self.drawn_name(place, fields);
                 fields
                     .iter()
-                    .map(|(key, value)| (key.clone(), self.value(&format!("{place}/{key}"), key, value)))
+                    .map(|(key, value)| {
+                        let place = format!("{place}/{key}");
+                        (self.text(&place, "", key), self.value(&place, key, value))
+                    })
                     .collect::<serde_json::Map<_, _>>()
                     .into()
             }
@@ -93,6 +98,14 @@ impl<'a> Mask<'a> {
         }
     }
 
+    /// The volume of a service account's token has a drawn name.
+    fn drawn_volume(&mut self, place: &str, text: &str) -> String {
+        match text.strip_prefix(TOKEN_VOLUME) {
+            Some(drawn) if drawn.len() == DRAWN_CHARS => self.symbol("volume", text, place),
+            _ => text.to_owned(),
+        }
+    }
+
     fn text(&mut self, place: &str, key: &str, text: &str) -> String {
         if let Some(kind) = chosen(key)
             && !matches!(text, "" | "0" | "None")
@@ -111,6 +124,7 @@ impl<'a> Mask<'a> {
                 masked = masked.replace(value.as_str(), symbol);
             }
         }
+        masked = self.drawn_volume(place, &masked);
         if is_age(&masked) && place.contains("/cells/") {
             return "<age>".to_owned();
         }

@@ -1,5 +1,7 @@
 //! Runs cases on both servers and tells what came of it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::compare::{body, differences, picture};
@@ -9,6 +11,11 @@ use crate::mask::Mask;
 use crate::script::{Body, Case, Step};
 use crate::wire::Connection;
 use crate::{Difference, Endpoint, Outcome};
+
+/// Longer than real Kubernetes takes to serve a new resource.
+const AWAIT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two looks: nothing tells when a resource is served.
+const AWAIT_PAUSE: Duration = Duration::from_millis(20);
 
 /// What came of one case.
 #[derive(Debug)]
@@ -106,6 +113,7 @@ fn made(path: &str, object: Value) -> Step {
     Step {
         name: None,
         written: String::new(),
+        awaited: false,
         method: http::Method::POST,
         path: path.to_owned(),
         headers: vec![(http::header::CONTENT_TYPE, "application/json".to_owned())],
@@ -134,7 +142,22 @@ impl<'a> Side<'a> {
     /// Sends one request and returns the masked answer.
     async fn take(&mut self, number: usize, step: &Step) -> Outcome<Value> {
         let call = fill(step, &self.case.namespace, &self.answers)?;
-        let answer = self.connection.send(&call).await?;
+        let mut answer = self.connection.send(&call).await?;
+        if step.awaited {
+            let begun = Instant::now();
+            while !answer.status.is_success() {
+                if begun.elapsed() > AWAIT_TIMEOUT {
+                    return Err(format!(
+                        "{} was not there within {AWAIT_TIMEOUT:?}: {}",
+                        call.path,
+                        body(&answer)
+                    ));
+                }
+                tokio::time::sleep(AWAIT_PAUSE).await;
+                answer = self.connection.send(&call).await?;
+            }
+            return Ok(Value::Null);
+        }
         if let Some(name) = &step.name {
             self.answers.insert(name.clone(), body(&answer));
         }

@@ -1,5 +1,7 @@
 //! Reads the files of cases. Never sends anything; see `run`, and `cases/README.md` for the form.
 
+use std::collections::BTreeSet;
+
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method};
 use serde_json::Value;
@@ -26,6 +28,8 @@ pub struct Step {
     pub name: Option<String>,
     /// As it is written.
     pub written: String,
+    /// Whether it is asked again and again until something is there, and its answer not compared.
+    pub awaited: bool,
     /// The method.
     pub method: Method,
     /// In full, with references.
@@ -54,6 +58,10 @@ const PATCHES: [(&str, &str); 4] = [
     ("STRATEGIC", "application/strategic-merge-patch+json"),
     ("APPLY", "application/apply-patch+yaml"),
 ];
+/// A `GET` that waits for what a server makes in its own time, such as the resource of a new definition.
+const AWAIT: &str = "AWAIT";
+/// The title of a case that runs whenever another one of its file does.
+const BEFOREHAND: &str = "beforehand";
 /// Headers of our own: what an `Accept` of clients says in full.
 const FORMS: [(&str, &str); 3] = [
     ("Table", "application/json;as=Table;g=meta.k8s.io;v=v1"),
@@ -108,6 +116,17 @@ pub fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
     }
 }
 
+/// Those whose names contain `text`, with what has to run before them.
+#[must_use]
+pub fn select(cases: Vec<Case>, text: &str) -> Vec<Case> {
+    let file = |case: &Case| case.name.split(" / ").next().unwrap_or_default().to_owned();
+    let files: BTreeSet<String> = cases.iter().filter(|case| case.name.contains(text)).map(file).collect();
+    let is_wanted = |case: &Case| {
+        case.name.contains(text) || case.name.ends_with(&format!(" / {BEFOREHAND}")) && files.contains(&file(case))
+    };
+    cases.into_iter().filter(is_wanted).collect()
+}
+
 /// A request ends before the next line that begins one, a case or a remark.
 fn ends_request(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or("");
@@ -137,8 +156,10 @@ fn step(block: &[&str]) -> Outcome<Step> {
         .split_once(' ')
         .ok_or_else(|| format!("`{request}` is no request; write `METHOD path`"))?;
     let patch = PATCHES.iter().find(|(patch, _)| *patch == word);
+    let awaited = word == AWAIT;
     let method = match patch {
         Some(_) => Method::PATCH,
+        None if awaited => Method::GET,
         None => Method::from_bytes(word.as_bytes()).map_err(|_| format!("`{word}` is no method"))?,
     };
     let mut headers = Vec::new();
@@ -168,6 +189,7 @@ fn step(block: &[&str]) -> Outcome<Step> {
     Ok(Step {
         name,
         written: (*first).to_owned(),
+        awaited,
         method,
         path: full_path(path)?,
         headers,
@@ -295,6 +317,14 @@ Body: as written
                 .contains(&(CONTENT_TYPE, "application/apply-patch+yaml".to_owned()))
         );
         assert!(matches!(&case.steps[3].body, Body::Raw(text) if text == "{\"a\":"));
+    }
+
+    #[test]
+    fn what_a_file_needs_is_selected_with_any_of_its_cases() {
+        let read = |file| read(file, "== beforehand\nAWAIT /a\n== one\nGET /a\n== two\nGET /a").unwrap();
+        let cases = [read("x"), read("z")].concat();
+        let names: Vec<String> = select(cases, "x / t").into_iter().map(|case| case.name).collect();
+        assert_eq!(names, ["x / beforehand", "x / two"]);
     }
 
     #[test]
