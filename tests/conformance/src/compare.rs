@@ -1,5 +1,6 @@
 //! Two answers side by side: status, the headers that clients act on, and the body as JSON where it is JSON.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use http::HeaderName;
@@ -21,6 +22,8 @@ const HEADERS: [HeaderName; 8] = [
     WARNING,
     WWW_AUTHENTICATE,
 ];
+/// Fields by which the items of a list are known again.
+const KEYS: [&str; 6] = ["name", "resource", "subresource", "field", "type", "groupVersion"];
 /// Characters of a value that a difference shows.
 const SHOWN_CHARS_MAX: usize = 400;
 
@@ -80,7 +83,7 @@ pub(crate) fn body(answer: &Answer) -> Value {
     }
 }
 
-/// All places where two pictures differ, the deepest that can be named. Answers of different status have nothing else
+/// All places where two pictures differ, the deepest that can be named; lists of plain values differ as a whole. Answers of different status have nothing else
 /// to compare.
 pub(crate) fn differences(at: &str, real: &Value, ours: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -99,13 +102,16 @@ pub(crate) fn differences(at: &str, real: &Value, ours: &Value) -> Vec<Differenc
 fn collect(at: &str, real: Option<&Value>, ours: Option<&Value>, found: &mut Vec<Difference>) {
     match (real, ours) {
         (Some(Value::Object(real)), Some(Value::Object(ours))) => {
-            let keys: std::collections::BTreeSet<&String> = real.keys().chain(ours.keys()).collect();
+            let keys: BTreeSet<&String> = real.keys().chain(ours.keys()).collect();
             for key in keys {
                 let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
                 collect(&at, real.get(key), ours.get(key), found);
             }
         }
-        (Some(Value::Array(real)), Some(Value::Array(ours))) => {
+        (Some(Value::Array(real)), Some(Value::Array(ours))) if keys(real).is_some() && keys(ours).is_some() => {
+            collect_named(at, real, ours, found);
+        }
+        (Some(Value::Array(real)), Some(Value::Array(ours))) if real.iter().chain(ours).any(is_deep) => {
             for index in 0..real.len().max(ours.len()) {
                 collect(&format!("{at}/{index}"), real.get(index), ours.get(index), found);
             }
@@ -117,6 +123,52 @@ fn collect(at: &str, real: Option<&Value>, ours: Option<&Value>, found: &mut Vec
         }),
         _ => {}
     }
+}
+
+fn is_deep(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
+
+/// Compares items by what they are called, so that one that is missing does not move all behind it.
+fn collect_named(at: &str, real: &[Value], ours: &[Value], found: &mut Vec<Difference>) {
+    let (Some(real_keys), Some(our_keys)) = (keys(real), keys(ours)) else {
+        return;
+    };
+    let item = |keys: &[&str], items: &'_ [Value], key: &str| {
+        let index = keys.iter().position(|found| *found == key)?;
+        items.get(index).cloned()
+    };
+    let all: BTreeSet<&str> = real_keys.iter().chain(&our_keys).copied().collect();
+    for key in all {
+        let at = format!("{at}/[{}]", key.replace('~', "~0").replace('/', "~1"));
+        let (real, ours) = (item(&real_keys, real, key), item(&our_keys, ours, key));
+        collect(&at, real.as_ref(), ours.as_ref(), found);
+    }
+    let common = |keys: &[&str], others: &[&str]| -> Vec<String> {
+        let both = keys.iter().filter(|key| others.contains(key));
+        both.map(|key| (*key).to_owned()).collect()
+    };
+    let (real, ours) = (common(&real_keys, &our_keys), common(&our_keys, &real_keys));
+    if real != ours {
+        found.push(Difference {
+            at: format!("{at}/order"),
+            real: Some(real.into()),
+            ours: Some(ours.into()),
+        });
+    }
+}
+
+/// What the items are called, when all have a name and no two the same.
+fn keys(items: &[Value]) -> Option<Vec<&str>> {
+    let keys: Vec<&str> = items
+        .iter()
+        .map(|item| {
+            let named = KEYS.iter().find_map(|key| item.get(key)?.as_str());
+            named.or_else(|| item.get("metadata")?.get("name")?.as_str())
+        })
+        .collect::<Option<_>>()?;
+    let unique: BTreeSet<&str> = keys.iter().copied().collect();
+    (unique.len() == keys.len()).then_some(keys)
 }
 
 #[cfg(test)]
@@ -131,7 +183,24 @@ mod tests {
             .into_iter()
             .map(|found| found.at)
             .collect();
-        assert_eq!(at, ["1/a~1b", "1/kind", "1/list/1", "1/more"]);
+        assert_eq!(at, ["1/a~1b", "1/kind", "1/list", "1/more"]);
+    }
+
+    #[test]
+    fn items_are_known_by_their_names() {
+        let real = json!([{"name": "a", "x": 1}, {"name": "b/c", "x": 1}, {"name": "d"}]);
+        let ours = json!([{"name": "d"}, {"name": "b/c", "x": 2}]);
+        let at: Vec<String> = differences("1", &real, &ours)
+            .into_iter()
+            .map(|found| found.at)
+            .collect();
+        assert_eq!(at, ["1/[a]", "1/[b~1c]/x", "1/order"]);
+        let twice = json!([{"name": "a"}, {"name": "a", "x": 1}]);
+        let at: Vec<String> = differences("1", &real, &twice)
+            .into_iter()
+            .map(|found| found.at)
+            .collect();
+        assert_eq!(at, ["1/0/x", "1/1/name", "1/2"]);
     }
 
     #[test]

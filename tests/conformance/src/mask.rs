@@ -1,14 +1,22 @@
 //! Replaces what a server chooses by itself (uids, versions, times, drawn names, addresses) by the place where it was
 //! seen first: what was equal stays equal, what was different stays different. What a case says itself is left alone.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Length of a uid.
 const UID_CHARS: usize = 36;
 /// Letters that a server draws behind `generateName`.
 const DRAWN_CHARS: usize = 5;
+/// Lists whose order real Kubernetes leaves to chance: managers go by the second in which each wrote, causes and rules by
+/// the order of a Go map.
+const UNORDERED: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonResourceRules"];
+/// By what their items are ordered first, so that one more difference in an item does not move it.
+const LEADING: [&str; 5] = ["operation", "manager", "subresource", "apiVersion", "field"];
+/// Length of the fingerprint of a certificate.
+const FINGERPRINT_CHARS: usize = 64;
 /// What the name of the volume begins with that holds a service account's token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Fields whose values a server chooses, with the name they get.
@@ -50,13 +58,14 @@ impl<'a> Mask<'a> {
         match value {
             Value::Object(fields) => {
                 self.drawn_name(place, fields);
+                let fields = without_causes_told_twice(fields);
                 fields
                     .iter()
                     .map(|(key, value)| {
                         let place = format!("{place}/{key}");
                         (self.text(&place, "", key), self.value(&place, key, value))
                     })
-                    .collect::<serde_json::Map<_, _>>()
+                    .collect::<Map<_, _>>()
                     .into()
             }
             Value::Array(items) => {
@@ -65,11 +74,10 @@ impl<'a> Mask<'a> {
                     .enumerate()
                     .map(|(index, item)| self.value(&format!("{place}/{index}"), key, item))
                     .collect();
-                if key == "managedFields" {
-                    // Their order depends on the second in which each was written.
-                    masked.sort_by_key(|manager| {
-                        ["operation", "manager", "subresource", "apiVersion"]
-                            .map(|field| manager[field].as_str().unwrap_or_default().to_owned())
+                if UNORDERED.contains(&key) {
+                    masked.sort_by_cached_key(|item| {
+                        let leading = LEADING.map(|field| item[field].as_str().unwrap_or_default().to_owned());
+                        (leading, item.to_string())
                     });
                 }
                 masked.into()
@@ -86,7 +94,7 @@ impl<'a> Mask<'a> {
     }
 
     /// Remembers a name of which the client said only the beginning.
-    fn drawn_name(&mut self, place: &str, metadata: &serde_json::Map<String, Value>) {
+    fn drawn_name(&mut self, place: &str, metadata: &Map<String, Value>) {
         let text = |field: &str| metadata.get(field).and_then(Value::as_str);
         if let (Some(beginning), Some(name)) = (text("generateName"), text("name"))
             && name
@@ -125,6 +133,12 @@ impl<'a> Mask<'a> {
             }
         }
         masked = self.drawn_volume(place, &masked);
+        if let Some(fingerprint) = masked
+            .strip_prefix("X509SHA256=")
+            .filter(|hash| hash.len() == FINGERPRINT_CHARS)
+        {
+            return self.symbol("fingerprint", fingerprint, place);
+        }
         if is_age(&masked) && place.contains("/cells/") {
             return "<age>".to_owned();
         }
@@ -175,6 +189,35 @@ impl<'a> Mask<'a> {
             .entry(value.to_owned())
             .or_insert_with(|| format!("<{kind} first at {place}>"))
             .clone()
+    }
+}
+
+/// The message of a status says all its causes again, in their order; what is compared are the causes.
+fn without_causes_told_twice(status: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    let told = || {
+        let causes: Vec<String> = status
+            .get("details")?
+            .get("causes")?
+            .as_array()?
+            .iter()
+            .map(|cause| Some(format!("{}: {}", cause["field"].as_str()?, cause["message"].as_str()?)))
+            .collect::<Option<_>>()?;
+        let told = match causes.as_slice() {
+            [cause] => cause.clone(),
+            causes => format!("[{}]", causes.join(", ")),
+        };
+        let message = status.get("message")?.as_str()?;
+        message
+            .strip_suffix(&told)
+            .map(|before| format!("{before}<its causes>"))
+    };
+    match told() {
+        None => Cow::Borrowed(status),
+        Some(message) => {
+            let mut status = status.clone();
+            status.insert("message".to_owned(), message.into());
+            Cow::Owned(status)
+        }
     }
 }
 
@@ -298,7 +341,18 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_managers_does_not_count() {
+    fn the_order_of_managers_and_causes_does_not_count() {
+        let refused = |first: &str, second: &str| {
+            let cause = |field: &str| json!({"field": field, "message": "Required value"});
+            let message = format!("a is invalid: [{first}: Required value, {second}: Required value]");
+            Mask::new("").mask(
+                1,
+                &json!({"details": {"causes": [cause(first), cause(second)]}, "message": message}),
+            )
+        };
+        assert_eq!(refused("x", "z"), refused("z", "x"));
+        assert_eq!(refused("x", "z")["message"], "a is invalid: <its causes>");
+
         let order = |first: &str, second: &str| {
             Mask::new("").mask(1, &json!({"managedFields": [{"manager": first}, {"manager": second}]}))
         };

@@ -68,8 +68,8 @@ impl Court {
         let mut ours = Side::new(&mut self.ours, case);
         for (index, step) in case.steps.iter().enumerate() {
             let number = index + 1;
-            let real = real.take(number, step).await.map_err(told)?;
-            let ours = ours.take(number, step).await.map_err(told)?;
+            let (real, ours) = tokio::join!(real.take(number, step), ours.take(number, step));
+            let (real, ours) = (real.map_err(told)?, ours.map_err(told)?);
             let mut unexplained = Vec::new();
             for difference in differences(&number.to_string(), &real, &ours) {
                 match table.explain(&case.name, &difference).map(|known| known.status) {
