@@ -71,8 +71,18 @@ pub(crate) fn picture(answer: &Answer) -> Value {
     json!({"status": answer.status.as_u16(), "headers": headers, "body": body(answer)})
 }
 
-/// The body of an answer: JSON, a list of JSON values when it is a stream of them, else text.
+/// The body of an answer: JSON, read from YAML where it is that, a list of JSON values when it is a stream of them,
+/// else text.
 pub(crate) fn body(answer: &Answer) -> Value {
+    let is_yaml = answer
+        .headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind == "application/yaml");
+    if let Some(value) = std::str::from_utf8(&answer.body).ok().filter(|_| is_yaml)
+        && let Ok(value) = base_yaml::read(value)
+    {
+        return value;
+    }
     let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(&answer.body)
         .into_iter::<Value>()
         .collect();
@@ -163,8 +173,8 @@ fn keys(items: &[Value]) -> Option<Vec<&str>> {
     let keys: Vec<&str> = items
         .iter()
         .map(|item| {
-            let named = KEYS.iter().find_map(|key| item.get(key)?.as_str());
-            named.or_else(|| item.get("metadata")?.get("name")?.as_str())
+            let object = item.pointer("/metadata/name").and_then(Value::as_str);
+            object.or_else(|| KEYS.iter().find_map(|key| item.get(key)?.as_str()))
         })
         .collect::<Option<_>>()?;
     let unique: BTreeSet<&str> = keys.iter().copied().collect();

@@ -1,6 +1,8 @@
 //! The one table of known differences. An entry that nothing needs any more fails the run, so the table only holds what
 //! is true.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Deserialize;
 
 use crate::{Difference, Outcome};
@@ -12,11 +14,9 @@ const TABLE: &str = include_str!("../known-differences.yaml");
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// `file / title` of the case; `*` stands for any text.
-    pub case: String,
-    /// Places, and all below them: `2/body/items/*/name`; `*` stands for any text in
-    /// one part, `**` for any parts.
-    pub at: Vec<String>,
+    /// By `file / title` of a case, in which `*` stands for any text, the places of the differences and all below them:
+    /// `2/body/items/*/name`, in which `*` stands for any text in one part, `**` for any parts.
+    pub at: BTreeMap<String, Vec<String>>,
     /// Whether it is to stay.
     pub status: Status,
     /// What differs and why.
@@ -37,8 +37,8 @@ pub enum Status {
 /// The table with what of it was needed.
 pub struct Table {
     entries: Vec<Known>,
-    /// For each entry, which of its places explained a difference.
-    needed: Vec<Vec<bool>>,
+    /// By the number of the entry, case and place: what has explained a difference.
+    needed: BTreeSet<(usize, String, String)>,
 }
 
 impl Table {
@@ -53,32 +53,37 @@ impl Table {
     fn read(text: &str) -> Outcome<Self> {
         let entries: Vec<Known> =
             base_yaml::read(text).map_err(|error| format!("known-differences.yaml cannot be read: {error}"))?;
-        let needed = entries.iter().map(|entry| vec![false; entry.at.len()]).collect();
-        Ok(Self { entries, needed })
+        Ok(Self {
+            entries,
+            needed: BTreeSet::new(),
+        })
     }
 
-    /// The entry that knows of a difference. It counts as needed from then on.
-    pub fn explain(&mut self, case: &str, difference: &Difference) -> Option<&Known> {
-        let (index, place) = self.entries.iter().enumerate().find_map(|(index, entry)| {
-            let place = entry.at.iter().position(|pattern| covers(pattern, &difference.at))?;
-            is_like(&entry.case, case).then_some((index, place))
-        })?;
-        if let Some(needed) = self.needed.get_mut(index).and_then(|places| places.get_mut(place)) {
-            *needed = true;
-        }
-        self.entries.get(index)
+    /// What is to become of a difference, when it is known. What explains it counts as needed from then on.
+    pub fn explain(&mut self, case: &str, difference: &Difference) -> Option<Status> {
+        let explains =
+            |(_, pattern, place): &(usize, &String, &String)| covers(place, &difference.at) && is_like(pattern, case);
+        let (index, pattern, place) = self.places().find(explains)?;
+        let needed = (index, pattern.clone(), place.clone());
+        let status = self.entries.get(index)?.status;
+        self.needed.insert(needed);
+        Some(status)
     }
 
-    /// Entries for one of the cases that ran, which explained nothing. With `all`, those for any case as well.
+    /// Places for one of the cases that ran, which explained nothing. With `all`, those for any case as well.
     pub fn stale(&self, ran: &[String], all: bool) -> Vec<String> {
-        let mut stale = Vec::new();
-        for (entry, needed) in self.entries.iter().zip(&self.needed) {
-            let ran = all || ran.contains(&entry.case);
-            for (place, _) in entry.at.iter().zip(needed).filter(|(_, needed)| ran && !**needed) {
-                stale.push(format!("{}: {place}", entry.case));
-            }
-        }
-        stale
+        self.places()
+            .filter(|(_, pattern, _)| all || ran.contains(pattern))
+            .filter(|(index, pattern, place)| !self.needed.contains(&(*index, (*pattern).clone(), (*place).clone())))
+            .map(|(_, pattern, place)| format!("{pattern}: {place}"))
+            .collect()
+    }
+
+    fn places(&self) -> impl Iterator<Item = (usize, &String, &String)> {
+        self.entries.iter().enumerate().flat_map(|(index, entry)| {
+            let at = entry.at.iter();
+            at.flat_map(move |(pattern, places)| places.iter().map(move |place| (index, pattern, place)))
+        })
     }
 }
 
@@ -117,8 +122,8 @@ mod tests {
     use super::*;
 
     const ENTRIES: &str = "
-- {case: a / one, at: ['1/body/x', '2/status'], status: meant, reason: r}
-- {case: a / *, at: ['*/headers/warning'], status: to be mended, reason: r}
+- {at: {a / one: ['1/body/x', '2/status']}, status: meant, reason: r}
+- {at: {a / *: ['*/headers/warning'], '*': ['9/status']}, status: to be mended, reason: r}
 ";
 
     fn difference(at: &str) -> Difference {
@@ -158,17 +163,12 @@ mod tests {
         assert!(table.stale(&["b / one".to_owned()], false).is_empty());
         table.explain("a / one", &difference("2/status"));
         assert_eq!(table.stale(&["a / one".to_owned()], false), ["a / one: 1/body/x"]);
-        assert_eq!(table.stale(&[], true).len(), 2);
+        assert_eq!(table.stale(&[], true).len(), 3);
     }
 
     #[test]
     fn the_committed_table_can_be_read_and_gives_reasons() {
         let table = Table::committed().unwrap();
-        assert!(
-            table
-                .entries
-                .iter()
-                .all(|entry| !entry.reason.is_empty() && !entry.at.is_empty())
-        );
+        assert!(table.entries.iter().all(|entry| !entry.reason.is_empty()));
     }
 }

@@ -2,7 +2,7 @@
 //! seen first: what was equal stays equal, what was different stays different. What a case says itself is left alone.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -58,11 +58,19 @@ impl<'a> Mask<'a> {
         match value {
             Value::Object(fields) => {
                 self.drawn_name(place, fields);
+                // An object's own uid is named after it, wherever else it is said.
+                if let Some(uid) = fields.get("uid").and_then(Value::as_str) {
+                    self.uids(&format!("{place}/uid"), uid);
+                }
+                let of_store = is_of_store(fields);
                 let fields = without_causes_told_twice(fields);
                 fields
                     .iter()
                     .map(|(key, value)| {
                         let place = format!("{place}/{key}");
+                        if of_store && matches!(key.as_str(), "metadata" | "object") {
+                            return (key.clone(), self.value(&place, key, &without_version(value)));
+                        }
                         (self.text(&place, "", key), self.value(&place, key, value))
                     })
                     .collect::<Map<_, _>>()
@@ -117,19 +125,16 @@ impl<'a> Mask<'a> {
     fn text(&mut self, place: &str, key: &str, text: &str) -> String {
         if let Some(kind) = chosen(key)
             && !matches!(text, "" | "0" | "None")
+            && !text.starts_with('<')
             && (kind == "version" || !self.is_given(text))
         {
             return self.symbol(kind, text, place);
         }
         let mut masked = self.uids(place, text);
         for (value, symbol) in &self.seen {
-            // A version is a short number: it is recognised only as a word of a sentence.
-            if value.bytes().all(|byte| byte.is_ascii_digit()) {
-                if key == "message" {
-                    masked = replace_word(&masked, value, symbol);
-                }
-            } else if masked.contains(value.as_str()) {
-                masked = masked.replace(value.as_str(), symbol);
+            // A version is a short number: it is recognised only in a sentence.
+            if key == "message" || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+                masked = replace_word(&masked, value, symbol);
             }
         }
         masked = self.drawn_volume(place, &masked);
@@ -180,8 +185,14 @@ impl<'a> Mask<'a> {
         masked + rest
     }
 
+    /// Whether the case says it, as a word of its own.
     fn is_given(&self, text: &str) -> bool {
-        self.case.contains(text)
+        let goes_on = |letter: char| letter.is_ascii_alphanumeric();
+        self.case.match_indices(text).any(|(start, _)| {
+            let (before, after) = (self.case.get(..start), self.case.get(start + text.len()..));
+            !before.is_some_and(|before| before.ends_with(goes_on))
+                && !after.is_some_and(|after| after.starts_with(goes_on))
+        })
     }
 
     fn symbol(&mut self, kind: &str, value: &str, place: &str) -> String {
@@ -192,16 +203,39 @@ impl<'a> Mask<'a> {
     }
 }
 
+/// Whether its version is that of the whole store, where anything may have been written meanwhile: a list, a table, a
+/// bookmark.
+fn is_of_store(fields: &Map<String, Value>) -> bool {
+    let is_list = |field: &str| fields.get(field).is_some_and(Value::is_array);
+    is_list("items") || is_list("rows") || fields.get("type").is_some_and(|kind| kind == "BOOKMARK")
+}
+
+fn without_version(value: &Value) -> Value {
+    let mut value = value.clone();
+    for pointer in ["/resourceVersion", "/metadata/resourceVersion"] {
+        if let Some(version) = value
+            .pointer_mut(pointer)
+            .filter(|version| version.as_str().is_some_and(|text| !text.is_empty()))
+        {
+            *version = "<version of the store>".into();
+        }
+    }
+    value
+}
+
 /// The message of a status says all its causes again, in their order; what is compared are the causes.
 fn without_causes_told_twice(status: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     let told = || {
-        let causes: Vec<String> = status
+        let mut causes: Vec<String> = status
             .get("details")?
             .get("causes")?
             .as_array()?
             .iter()
             .map(|cause| Some(format!("{}: {}", cause["field"].as_str()?, cause["message"].as_str()?)))
             .collect::<Option<_>>()?;
+        // A cause that stands twice is told once.
+        let mut told = BTreeSet::new();
+        causes.retain(|cause| told.insert(cause.clone()));
         let told = match causes.as_slice() {
             [cause] => cause.clone(),
             causes => format!("[{}]", causes.join(", ")),
@@ -299,6 +333,36 @@ mod tests {
         assert_eq!(masked(ONE, ONE, "77"), masked(TWO, TWO, "9"));
         assert_eq!(masked(ONE, TWO, "77"), masked(TWO, ONE, "9"));
         assert_ne!(masked(ONE, ONE, "77"), masked(ONE, TWO, "77"));
+    }
+
+    #[test]
+    fn the_version_of_a_list_is_that_of_the_store_and_depends_on_chance() {
+        let list = |version: &str, item: &str| json!({"items": [{"metadata": {"resourceVersion": item}}], "metadata": {"resourceVersion": version}});
+        let masked = |first: Value, second: Value| {
+            let mut mask = Mask::new("");
+            (mask.mask(1, &first), mask.mask(2, &second))
+        };
+        assert_eq!(
+            masked(list("7", "5"), list("7", "5")),
+            masked(list("8", "5"), list("9", "5"))
+        );
+        assert_ne!(
+            masked(list("7", "5"), list("7", "5")),
+            masked(list("7", "5"), list("7", "6"))
+        );
+        assert_ne!(
+            masked(list("", "5"), list("", "5")),
+            masked(list("7", "5"), list("7", "5"))
+        );
+    }
+
+    #[test]
+    fn an_address_is_not_said_by_a_longer_one() {
+        let mut mask = Mask::new("clusterIP: 10.0.0.200");
+        assert_ne!(
+            mask.mask(1, &json!({"clusterIP": "10.0.0.2"})),
+            json!({"clusterIP": "10.0.0.2"})
+        );
     }
 
     #[test]

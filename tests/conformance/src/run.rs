@@ -72,7 +72,7 @@ impl Court {
             let (real, ours) = (real.map_err(told)?, ours.map_err(told)?);
             let mut unexplained = Vec::new();
             for difference in differences(&number.to_string(), &real, &ours) {
-                match table.explain(&case.name, &difference).map(|known| known.status) {
+                match table.explain(&case.name, &difference) {
                     Some(Status::ToBeMended) => verdict.to_be_mended += 1,
                     Some(Status::Meant) => verdict.meant += 1,
                     None => unexplained.push(difference),
