@@ -6,7 +6,7 @@
 )]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -31,6 +31,10 @@ struct Arguments {
     /// Show what the real server answers
     #[arg(long)]
     show: bool,
+    /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
+    /// with Ctrl-C
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show"])]
+    serve: Option<PathBuf>,
 }
 
 /// What came of the cases of one file.
@@ -53,7 +57,12 @@ impl Count {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(&Arguments::parse()).await {
+    let arguments = Arguments::parse();
+    let outcome = match &arguments.serve {
+        Some(kubeconfig) => serve(kubeconfig).await,
+        None => run(&arguments).await,
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -61,6 +70,26 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+async fn serve(kubeconfig: &Path) -> Outcome<bool> {
+    let begun = Instant::now();
+    let all = Options {
+        controllers: true,
+        scheduler: true,
+    };
+    let real = Real::start(all).await?;
+    std::fs::write(kubeconfig, real.endpoint.kubeconfig.expose())
+        .map_err(|error| format!("cannot write {}: {error}", kubeconfig.display()))?;
+    println!(
+        "real Kubernetes is ready after {:.1} s: {}",
+        begun.elapsed().as_secs_f64(),
+        kubeconfig.display()
+    );
+    tokio::signal::ctrl_c()
+        .await
+        .map_err(|error| format!("cannot wait for Ctrl-C: {error}"))?;
+    Ok(true)
 }
 
 async fn run(arguments: &Arguments) -> Outcome<bool> {

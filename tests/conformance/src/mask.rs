@@ -15,6 +15,8 @@ const DRAWN_CHARS: usize = 5;
 const UNORDERED: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonResourceRules"];
 /// By what their items are ordered first, so that one more difference in an item does not move it.
 const LEADING: [&str; 5] = ["operation", "manager", "subresource", "apiVersion", "field"];
+/// What stands before the version of the store in a sentence.
+const CURRENT: &str = ", current: ";
 /// Length of the fingerprint of a certificate.
 const FINGERPRINT_CHARS: usize = 64;
 /// What the name of the volume begins with that holds a service account's token.
@@ -138,6 +140,9 @@ impl<'a> Mask<'a> {
             }
         }
         masked = self.drawn_volume(place, &masked);
+        if key == "message" {
+            masked = without_current_version(&masked);
+        }
         if let Some(fingerprint) = masked
             .strip_prefix("X509SHA256=")
             .filter(|hash| hash.len() == FINGERPRINT_CHARS)
@@ -208,6 +213,17 @@ impl<'a> Mask<'a> {
 fn is_of_store(fields: &Map<String, Value>) -> bool {
     let is_list = |field: &str| fields.get(field).is_some_and(Value::is_array);
     is_list("items") || is_list("rows") || fields.get("type").is_some_and(|kind| kind == "BOOKMARK")
+}
+
+/// A sentence on a version to come names that of the store.
+fn without_current_version(text: &str) -> String {
+    match text.split_once(CURRENT) {
+        Some((before, after)) => {
+            let rest = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            format!("{before}{CURRENT}<version of the store>{rest}")
+        }
+        None => text.to_owned(),
+    }
 }
 
 fn without_version(value: &Value) -> Value {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec, Issued, PrivateKey};
+use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec, PrivateKey, SecretText};
 
 use crate::Outcome;
 
@@ -57,5 +57,18 @@ impl Pki {
                 &self.entropy,
             )
             .map_err(|error| error.to_string())
+    }
+
+    /// A kubeconfig for the server on that port of loopback.
+    pub(crate) fn kubeconfig(&self, name: &str, port: u16, issued: Issued) -> Outcome<SecretText> {
+        let spec = KubeconfigSpec {
+            name: name.to_owned(),
+            server: format!("https://127.0.0.1:{port}"),
+            tls_server_name: Some(SERVER_NAME.to_owned()),
+            authorities: self.authority.certificate_pem(),
+            credential: Credential::Certificate(Box::new(issued)),
+            namespace: None,
+        };
+        base_secrets::to_yaml(&base_secrets::kubeconfig(&spec)).map_err(|error| error.to_string())
     }
 }

@@ -5,11 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use base_secrets::{Credential, KubeconfigSpec};
 use http::Method;
 use tempfile::TempDir;
 
-use crate::pki::{Pki, SERVER_NAME};
+use crate::pki::Pki;
 use crate::program::Program;
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
@@ -188,16 +187,7 @@ fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {
 
 /// kube-controller-manager or kube-scheduler.
 fn client(files: &Files, pki: &Pki, name: &str, api_port: u16, port: u16) -> Outcome<Vec<String>> {
-    let issued = pki.client(&format!("system:{name}"))?;
-    let spec = KubeconfigSpec {
-        name: name.to_owned(),
-        server: format!("https://{SERVER_NAME}:{api_port}"),
-        tls_server_name: None,
-        authorities: pki.authority.certificate_pem(),
-        credential: Credential::Certificate(Box::new(issued)),
-        namespace: None,
-    };
-    let text = base_secrets::to_yaml(&base_secrets::kubeconfig(&spec)).map_err(|error| error.to_string())?;
+    let text = pki.kubeconfig(name, api_port, pki.client(&format!("system:{name}"))?)?;
     let file = format!("{name}.kubeconfig");
     files.put(&file, text.expose())?;
     let mut arguments = vec![

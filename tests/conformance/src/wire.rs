@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base_secrets::SecretText;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -30,6 +31,8 @@ pub struct Endpoint {
     pub name: &'static str,
     /// Where it listens.
     pub address: SocketAddr,
+    /// For clients that want a file: `system:masters`.
+    pub kubeconfig: SecretText,
     config: Arc<ClientConfig>,
 }
 
@@ -73,6 +76,7 @@ impl Endpoint {
         Ok(Self {
             name,
             address,
+            kubeconfig: pki.kubeconfig("admin", address.port(), pki.admin.clone())?,
             config: Arc::new(config),
         })
     }

@@ -1,5 +1,7 @@
 //! Starts suites of tests that are programs of their own: they need the product and real parts, this tool does not.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 
 use crate::process::{call, cargo};
@@ -15,6 +17,10 @@ pub(crate) struct Test {
     /// Show what the real server answers
     #[arg(long)]
     show: bool,
+    /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
+    /// with Ctrl-C
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show"])]
+    serve: Option<PathBuf>,
 }
 
 /// A suite.
@@ -37,6 +43,9 @@ fn conformance(test: &Test) -> Outcome {
     command.args(&test.filter);
     if test.show {
         command.arg("--show");
+    }
+    if let Some(kubeconfig) = &test.serve {
+        command.arg("--serve").arg(kubeconfig);
     }
     call(&mut command)
 }
