@@ -1,11 +1,15 @@
 //! A whole soak: fill, deeds and faults, settle, delete, look whether anything is left; measured all along.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base_client::{Connector, Https};
 use base_clock::Entropy;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tests_crash::picture::Picture;
 use tests_crash::process::{VOLUMES, kubeconfigs};
@@ -387,12 +391,35 @@ impl Soak {
         view.becomes(Step::Delete, before).await?;
         (self.tell)("garden, seed and folders hold what they held before the first Shoot");
         tokio::time::sleep(self.settings.quiet).await;
+        let events = forget_events(&view.garden).await? + forget_events(&view.seed).await?;
+        (self.tell)(&format!("{events} events deleted that would have stayed for an hour"));
         product.restart(false).await?;
         self.enter(Phase::Again);
         view.becomes(Step::Delete, before).await?;
         tokio::time::sleep(self.settings.quiet).await;
         self.check(product)
     }
+}
+
+/// Deletes all Events, namespace by namespace: they tell of what has gone, are kept for an hour as in Kubernetes, and would
+/// be in the memory of the next life. Says how many there were.
+async fn forget_events(client: &kube::Client) -> Result<usize, String> {
+    let failed = |error: kube::Error| format!("cannot delete events: {error}");
+    let events = Api::<Event>::all(client.clone());
+    let listed = events
+        .list_metadata(&ListParams::default())
+        .await
+        .map_err(failed)?
+        .items;
+    let namespaces: BTreeSet<String> = listed.iter().filter_map(ResourceExt::namespace).collect();
+    for namespace in namespaces {
+        let events = Api::<Event>::namespaced(client.clone(), &namespace);
+        events
+            .delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await
+            .map_err(failed)?;
+    }
+    Ok(listed.len())
 }
 
 fn view(folder: &Path) -> Result<View, String> {
