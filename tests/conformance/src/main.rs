@@ -31,9 +31,12 @@ struct Arguments {
     /// Show what the real server answers
     #[arg(long)]
     show: bool,
+    /// Print what differs as it would stand in the table of known differences
+    #[arg(long)]
+    propose: bool,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
     serve: Option<PathBuf>,
 }
 
@@ -108,6 +111,9 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
         match court.judge(case, &mut table).await {
             Ok(verdict) => {
                 show(&verdict, arguments.show);
+                if arguments.propose {
+                    propose(&verdict);
+                }
                 count.add(&verdict);
             }
             Err(why) => {
@@ -177,6 +183,16 @@ fn show(verdict: &Verdict, transcript: bool) {
         for difference in differences {
             println!("{difference}");
         }
+    }
+}
+
+/// The places of a case, as lines of the table.
+fn propose(verdict: &Verdict) {
+    let differences = verdict.unexplained.iter().flat_map(|(_, differences)| differences);
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let places: Vec<String> = differences.map(|difference| quoted(&difference.at)).collect();
+    if !places.is_empty() {
+        println!("\n    {}: [{}]", quoted(&verdict.case), places.join(", "));
     }
 }
 

@@ -17,9 +17,12 @@ pub(crate) struct Test {
     /// Show what the real server answers
     #[arg(long)]
     show: bool,
+    /// Print what differs as it would stand in the table of known differences
+    #[arg(long)]
+    propose: bool,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
     serve: Option<PathBuf>,
 }
 
@@ -41,8 +44,10 @@ fn conformance(test: &Test) -> Outcome {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "tests-conformance", "--"]);
     command.args(&test.filter);
-    if test.show {
-        command.arg("--show");
+    for (flag, is_set) in [("--show", test.show), ("--propose", test.propose)] {
+        if is_set {
+            command.arg(flag);
+        }
     }
     if let Some(kubeconfig) = &test.serve {
         command.arg("--serve").arg(kubeconfig);
