@@ -24,7 +24,7 @@ pub use error::StoreError;
 pub use file::{FileError, FileOptions, FileStore};
 pub use key::{Key, Range, Revision};
 pub use link::Link;
-pub use memory::{HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore};
+pub use memory::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore};
 pub use object::{DEPTH_MAX, Meta, Object, Owner};
 
 /// An object at the place and revision where it was last written.

@@ -15,6 +15,11 @@ use programs_orangery::{kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+/// Hundreds of control planes on as many threads: the allocator of the C library kept half of all memory as holes, and
+/// gave nothing back when they went.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
 /// calls, the part that called says too.
 const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off";

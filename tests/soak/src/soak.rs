@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base_client::{Connector, Https};
 use base_clock::Entropy;
+use cluster_store::HISTORY_AGE_MAX;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
@@ -39,6 +40,8 @@ const LONG: Duration = Duration::from_secs(1800);
 const NODE: &str = "seed-local-0";
 /// How long a landscape without Shoots is looked at.
 const QUIET: Duration = Duration::from_secs(20);
+/// As long as stores keep changes, and then until each kind has had its turn to be swept: idle landscapes write little.
+const FORGETTING: Duration = HISTORY_AGE_MAX.saturating_add(Duration::from_secs(120));
 /// How often lines tell how it goes.
 const TELL: Duration = Duration::from_secs(60);
 /// How the end is looked at: everything may take its time, on a machine that others use.
@@ -62,6 +65,8 @@ pub struct Settings {
     pub sample_every: Duration,
     /// How long the empty landscape is looked at, before and after.
     pub quiet: Duration,
+    /// How long it is left alone after everything has gone: what it tells of it to those who come late is history by then.
+    pub forgetting: Duration,
     /// Where the data folder is made.
     pub folder: PathBuf,
 }
@@ -77,6 +82,7 @@ impl Settings {
             in_flight: 8,
             sample_every: Duration::from_secs(5),
             quiet: QUIET,
+            forgetting: FORGETTING,
             folder,
         }
     }
@@ -390,6 +396,7 @@ impl Soak {
         self.enter(Phase::After);
         view.becomes(Step::Delete, before).await?;
         (self.tell)("garden, seed and folders hold what they held before the first Shoot");
+        tokio::time::sleep(self.settings.forgetting).await;
         tokio::time::sleep(self.settings.quiet).await;
         let events = forget_events(&view.garden).await? + forget_events(&view.seed).await?;
         (self.tell)(&format!("{events} events deleted that would have stayed for an hour"));

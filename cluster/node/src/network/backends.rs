@@ -69,8 +69,8 @@ pub(super) struct Backends {
 }
 
 enum News {
-    Service(Option<Service>),
-    Slice(Event<EndpointSlice>),
+    Service(Box<Option<Service>>),
+    Slice(Box<Event<EndpointSlice>>),
 }
 
 impl Backends {
@@ -78,8 +78,9 @@ impl Backends {
     pub(super) fn follow(client: &kube::Client, namespace: &str, name: &str) -> Self {
         let services: Api<Service> = Api::namespaced(client.clone(), namespace);
         let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
-        let service = follow_one(services, name).map(News::Service);
-        let slices = follow(slices, watcher::Config::default().labels(&slices_of(name))).map(News::Slice);
+        let service = follow_one(services, name).map(|service| News::Service(Box::new(service)));
+        let slices = follow(slices, watcher::Config::default().labels(&slices_of(name)))
+            .map(|event| News::Slice(Box::new(event)));
         Backends {
             news: stream::select(service, slices).boxed(),
             service: None,
@@ -96,8 +97,8 @@ impl Backends {
     /// Waits for news and takes it.
     pub(super) async fn changed(&mut self) {
         match self.news.next().await {
-            Some(News::Service(service)) => self.service = service,
-            Some(News::Slice(event)) => self.take(event),
+            Some(News::Service(service)) => self.service = *service,
+            Some(News::Slice(event)) => self.take(*event),
             None => future::pending().await,
         }
     }

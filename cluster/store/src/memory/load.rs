@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::{Forgotten, MemoryStore, Shared, State, Table};
 use crate::Revision;
@@ -19,6 +20,8 @@ pub(crate) struct Loader {
     /// After this revision every resource has its whole history, so no revision may be missing.
     complete_after: Revision,
     forgotten: Forgotten,
+    /// When all that is loaded came to be known here.
+    begun: Instant,
 }
 
 impl Loader {
@@ -30,13 +33,11 @@ impl Loader {
             .collect();
         Loader {
             complete_after: horizons.values().copied().fold(start, Revision::max),
-            state: State {
-                revision: start,
-                tables,
-            },
+            state: State::new(start, tables),
             start,
             horizons,
             forgotten: Forgotten::default(),
+            begun: Instant::now(),
         }
     }
 
@@ -72,8 +73,7 @@ impl Loader {
                 shown(current)
             ));
         }
-        let dropped = self.state.apply(row, self.start);
-        self.forgotten.add(&resource, dropped);
+        self.state.apply(row, self.start, self.begun, &mut self.forgotten);
         Ok(())
     }
 

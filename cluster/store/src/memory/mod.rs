@@ -8,7 +8,9 @@ mod news;
 mod table;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -26,6 +28,10 @@ pub const HISTORY_CHANGES_MAX: usize = 1024;
 pub const HISTORY_BYTES_MAX: usize = 512 << 10;
 /// Changes kept however large they are: a burst within one scheduling round must not expire every watcher.
 pub const HISTORY_CHANGES_MIN: usize = 64;
+/// How long a change is kept: the time between two compactions of etcd by kube-apiserver (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval). A watch that asks for
+/// bookmarks hears of its version every minute.
+pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
 /// Changes a watcher takes per lock, so that a long replay does not hold up writers.
 const WATCH_BATCH_MAX: usize = 64;
 
@@ -43,6 +49,18 @@ struct Shared {
 struct State {
     revision: Revision,
     tables: BTreeMap<Arc<str>, Table>,
+    /// The table that was swept last.
+    swept: Arc<str>,
+}
+
+impl State {
+    fn new(revision: Revision, tables: BTreeMap<Arc<str>, Table>) -> Self {
+        State {
+            revision,
+            tables,
+            swept: "".into(),
+        }
+    }
 }
 
 impl Default for MemoryStore {
@@ -60,10 +78,7 @@ impl MemoryStore {
     /// An empty store whose first write gets the revision after `start`. Who replaces a lost store starts it beyond
     /// the old one's last revision, so that old readers are told to list again.
     pub fn starting_at(start: Revision) -> Self {
-        let state = State {
-            revision: start,
-            tables: BTreeMap::new(),
-        };
+        let state = State::new(start, BTreeMap::new());
         MemoryStore {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
@@ -93,18 +108,33 @@ impl State {
         self.tables.get(&key.resource)?.get(key)
     }
 
-    /// Does what was decided and gives back what the history stopped to need by it.
-    fn apply(&mut self, decided: Decided, start: Revision) -> Option<Dropped> {
+    /// Does what was decided, and looks after what has become old in one other table: each has its turn as writes come.
+    fn apply(&mut self, decided: Decided, start: Revision, now: Instant, forgotten: &mut Forgotten) {
         let Decided {
             kind,
             entry,
             previous: _,
         } = decided;
         self.revision = entry.revision;
-        let table = self.table(&entry.key.resource, start);
-        match kind {
-            DecidedKind::Put => table.put(entry),
-            DecidedKind::Delete => table.delete(&entry.key, entry.revision),
+        let resource = entry.key.resource.clone();
+        let table = self.table(&resource, start);
+        let dropped = match kind {
+            DecidedKind::Put => table.put(entry, now),
+            DecidedKind::Delete => table.delete(&entry.key, entry.revision, now),
+        };
+        forgotten.add(&resource, dropped);
+        self.sweep_next(now, forgotten);
+    }
+
+    fn sweep_next(&mut self, now: Instant, forgotten: &mut Forgotten) {
+        let after = (Bound::Excluded(self.swept.clone()), Bound::Unbounded);
+        let next = self.tables.range_mut::<Arc<str>, _>(after).next();
+        match next {
+            Some((resource, table)) => {
+                self.swept = resource.clone();
+                forgotten.add(resource, table.forget(now));
+            }
+            None => self.swept = "".into(),
         }
     }
 }
@@ -128,10 +158,9 @@ impl MemoryStore {
 
     /// Does what was decided, in this order and at once for every reader.
     pub(crate) fn apply(&self, decided: Vec<Decided>, forgotten: &mut Forgotten) {
-        let mut state = self.shared.lock();
+        let (mut state, now) = (self.shared.lock(), Instant::now());
         for decided in decided {
-            let resource = decided.entry.key.resource.clone();
-            forgotten.add(&resource, state.apply(decided, self.shared.start));
+            state.apply(decided, self.shared.start, now, forgotten);
         }
     }
 
@@ -143,7 +172,7 @@ impl MemoryStore {
         let current = state.get(write.key());
         let decided = write.decide(current, next)?;
         let entry = decided.entry.clone();
-        state.apply(decided, self.shared.start);
+        state.apply(decided, self.shared.start, Instant::now(), &mut Forgotten::default());
         Ok(entry)
     }
 }

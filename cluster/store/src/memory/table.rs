@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::news::News;
-use super::{HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN};
+use super::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN};
 use crate::{Change, ChangeKind, Entry, Key, Listing, Page, Range, Revision, StoreError};
 
 /// One change and what is needed to undo it.
@@ -13,6 +14,8 @@ struct Record {
     change: Arc<Change>,
     /// The revision of the previous object; meaningless when there was none.
     previous_revision: Revision,
+    /// When it came to be known here.
+    at: Instant,
 }
 
 impl Record {
@@ -88,7 +91,7 @@ impl Table {
         self.entries.insert(entry.key.clone(), entry);
     }
 
-    pub(super) fn put(&mut self, entry: Entry) -> Option<Dropped> {
+    pub(super) fn put(&mut self, entry: Entry, at: Instant) -> Option<Dropped> {
         let previous = self.entries.insert(entry.key.clone(), entry.clone());
         let previous_revision = previous.as_ref().map_or(Revision(0), |previous| previous.revision);
         let kind = ChangeKind::Put {
@@ -97,11 +100,12 @@ impl Table {
         self.record(Record {
             change: Arc::new(Change { kind, entry }),
             previous_revision,
+            at,
         })
     }
 
     /// Removes an entry; nothing happens when it is not there.
-    pub(super) fn delete(&mut self, key: &Key, revision: Revision) -> Option<Dropped> {
+    pub(super) fn delete(&mut self, key: &Key, revision: Revision, at: Instant) -> Option<Dropped> {
         let previous = self.entries.remove(key)?;
         let entry = Entry {
             revision,
@@ -113,26 +117,40 @@ impl Table {
         self.record(Record {
             change: Arc::new(Change { kind, entry }),
             previous_revision: previous.revision,
+            at,
         })
     }
 
     fn record(&mut self, record: Record) -> Option<Dropped> {
-        let revision = record.revision();
+        let (revision, now) = (record.revision(), record.at);
         self.history_bytes += record.superseded_bytes();
         self.history.push_back(record);
+        let dropped = self.forget(now);
+        self.news.tell(revision);
+        dropped
+    }
+
+    /// Forgets the changes beyond what the history holds, and those that are too old.
+    pub(super) fn forget(&mut self, now: Instant) -> Option<Dropped> {
         let mut rows = Vec::new();
         let mut forgotten = None;
-        while self.history.len() > HISTORY_CHANGES_MAX
-            || (self.history_bytes > HISTORY_BYTES_MAX && self.history.len() > HISTORY_CHANGES_MIN)
-        {
+        while self.history.front().is_some_and(|oldest| self.is_over(oldest, now)) {
             let Some(oldest) = self.history.pop_front() else { break };
             self.history_bytes -= oldest.superseded_bytes();
             self.forgotten = oldest.revision();
             forgotten = Some(self.forgotten);
             rows.extend(oldest.needed_by_history_alone());
         }
-        self.news.tell(revision);
+        if self.history.is_empty() {
+            self.history.shrink_to_fit();
+        }
         forgotten.map(|horizon| Dropped { rows, horizon })
+    }
+
+    fn is_over(&self, oldest: &Record, now: Instant) -> bool {
+        self.history.len() > HISTORY_CHANGES_MAX
+            || (self.history_bytes > HISTORY_BYTES_MAX && self.history.len() > HISTORY_CHANGES_MIN)
+            || now.saturating_duration_since(oldest.at) > HISTORY_AGE_MAX
     }
 
     /// Refuses a revision that the history does not reach back to.
@@ -234,5 +252,43 @@ impl Table {
             }
         }
         undone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Object;
+
+    fn entry(revision: u64) -> Entry {
+        let object = serde_json::json!({"metadata": {"name": "a", "labels": {"no": revision.to_string()}}});
+        Entry {
+            key: Key::new("things", Some("default"), "a"),
+            revision: Revision(revision),
+            object: Object::from_value(object).unwrap().into(),
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_for_five_minutes_and_then_forgotten_with_what_it_superseded() {
+        let (mut table, start) = (Table::new(Revision(1)), Instant::now());
+        let second = |second| start + Duration::from_secs(second);
+        assert!(table.put(entry(2), second(0)).is_none());
+        assert!(table.put(entry(3), second(200)).is_none());
+        assert!(table.forget(second(300)).is_none());
+        assert_eq!(table.reaches(Revision(1)), Ok(()));
+
+        let first = table.forget(second(301)).unwrap();
+        assert_eq!((first.horizon, first.rows), (Revision(2), vec![]));
+        assert!(table.reaches(Revision(1)).is_err());
+        assert_eq!(table.reaches(Revision(2)), Ok(()));
+
+        let last = table.forget(second(501)).unwrap();
+        assert_eq!((last.horizon, last.rows), (Revision(3), vec![Revision(2)]));
+        assert_eq!(table.reaches(Revision(3)), Ok(()), "whoever has seen all goes on");
+        assert_eq!(table.history_bytes, 0);
+        assert_eq!(table.get(&entry(3).key), Some(&entry(3)));
     }
 }

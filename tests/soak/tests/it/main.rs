@@ -17,6 +17,7 @@ async fn shoots_among_changes_faults_and_a_kill_end_as_asked_and_leave_nothing()
     let settings = Settings {
         sample_every: Duration::from_secs(1),
         quiet: Duration::from_millis(1500),
+        forgetting: Duration::ZERO,
         ..Settings::new(SHOOTS, LENGTH, SEED, folder.path().to_owned())
     };
     let binary = tests_crash::process::binary().unwrap();
