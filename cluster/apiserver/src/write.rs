@@ -428,6 +428,8 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
         Some("status") => {
             let managed = object.pointer("/metadata/managedFields").cloned();
             let status = object.get("status").cloned();
+            // A client says by it which object it means; that another one is there is judged with the rest.
+            let uid = object.pointer("/metadata/uid").cloned();
             let mut whole = old.clone();
             if let Some(fields) = whole.as_object_mut() {
                 match status {
@@ -440,6 +442,7 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
                 Some(managed) => metadata.insert("managedFields".to_owned(), managed),
                 None => metadata.remove("managedFields"),
             };
+            metadata.extend(uid.map(|uid| ("uid".to_owned(), uid)));
             *object = whole;
         }
         None if has_status => {

@@ -201,6 +201,23 @@ async fn status_and_spec_are_written_apart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_status_of_another_object_of_that_name_is_not_written() {
+    let server = start().await;
+    let client = server.admin();
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    post(&client, path, &deployment()).await;
+    let path = format!("{path}/web/status");
+    let of_another = json!({"metadata": {"uid": "0b8a6f0c-0000-4000-8000-000000000000"}, "status": {"replicas": 4}});
+    let (code, refused) = merge(&client, &path, &of_another).await;
+    assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
+    assert_eq!(refused["details"]["causes"][0]["field"], "metadata.uid");
+    let (_, stored) = get(&client, &path).await;
+    assert_eq!(stored["status"].get("replicas"), None);
+    let of_it = json!({"metadata": {"uid": stored["metadata"]["uid"]}, "status": {"replicas": 4}});
+    assert_eq!(merge(&client, &path, &of_it).await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn scale_is_a_view_of_replicas() {
     let server = start().await;
     let client = server.admin();
