@@ -1,12 +1,13 @@
 //! Real Kubernetes on loopback: etcd and kube-apiserver, with controllers and scheduler where they are asked for. All of
 //! it lives in one temporary folder and ends with its owner.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use http::Method;
 use tempfile::TempDir;
+use tests_kit::{CACHE_VARIABLE, cache_folder, free_port};
 
 use crate::pki::Pki;
 use crate::program::Program;
@@ -98,20 +99,10 @@ impl Real {
 
 /// Where `cargo xtask real kubernetes` leaves the programs.
 fn folder_of_programs() -> Outcome<PathBuf> {
-    let cache = match std::env::var_os("ORANGERY_CACHE") {
-        Some(cache) => PathBuf::from(cache),
-        None => std::env::home_dir()
-            .ok_or("no home folder is known: set ORANGERY_CACHE to the folder of `cargo xtask real kubernetes`")?
-            .join(".cache/orangery"),
-    };
+    let cache = cache_folder().ok_or_else(|| {
+        format!("no home folder is known: set {CACHE_VARIABLE} to the folder of `cargo xtask real kubernetes`")
+    })?;
     Ok(cache.join("real/kubernetes"))
-}
-
-fn free_port() -> Outcome<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|error| format!("no port of loopback is free: {error}"))
 }
 
 /// What the programs read from their folder.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use base_clock::Entropy;
 use kube::config::Kubeconfig;
 use programs_orangery::kubeconfig;
 use programs_orangery::landscape::BACKUPS;
+use tests_kit::free_port;
 
 use crate::picture::Picture;
 use crate::script::{Phase, act};
@@ -176,15 +176,6 @@ fn view(folder: &Path, kubeconfigs_before: Option<Kubeconfigs>) -> Result<View, 
         folders: vec![folder.join(BACKUPS), folder.join(VOLUMES)],
         pace: Pace::REAL,
     })
-}
-
-/// A port that nobody listens on at the moment.
-///
-/// # Errors
-/// The system has none.
-pub fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
-    Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
 }
 
 /// The log of all lives, in the data folder.

@@ -1,13 +1,16 @@
 //! What tests of many crates share: an embedded API server with clients, waiting by watch, golden files, the settle
-//! check. A dev-dependency only; never of a crate that the API server is built from.
+//! check, free ports and the cache folder. For tests and their programs only; never for a crate that the API server is
+//! built from.
 #![expect(clippy::panic, reason = "a test kit ends tests")]
 
 mod embedded;
 mod golden;
+mod machine;
 mod settle;
 mod wait;
 
 pub use embedded::{ADMINS, EPOCH, Embedded, embedded, embedded_with};
 pub use golden::assert_golden;
+pub use machine::{CACHE_VARIABLE, cache_folder, free_port};
 pub use settle::settled;
 pub use wait::{WAIT_MAX, until, until_gone};

@@ -59,9 +59,7 @@ fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("ORANGERY_KUBECTL") {
         return path.into();
     }
-    let cache = std::env::var_os("ORANGERY_CACHE")
-        .map_or_else(|| std::env::home_dir().unwrap().join(".cache/orangery"), PathBuf::from);
-    let path = cache.join("real/kubectl/kubectl");
+    let path = tests_kit::cache_folder().unwrap().join("real/kubectl/kubectl");
     assert!(
         path.exists(),
         "{} is missing: run `cargo xtask real kubectl`",

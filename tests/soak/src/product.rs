@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tests_crash::process::{LOG, Process, free_port};
+use tests_crash::process::{LOG, Process};
+use tests_kit::free_port;
 
 /// How long a start may take: all control planes of all Shoots start with it, while others use the machine.
 const START_MAX: Duration = Duration::from_secs(280);

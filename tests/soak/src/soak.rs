@@ -40,7 +40,7 @@ const LONG: Duration = Duration::from_secs(1800);
 const NODE: &str = "seed-local-0";
 /// How long a landscape without Shoots is looked at.
 const QUIET: Duration = Duration::from_secs(20);
-/// As long as stores keep changes, and then until each kind has had its turn to be swept: idle landscapes write little.
+/// As long as stores keep changes, and then until a write has swept them: an idle landscape writes every ten seconds.
 const FORGETTING: Duration = HISTORY_AGE_MAX.saturating_add(Duration::from_secs(120));
 /// How often lines tell how it goes.
 const TELL: Duration = Duration::from_secs(60);
@@ -396,10 +396,10 @@ impl Soak {
         self.enter(Phase::After);
         view.becomes(Step::Delete, before).await?;
         (self.tell)("garden, seed and folders hold what they held before the first Shoot");
-        tokio::time::sleep(self.settings.forgetting).await;
-        tokio::time::sleep(self.settings.quiet).await;
         let events = forget_events(&view.garden).await? + forget_events(&view.seed).await?;
         (self.tell)(&format!("{events} events deleted that would have stayed for an hour"));
+        tokio::time::sleep(self.settings.forgetting).await;
+        tokio::time::sleep(self.settings.quiet).await;
         product.restart(false).await?;
         self.enter(Phase::Again);
         view.becomes(Step::Delete, before).await?;

@@ -139,33 +139,29 @@ impl OnDisk {
 #[tokio::test]
 async fn access_rules_follow_the_store_wherever_a_client_gives_up() {
     let server = OnDisk::start("rules").await;
-    let client = &server.client;
+    let (client, leaving) = (&server.client, &server.leaving);
     for waits in 1.. {
-        let mut answered = given_up_after(waits, post(&server.leaving, BINDINGS, &binding("eve", &[]))).await;
+        let mut answered = given_up_after(waits, post(leaving, BINDINGS, &binding("eve", &[]))).await;
         server.rules_follow("a create").await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, delete(&server.leaving, EVE)).await;
+        answered &= given_up_after(waits, delete(leaving, EVE)).await;
         server.rules_follow("a delete").await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(
-            waits,
-            delete(&server.leaving, &format!("{BINDINGS}?labelSelector=of%3Deve")),
-        )
-        .await;
+        answered &= given_up_after(waits, delete(leaving, &format!("{BINDINGS}?labelSelector=of%3Deve"))).await;
         server.rules_follow("a delete of a collection").await;
 
         delete(client, EVE).await;
         post(client, BINDINGS, &binding("eve", &["example.org/waits"])).await;
         delete(client, EVE).await;
         let freed = json!({"metadata": {"finalizers": null}});
-        answered &= given_up_after(waits, merge(&server.leaving, EVE, &freed)).await;
+        answered &= given_up_after(waits, merge(leaving, EVE, &freed)).await;
         server.rules_follow("the last finalizer").await;
         merge(client, EVE, &freed).await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, put(&server.leaving, EVE, &binding("mallory", &[]))).await;
+        answered &= given_up_after(waits, put(leaving, EVE, &binding("mallory", &[]))).await;
         server.flush().await;
         in_the_end("the rules do not follow the store after an update", async || {
             let stored = get(client, EVE).await.1;
@@ -184,9 +180,9 @@ async fn access_rules_follow_the_store_wherever_a_client_gives_up() {
 #[tokio::test]
 async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
     let server = OnDisk::start("kinds").await;
-    let client = &server.client;
+    let (client, leaving) = (&server.client, &server.leaving);
     for waits in 1.. {
-        let mut answered = given_up_after(waits, post(&server.leaving, CRDS, &definition())).await;
+        let mut answered = given_up_after(waits, post(leaving, CRDS, &definition())).await;
         server.flush().await;
         in_the_end("a stored definition is not served", async || {
             (get(client, DEFINITION).await.0 == 200) == (get(client, THINGS).await.0 == 200)
@@ -194,7 +190,7 @@ async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
         .await;
 
         post(client, CRDS, &definition()).await;
-        answered &= given_up_after(waits, delete(&server.leaving, DEFINITION)).await;
+        answered &= given_up_after(waits, delete(leaving, DEFINITION)).await;
         server.flush().await;
         in_the_end("a definition that was deleted stays", async || {
             match get(client, DEFINITION).await {

@@ -17,9 +17,10 @@ use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use programs_orangery::kubeconfig;
 use serde_json::json;
+use tests_kit::free_port;
 use tokio::time::Instant;
 
-use crate::restart::{Up, free_port};
+use crate::restart::Up;
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -105,7 +106,7 @@ async fn goes_on(secrets: &Api<Secret>) {
 async fn without_space_nothing_acknowledged_is_lost_and_it_goes_on_once_there_is_room() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("data");
-    let port = free_port();
+    let port = free_port().unwrap();
     let mounted = Mounted::new(outer.path(), LITTLE);
     let mut command = if mounted.is_some() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_orangery"));
@@ -283,7 +284,7 @@ fn a_folder_of_another_user_is_told_with_both_users() {
 fn a_port_in_use_leaves_nothing_behind_and_a_folder_in_use_is_named_first() {
     let folder = tempfile::tempdir().unwrap();
     let (taken, fresh) = (folder.path().join("taken"), folder.path().join("fresh"));
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut landscape = Up::start(&taken, port, &[]);
     landscape.until("ready");
     let up = |folder: &Path| {

@@ -113,6 +113,13 @@ where
     found.await.unwrap()
 }
 
+async fn gone<K>(api: &Api<K>, name: &str)
+where
+    K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    wait(api, name, |object| object.is_none().then_some(())).await;
+}
+
 /// What outlives the cuts.
 struct Kept {
     folder: tempfile::TempDir,
@@ -288,7 +295,7 @@ fn a_shoot_outlives_power_cuts_with_its_data_its_pods_and_its_machines() {
             let now = pods(world).await;
             assert!(now.keys().eq(pods_before.keys()), "{now:#?} {pods_before:#?}");
             assert_eq!(machines(world).await, machines_before);
-            // Requests go an hour after they were answered.
+            // Requests go an hour after they were answered, so that there may be none left.
             let joins = joins(world.shoot().await).await;
             assert!(
                 joins.iter().all(|join| joined.contains(join)),
@@ -328,21 +335,18 @@ fn a_shoot_comes_up_and_goes_however_often_the_power_is_cut() {
     // Of a deletion that takes no time nobody sees how far it is; what goes on the way is seen.
     kept.run(async |world| {
         let workers: Api<Worker> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
-        wait(&workers, NAME, |worker| worker.is_none().then_some(())).await;
+        gone(&workers, NAME).await;
     });
     kept.run(async |world| {
         let infrastructures: Api<Infrastructure> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
-        wait(&infrastructures, NAME, |infrastructure| {
-            infrastructure.is_none().then_some(())
-        })
-        .await;
+        gone(&infrastructures, NAME).await;
     });
     kept.run(async |world| {
         let namespaces: Api<Namespace> = Api::all(world.seed.clone());
-        wait(&namespaces, TECHNICAL_ID, |namespace| namespace.is_none().then_some(())).await;
+        gone(&namespaces, TECHNICAL_ID).await;
     });
     kept.run(async |world| {
-        wait(&world.shoots(), NAME, |shoot| shoot.is_none().then_some(())).await;
+        gone(&world.shoots(), NAME).await;
         nothing_is_left(world).await;
     });
 }

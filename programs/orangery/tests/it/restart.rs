@@ -2,7 +2,6 @@
 //! alone.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use programs_orangery::kubeconfig;
 use serde_json::json;
+use tests_kit::free_port;
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -69,10 +69,6 @@ impl Drop for Up {
 }
 
 /// A port that was free a moment ago. It must be the same over restarts, for kubeconfigs name it.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn client_of(path: &Path) -> Client {
     let text = std::fs::read_to_string(path).unwrap();
     Https::new("test")
@@ -200,7 +196,7 @@ fn kept(folder: &Path) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() {
     let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut up = Up::start(folder.path(), port, &["--example"]);
     assert!(up.until("garden and seed listen at").contains("state is kept in "));
     up.until("next, in another terminal");
@@ -240,7 +236,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shoot_that_is_being_made_goes_on_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut up = Up::start(folder.path(), port, &["--example"]);
     for done in [
         "Deploying main and events ETCDs",

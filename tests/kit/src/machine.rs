@@ -1,0 +1,27 @@
+//! The machine that tests run on.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+
+/// The variable that names another cache folder than the one below the home folder.
+pub const CACHE_VARIABLE: &str = "ORANGERY_CACHE";
+
+/// A port of loopback that nobody listened on a moment ago.
+///
+/// # Errors
+/// No port is free.
+pub fn free_port() -> Result<u16, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("no port of loopback is free: {error}"))
+}
+
+/// Where `cargo xtask real` keeps what it prepared; `None` without a home folder.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    match std::env::var_os(CACHE_VARIABLE) {
+        Some(cache) => Some(cache.into()),
+        None => Some(std::env::home_dir()?.join(".cache/orangery")),
+    }
+}
