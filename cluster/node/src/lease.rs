@@ -34,7 +34,7 @@ pub(crate) async fn renew(client: kube::Client, name: &str, node_uid: String, cl
         };
         match failure {
             None if missed > 0 => {
-                tracing::info!(node = name, missed, "lease is renewed again");
+                tracing::warn!(node = name, missed, "lease is renewed again");
                 missed = 0;
             }
             None => {}

@@ -23,6 +23,9 @@ pub(crate) use addresses::{PodAddress, PodRange};
 
 use backends::{Backends, listening, port_name, slices_of};
 
+/// What the attempt after a wait that was in vain may take.
+const LAST_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// What listens on a port.
 #[derive(Clone)]
 pub enum Endpoint {
@@ -335,7 +338,7 @@ impl PodNetwork {
 
     /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens,
     /// watching it, its EndpointSlices and who listens: of a pod that was started again the slices may say what they
-    /// said before. What a last attempt finds is the error.
+    /// said before. What a last attempt finds within [`LAST_DIAL_TIMEOUT`] more is the error.
     pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
         let Target::Service { namespace, name, port } = Target::parse(address, &self.namespace)? else {
             return self.dial(address).await;
@@ -359,7 +362,9 @@ impl PodNetwork {
         .await;
         match dialled {
             Ok(endpoint) => Ok(endpoint),
-            Err(_) => self.dial(address).await,
+            Err(_) => tokio::time::timeout(LAST_DIAL_TIMEOUT, self.dial(address))
+                .await
+                .unwrap_or_else(|_| Err(Refused::NotListening(address.to_owned()))),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Versioned Kubernetes objects with watch: one trait, several bodies.
 //!
 //! A store keeps objects under keys, gives every write the next number of one global revision and replays changes in
-//! that order. It never looks into an object beyond `metadata`, and knows no kinds, no users and no clock.
+//! that order. It never looks into an object beyond `metadata`, knows no kinds and no users, and of time only for how long
+//! a change is kept.
 //!
 //! [`MemoryStore`] starts no threads and no tasks: every byte of its work happens in the caller's poll. [`FileStore`]
 //! keeps the same in a folder and has one thread that writes. Both pass one suite; a body on etcd will pass it too.
@@ -24,7 +25,9 @@ pub use error::StoreError;
 pub use file::{FileError, FileOptions, FileStore};
 pub use key::{Key, Range, Revision};
 pub use link::Link;
-pub use memory::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore};
+pub use memory::{
+    HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore, SWEEP_EVERY,
+};
 pub use object::{DEPTH_MAX, Meta, Object, Owner};
 
 /// An object at the place and revision where it was last written.

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 /// Hundreds of control planes on as many threads: the allocator of the C library kept half of all memory as holes, and
 /// gave nothing back when they went.
+#[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,5 +1,5 @@
-//! What is behind a Service: from it and its EndpointSlices to somebody who listens. It asks the API for nothing but two
-//! watches.
+//! What is behind a Service: from it and its EndpointSlices to somebody who listens. Two watches follow it,
+//! each of which begins with a list.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,60 +17,13 @@ use crate::follow::{follow, follow_one};
 /// The label that names the Service of an EndpointSlice (kubernetes/api v1.35 discovery/v1/well_known_labels.go).
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
-/// The selector of a Service's EndpointSlices.
-pub(super) fn slices_of(service: &str) -> String {
-    format!("{SERVICE_NAME_LABEL}={service}")
-}
-
-/// The name of a Service's port, which is empty where it may be.
-pub(super) fn port_name(service: &Service, port: u16) -> Option<String> {
-    let mut ports = service.spec.as_ref()?.ports.iter().flatten();
-    let known = ports.find(|known| known.port == i32::from(port))?;
-    Some(known.name.clone().unwrap_or_default())
-}
-
-/// The first ready endpoint of the port on which somebody listens.
-pub(super) fn listening<'a>(
-    network: &Network,
-    slices: impl Iterator<Item = &'a EndpointSlice>,
-    port_name: &str,
-) -> Option<Endpoint> {
-    slices
-        .flat_map(|slice| ready_addresses(slice, port_name))
-        .find_map(|(ip, port)| network.connect(ip, port))
-}
-
-/// The ready addresses of a slice behind the Service port of this name. `ready` left out counts as ready, as the API's
-/// documentation asks.
-fn ready_addresses(slice: &EndpointSlice, port_name: &str) -> Vec<(IpAddr, u16)> {
-    let port = slice
-        .ports
-        .iter()
-        .flatten()
-        .find(|port| port.name.as_deref().unwrap_or_default() == port_name)
-        .and_then(|port| u16::try_from(port.port?).ok());
-    let Some(port) = port else { return Vec::new() };
-    slice
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true))
-        .flat_map(|endpoint| &endpoint.addresses)
-        .filter_map(|address| Some((address.parse().ok()?, port)))
-        .collect()
-}
-
-/// A Service and its EndpointSlices as they are now, by two watches and no other request.
+/// A Service and its EndpointSlices as they are now, by two watches.
 pub(super) struct Backends {
     news: BoxStream<'static, News>,
     service: Option<Service>,
     slices: BTreeMap<String, EndpointSlice>,
     /// The slices of a list that is not at its end.
     listed: BTreeMap<String, EndpointSlice>,
-}
-
-enum News {
-    Service(Box<Option<Service>>),
-    Slice(Box<Event<EndpointSlice>>),
 }
 
 impl Backends {
@@ -112,4 +65,51 @@ impl Backends {
             Event::Delete(slice) => drop(self.slices.remove(&slice.name_any())),
         }
     }
+}
+
+enum News {
+    Service(Box<Option<Service>>),
+    Slice(Box<Event<EndpointSlice>>),
+}
+
+/// The selector of a Service's EndpointSlices.
+pub(super) fn slices_of(service: &str) -> String {
+    format!("{SERVICE_NAME_LABEL}={service}")
+}
+
+/// The name of a Service's port, which is empty where it may be.
+pub(super) fn port_name(service: &Service, port: u16) -> Option<String> {
+    let mut ports = service.spec.as_ref()?.ports.iter().flatten();
+    let known = ports.find(|known| known.port == i32::from(port))?;
+    Some(known.name.clone().unwrap_or_default())
+}
+
+/// The first ready endpoint of the port on which somebody listens.
+pub(super) fn listening<'a>(
+    network: &Network,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    port_name: &str,
+) -> Option<Endpoint> {
+    slices
+        .flat_map(|slice| ready_addresses(slice, port_name))
+        .find_map(|(ip, port)| network.connect(ip, port))
+}
+
+/// The ready addresses of a slice behind the Service port of this name. `ready` left out counts as ready, as the API's
+/// documentation asks.
+fn ready_addresses(slice: &EndpointSlice, port_name: &str) -> Vec<(IpAddr, u16)> {
+    let port = slice
+        .ports
+        .iter()
+        .flatten()
+        .find(|port| port.name.as_deref().unwrap_or_default() == port_name)
+        .and_then(|port| u16::try_from(port.port?).ok());
+    let Some(port) = port else { return Vec::new() };
+    slice
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true))
+        .flat_map(|endpoint| &endpoint.addresses)
+        .filter_map(|address| Some((address.parse().ok()?, port)))
+        .collect()
 }

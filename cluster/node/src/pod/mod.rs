@@ -169,8 +169,13 @@ impl Life {
             matches!(host.catalogue.find(image), Found::Known(_))
         });
         let wanted = volumes::wanted(&shaped);
+        let sources = if is_finished(&pod) {
+            Sources::none()
+        } else {
+            Sources::new(&host, &shaped, &wanted)
+        };
         Life {
-            sources: Sources::new(&host, &shaped, &wanted),
+            sources,
             slots: slots(&shaped),
             recorder: Recorder::new(&host, &pod),
             started: pod

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::slot::Slot;
+use super::sources::Sources;
 use super::status::{View, phase, status};
 use super::{Life, Why};
 use crate::follow::Pause;
@@ -79,6 +80,7 @@ impl Life {
     /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone. Says
     /// whether it is: the node may stop before.
     pub(super) async fn bury(&mut self) -> bool {
+        self.sources = Sources::none();
         let mut pauses = Pause::default();
         loop {
             let deleting = self

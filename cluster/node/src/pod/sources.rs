@@ -13,7 +13,7 @@ use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, T
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::volumes::{TokenKey, Wanted};
@@ -29,7 +29,7 @@ const RENEW_MIN: Duration = Duration::from_secs(10);
 type Data = BTreeMap<String, Bytes>;
 
 /// What is known of the sources. Not in a map: not read yet. `None` in it: read, and not there.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     secrets: BTreeMap<String, Option<Data>>,
     config_maps: BTreeMap<String, Option<Data>>,
@@ -110,13 +110,24 @@ enum News {
 /// would keep its place among the 1024 that a client has (kube-client 5.0 `Client::new`), and the pods of a large node
 /// have more sources than that.
 pub(crate) struct Sources {
-    // Not bounded, for the same reason; what a pod has not read is what was written while it reported.
-    news: mpsc::UnboundedReceiver<News>,
-    _following: AbortOnDropHandle<()>,
-    pub(crate) found: Found,
+    newest: watch::Receiver<Arc<Found>>,
+    /// Ends with the last source that can change; none without sources.
+    following: Option<AbortOnDropHandle<()>>,
+    /// What the pod has been told.
+    pub(crate) found: Arc<Found>,
 }
 
 impl Sources {
+    /// Nothing to follow: of a pod of which nothing will run again.
+    pub(crate) fn none() -> Self {
+        let found: Arc<Found> = Arc::default();
+        Sources {
+            newest: watch::channel(Arc::clone(&found)).1,
+            following: None,
+            found,
+        }
+    }
+
     /// Starts to follow what is wanted.
     pub(crate) fn new(host: &Arc<Host>, pod: &Pod, wanted: &Wanted) -> Self {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -133,30 +144,36 @@ impl Sources {
         for key in &wanted.tokens {
             news.push(token(host, pod, key));
         }
-        let (tell, told) = mpsc::unbounded_channel();
+        let found: Arc<Found> = Arc::default();
+        let (tell, newest) = watch::channel(Arc::clone(&found));
         let following = tokio::spawn(async move {
             while let Some(news) = news.next().await {
-                if tell.send(news).is_err() {
-                    break;
-                }
+                tell.send_modify(|found| Arc::make_mut(found).take(news));
             }
         });
         Sources {
-            news: told,
-            _following: AbortOnDropHandle::new(following),
-            found: Found::default(),
+            newest,
+            following: Some(AbortOnDropHandle::new(following)),
+            found,
         }
     }
 
     /// Waits for news and takes all that are there into `found`. Never returns when there is nothing to follow.
     pub(crate) async fn changed(&mut self) {
-        match self.news.recv().await {
-            Some(news) => self.found.take(news),
-            None => future::pending().await,
+        if self.newest.changed().await.is_ok() {
+            self.found = Arc::clone(&self.newest.borrow_and_update());
+            return;
         }
-        while let Ok(news) = self.news.try_recv() {
-            self.found.take(news);
+        if let Some(following) = &mut self.following {
+            let ended = following.await;
+            self.following = None;
+            if let Err(error) = ended
+                && let Ok(panic) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
         }
+        future::pending().await
     }
 }
 

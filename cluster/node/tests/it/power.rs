@@ -1,11 +1,12 @@
 //! Power cuts: the node's future is dropped, and a node of the same name begins on what was kept.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, Volumes};
-use k8s_openapi::api::core::v1::{PersistentVolume, Pod};
-use kube::Api;
+use k8s_openapi::api::core::v1::{PersistentVolume, Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Client};
 use serde_json::json;
 
 use crate::cluster::{Cluster, OneClient, RunningNode, condition, container, is_ready};
@@ -69,6 +70,43 @@ async fn pods_begin_anew_where_they_were_and_what_is_over_stays_over() {
     assert!(is_over(&over) && container(&over)["restartCount"] == 0, "{over:?}");
     pods.delete("over", &DeleteParams::default()).await.unwrap();
     cluster.pod_gone("over").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_over_asks_for_nothing_when_its_node_starts_again() {
+    let cluster = Cluster::new().await;
+    let images = || ImageCatalogue::new().with("app", serves).with("once", done);
+    let node = cluster.node("node-a", images());
+    for name in ["of-one-that-is-over", "of-one-that-runs"] {
+        let secret = json!({"metadata": {"name": name}, "data": {}});
+        cluster.create(&cluster.api::<Secret>(), secret).await;
+    }
+    let mounts = |secret: &str| json!([{"name": "s", "secret": {"secretName": secret}}]);
+    let over = json!({"restartPolicy": "Never", "volumes": mounts("of-one-that-is-over")});
+    cluster.pod("over", json!({"image": "once"}), over).await;
+    let is_over = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Succeeded");
+    cluster.pod_until("over", is_over).await;
+    let runs = json!({"volumes": mounts("of-one-that-runs")});
+    cluster.pod("runs", json!({}), runs).await;
+    cluster.pod_until("runs", is_ready).await;
+    cut(node).await;
+
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (asks, client) = (Arc::clone(&asked), cluster.client.clone());
+    let listening = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        asks.lock().unwrap().push(request.uri().to_string());
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    let _node = cluster.node_with("node-a", images(), Client::new(listening, "ns"));
+    let again = |pod: &Pod| container(pod)["restartCount"] == 1 && is_ready(pod);
+    cluster.pod_until("runs", again).await;
+    let about = |name: &str| {
+        let asked = asked.lock().unwrap();
+        asked.iter().filter(|uri| uri.contains(name)).count()
+    };
+    assert_eq!(about("of-one-that-is-over"), 0);
+    assert!(about("of-one-that-runs") > 0);
 }
 
 #[tokio::test(start_paused = true)]

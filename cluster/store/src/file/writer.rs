@@ -281,3 +281,69 @@ impl<M: Medium> Writer<M> {
         self.place.note_closed(self.model.newest())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::disk::Plain;
+    use super::*;
+    use crate::{HISTORY_AGE_MAX, Object, Range, Store};
+
+    fn open(folder: &std::path::Path) -> Writer<Plain> {
+        Writer::open(folder, Plain, FileOptions::default()).unwrap()
+    }
+
+    impl Writer<Plain> {
+        fn write_one(&mut self, write: Write) -> Entry {
+            let (answer, mut answered) = oneshot::channel();
+            self.write(vec![(Box::new(write), answer)]);
+            answered.try_recv().unwrap().unwrap()
+        }
+
+        fn rows(&self) -> Vec<u64> {
+            let mut revisions = Vec::new();
+            let disk = self.disk.as_ref().unwrap();
+            let read = disk.rows_after(Revision(0), |row| {
+                revisions.push(row.entry.revision.0);
+                Ok(())
+            });
+            read.unwrap();
+            revisions
+        }
+    }
+
+    fn create(resource: &str, name: &str) -> Write {
+        Write::Create {
+            key: Key::new(resource, None, name),
+            object: Object::from_value(json!({"metadata": {"name": name}})).unwrap(),
+        }
+    }
+
+    /// The writer is driven here and not by its thread: there, time is the machine's.
+    #[tokio::test(start_paused = true)]
+    async fn what_has_become_too_old_goes_from_the_file_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = open(folder.path());
+        let first = writer.write_one(create("pods", "a"));
+        let second = writer.write_one(Write::Update {
+            key: first.key.clone(),
+            expected: first.revision,
+            object: Object::from_value(json!({"metadata": {"name": "a"}, "again": true})).unwrap(),
+        });
+        tokio::time::advance(HISTORY_AGE_MAX + Duration::from_secs(1)).await;
+        writer.write_one(create("nodes", "sweeps"));
+        assert_eq!(writer.rows(), [2, 3, 4]);
+        writer.write_one(create("nodes", "commits"));
+        assert_eq!(writer.rows(), [3, 4, 5]);
+        writer.close().unwrap();
+        drop(writer);
+
+        let again = open(folder.path()).model();
+        let expired = again.watch(&Range::all("pods"), first.revision).await.err();
+        let (asked, oldest) = (first.revision, second.revision);
+        assert_eq!(expired, Some(StoreError::Expired { asked, oldest }));
+        assert!(again.watch(&Range::all("pods"), second.revision).await.is_ok());
+        assert_eq!(again.current(&first.key), Some(second));
+    }
+}

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use tokio::time::Instant;
 
 use super::{Forgotten, MemoryStore, Shared, State, Table};
 use crate::Revision;
@@ -31,13 +31,18 @@ impl Loader {
             .iter()
             .map(|(resource, horizon)| (resource.clone(), Table::new(*horizon)))
             .collect();
+        let begun = Instant::now();
         Loader {
             complete_after: horizons.values().copied().fold(start, Revision::max),
-            state: State::new(start, tables),
+            state: State {
+                revision: start,
+                tables,
+                swept: begun,
+            },
             start,
             horizons,
             forgotten: Forgotten::default(),
-            begun: Instant::now(),
+            begun,
         }
     }
 

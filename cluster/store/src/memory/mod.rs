@@ -8,12 +8,12 @@ mod news;
 mod table;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
+use tokio::time::Instant;
 
 use crate::write::{Decided, DecidedKind, Write};
 use crate::{Change, Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
@@ -30,8 +30,11 @@ pub const HISTORY_BYTES_MAX: usize = 512 << 10;
 pub const HISTORY_CHANGES_MIN: usize = 64;
 /// How long a change is kept: the time between two compactions of etcd by kube-apiserver (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval). A watch that asks for
-/// bookmarks hears of its version every minute.
+/// bookmarks hears of its version every minute. Counted on tokio's clock, which tests move; what is older goes with the
+/// next write to its resource, or with one to another within [`SWEEP_EVERY`]. A store that nobody writes to forgets nothing.
 pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
+/// How often a write looks through all resources for what has become too old.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// Changes a watcher takes per lock, so that a long replay does not hold up writers.
 const WATCH_BATCH_MAX: usize = 64;
 
@@ -49,18 +52,8 @@ struct Shared {
 struct State {
     revision: Revision,
     tables: BTreeMap<Arc<str>, Table>,
-    /// The table that was swept last.
-    swept: Arc<str>,
-}
-
-impl State {
-    fn new(revision: Revision, tables: BTreeMap<Arc<str>, Table>) -> Self {
-        State {
-            revision,
-            tables,
-            swept: "".into(),
-        }
-    }
+    /// When all tables were last looked through for what is too old.
+    swept: Instant,
 }
 
 impl Default for MemoryStore {
@@ -78,7 +71,11 @@ impl MemoryStore {
     /// An empty store whose first write gets the revision after `start`. Who replaces a lost store starts it beyond
     /// the old one's last revision, so that old readers are told to list again.
     pub fn starting_at(start: Revision) -> Self {
-        let state = State::new(start, BTreeMap::new());
+        let state = State {
+            revision: start,
+            tables: BTreeMap::new(),
+            swept: Instant::now(),
+        };
         MemoryStore {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
@@ -108,7 +105,7 @@ impl State {
         self.tables.get(&key.resource)?.get(key)
     }
 
-    /// Does what was decided, and looks after what has become old in one other table: each has its turn as writes come.
+    /// Does what was decided, and from time to time forgets what has become too old in all tables.
     fn apply(&mut self, decided: Decided, start: Revision, now: Instant, forgotten: &mut Forgotten) {
         let Decided {
             kind,
@@ -123,18 +120,11 @@ impl State {
             DecidedKind::Delete => table.delete(&entry.key, entry.revision, now),
         };
         forgotten.add(&resource, dropped);
-        self.sweep_next(now, forgotten);
-    }
-
-    fn sweep_next(&mut self, now: Instant, forgotten: &mut Forgotten) {
-        let after = (Bound::Excluded(self.swept.clone()), Bound::Unbounded);
-        let next = self.tables.range_mut::<Arc<str>, _>(after).next();
-        match next {
-            Some((resource, table)) => {
-                self.swept = resource.clone();
+        if now.saturating_duration_since(self.swept) >= SWEEP_EVERY {
+            self.swept = now;
+            for (resource, table) in &mut self.tables {
                 forgotten.add(resource, table.forget(now));
             }
-            None => self.swept = "".into(),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::news::News;
 use super::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN};

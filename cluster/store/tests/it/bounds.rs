@@ -1,10 +1,11 @@
 //! The limits of the bodies that read from memory: what it forgets, whom it tells, and that a cut link is noticed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster_store::{
-    HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, Link, MemoryStore, Object, Page, Range, Revision,
-    Store, StoreError,
+    HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, Key, Link, MemoryStore, Object, Page,
+    Range, Revision, SWEEP_EVERY, Store, StoreError,
 };
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
@@ -47,7 +48,7 @@ async fn watcher_that_falls_off_the_history_is_told_and_ended(store: Arc<dyn Sto
     ));
 
     // A quiet resource keeps its whole history, however busy others are.
-    let node = cluster_store::Key::new("nodes", None, "n");
+    let node = Key::new("nodes", None, "n");
     let created = store.create(node, object("n", 0)).await.unwrap();
     assert_eq!(elsewhere.next().await.unwrap().unwrap().entry, created);
     assert!(store.watch(&Range::all("nodes"), Revision(1)).await.is_ok());
@@ -129,6 +130,29 @@ async fn file_store_resumes_its_whole_window_after_a_restart() {
             oldest
         })
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_is_forgotten_whatever_is_written_next() {
+    let store = MemoryStore::new();
+    rewrite(&store, 1, 1).await;
+    let pods = Range::all("pods");
+    tokio::time::advance(HISTORY_AGE_MAX).await;
+    let node = |name| store.create(Key::new("nodes", None, name), object(name, 0));
+    node("in-time").await.unwrap();
+    assert!(store.watch(&pods, Revision(1)).await.is_ok());
+    tokio::time::advance(SWEEP_EVERY + Duration::from_secs(1)).await;
+    node("too-late").await.unwrap();
+    let expired = |asked, oldest| Some(StoreError::Expired { asked, oldest });
+    assert_eq!(
+        store.watch(&pods, Revision(2)).await.err(),
+        expired(Revision(2), Revision(3))
+    );
+    assert!(
+        store.watch(&pods, Revision(3)).await.is_ok(),
+        "who has seen all goes on"
+    );
+    assert!(store.get(&pod("a", "x")).await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
