@@ -122,7 +122,7 @@ const FIELDS: [(&str, &[&str]); 9] = [
     ),
     ("secrets", &["type"]),
     ("namespaces", &["status.phase"]),
-    ("replicasets", &["status.replicas"]),
+    ("replicationcontrollers", &["status.replicas"]),
     ("jobs", &["status.successful"]),
     ("certificatesigningrequests", &["spec.signerName"]),
     ("services", &["spec.clusterIP", "spec.type"]),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster_schema::FieldError;
 use cluster_store::{Key, Range, StoreError};
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -114,6 +115,13 @@ impl Context {
 
     pub(crate) fn modified(&self, name: &str) -> Status {
         Status::modified(self.served.group(), self.served.plural(), name)
+    }
+
+    /// 422 for an update that does not say which version it replaces.
+    pub(crate) fn version_required(&self, name: &str) -> Status {
+        let why = "must be specified for an update";
+        let error = FieldError::invalid("metadata.resourceVersion", 0, why);
+        Status::invalid(self.served.group(), self.served.plural(), name, &[error])
     }
 
     /// What a refusal of the store means to the client.

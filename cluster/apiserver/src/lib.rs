@@ -27,6 +27,7 @@ mod health;
 mod incoming;
 mod inert;
 pub mod kind;
+mod label_text;
 mod list;
 mod metadata;
 mod metrics;
@@ -62,6 +63,7 @@ mod tokens;
 mod update;
 mod watch;
 mod write;
+mod writing;
 
 pub use access::{Authorities, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};

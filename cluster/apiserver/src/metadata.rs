@@ -101,6 +101,13 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
             metadata.remove(field);
         }
     }
+    // What Go does not print because it is nothing.
+    if metadata
+        .get("generation")
+        .is_some_and(|number| number.as_i64() == Some(0))
+    {
+        metadata.remove("generation");
+    }
     for field in [
         "generateName",
         "namespace",
@@ -108,6 +115,7 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
         "creationTimestamp",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
+        "generation",
     ] {
         if metadata
             .get(field)

@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kind::{Kind, Version};
 use crate::resource::ResourceInfo;
+use crate::reviews::Review;
+use crate::status::Status;
 
 pub(crate) const DELETE_COLLECTION: &str = "deletecollection";
 /// Verbs of a stored resource.
@@ -184,6 +186,18 @@ pub(crate) struct Documents {
 impl Kinds {
     pub(crate) fn find(&self, group: &str, plural: &str) -> Option<&Arc<Served>> {
         self.groups.get(group)?.get(plural)
+    }
+
+    /// What is said of a path that leads nowhere: groups that the server was built with know their resources, all other
+    /// paths belong to nobody.
+    pub(crate) fn nowhere(&self, group: &str) -> Status {
+        let kinds = self.groups.get(group);
+        let built_in = kinds.is_some_and(|kinds| kinds.values().any(|served| served.role != Role::Custom));
+        if built_in || Review::ALL.iter().any(|review| review.group() == group) {
+            Status::no_such_resource()
+        } else {
+            Status::no_such_page()
+        }
     }
 
     /// The resource of a kind, by its CamelCase name.

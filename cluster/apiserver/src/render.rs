@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::negotiate::Meta;
 use crate::registry::{Role, Served};
 use crate::status::Status;
 
@@ -51,7 +52,7 @@ pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Val
 }
 
 /// `PartialObjectMetadata` of an object's bytes.
-pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
+pub(crate) fn metadata(bytes: &[u8], meta: Meta) -> Result<Bytes, Status> {
     #[derive(Deserialize)]
     struct Whole<'a> {
         #[serde(borrow)]
@@ -67,7 +68,7 @@ pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
     let whole: Whole<'_> = serde_json::from_slice(bytes).map_err(Status::internal)?;
     let partial = Partial {
         kind: "PartialObjectMetadata",
-        api_version: "meta.k8s.io/v1",
+        api_version: meta.api_version(),
         metadata: whole.metadata,
     };
     serde_json::to_vec(&partial).map(Bytes::from).map_err(Status::internal)
@@ -78,10 +79,21 @@ pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListMeta {
     pub(crate) resource_version: String,
-    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
-    pub(crate) continue_token: String,
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub(crate) continue_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remaining_item_count: Option<usize>,
+}
+
+impl ListMeta {
+    /// With an empty token where there is none, if `always`.
+    pub(crate) fn with_continue(&self, always: bool) -> Self {
+        let mut meta = self.clone();
+        if always {
+            meta.continue_token.get_or_insert_default();
+        }
+        meta
+    }
 }
 
 /// Writes a list item by item.
@@ -122,6 +134,13 @@ impl ListWriter {
         if !std::mem::replace(&mut self.empty, false) {
             self.out.put_u8(b',');
         }
+    }
+
+    /// A list of nothing, as Go writes one that was never filled.
+    pub(crate) fn finish_with_null(mut self) -> Bytes {
+        self.out.truncate(self.out.len() - 1);
+        self.out.put_slice(b"null}");
+        self.out.freeze()
     }
 
     pub(crate) fn finish(mut self) -> Bytes {

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{Encoding, decode, encoding, media_type, read_body, unsupported_media_type};
+use crate::decode::{Encoding, decode, encoding, media_type, read_body};
+use crate::patch::patch_status;
 use crate::resource::ScalePaths;
 use crate::status::Status;
 use crate::write::{Refusal, Write};
@@ -41,14 +42,9 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
                     "application/apply-patch+yaml" => {
                         return Err(Status::not_implemented("server-side apply of scale"));
                     }
-                    other => {
-                        return Err(unsupported_media_type(
-                            other,
-                            "application/json-patch+json, application/merge-patch+json",
-                        ));
-                    }
+                    _ => return Err(Status::unknown_patch()),
                 };
-                patched.map_err(|error| Status::bad_request(error.to_string()))
+                patched.map_err(|error| patch_status(&error))
             })
             .await
         }

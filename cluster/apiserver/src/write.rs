@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{ERRORS_MAX, FieldError, FieldErrorKind};
+use cluster_schema::{ERRORS_MAX, FieldError};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(crate) struct Write<'a> {
 pub(crate) enum Written {
     /// The object is there in this state. Revision 0: it was a dry run of a create.
     Stored(Entry),
-    /// The write took the last finalizer away; this was the last state.
+    /// The write took the last finalizer away; this was the last state, at the version before it went.
     Removed(Entry),
 }
 
@@ -60,7 +60,7 @@ impl From<Status> for Refusal {
 
 impl<'a> Write<'a> {
     pub(crate) fn new(context: &'a Context) -> Result<Self, Status> {
-        let dry_run = context.query.dry_run()?;
+        let dry_run = context.query.dry_run();
         Ok(Self {
             context,
             dry_run,
@@ -183,9 +183,8 @@ impl<'a> Write<'a> {
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
         self.raise_generation(&call, &mut object, &old)?;
         let mut errors = metadata::validate(&**kind, &object);
-        errors.extend(metadata::validate_update(&object, &old));
         errors.extend(self.judge(&call, &object, Some(&old)));
-        self.refuse(name, errors)?;
+        self.refuse_update(name, metadata::validate_update(&object, &old), errors)?;
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
         nodes::restrict(context, Some(&object), Some(&old))?;
@@ -229,10 +228,7 @@ impl<'a> Write<'a> {
         let gone = context.server.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
         context.server.written(&context.served, &gone, true);
-        Ok(Written::Removed(Entry {
-            revision: gone.revision,
-            ..last
-        }))
+        Ok(Written::Removed(last))
     }
 
     fn refusal(&self, name: &str, error: StoreError) -> Refusal {
@@ -250,9 +246,11 @@ impl<'a> Write<'a> {
             if context.served.kind.updates_unconditionally() {
                 return Ok(());
             }
-            let detail = "0x0: must be specified for an update";
-            let error = FieldError::new("metadata.resourceVersion", FieldErrorKind::Invalid, None, detail);
-            self.refuse(&live.key.name, vec![error])?;
+            return Err(context.version_required(&live.key.name).into());
+        }
+        if !given.is_empty() && !given.bytes().all(|byte| byte.is_ascii_digit()) {
+            let why = format!("strconv.ParseUint: parsing {given:?}: invalid syntax");
+            return Err(Status::failed(why).into());
         }
         if given == live.revision.to_string() {
             Ok(())
@@ -264,7 +262,6 @@ impl<'a> Write<'a> {
     fn raise_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> Result<(), Status> {
         let kind = &self.context.served.kind;
         if !kind.has_generation() {
-            metadata::of_mut(object)?.remove("generation");
             return Ok(());
         }
         let raise = call.subresource != Some("status") && kind.changes_generation(call, object, old);
@@ -302,6 +299,22 @@ impl<'a> Write<'a> {
         } else {
             Err(Status::invalid(&info.group, &info.kind, name, &errors))
         }
+    }
+
+    /// What is wrong with a change of metadata stands twice, as in kube-apiserver: before what the kind says, and in it.
+    fn refuse_update(&self, name: &str, changes: Vec<FieldError>, others: Vec<FieldError>) -> Result<(), Status> {
+        if changes.is_empty() {
+            return self.refuse(name, others);
+        }
+        let info = self.context.served.info();
+        let all: Vec<FieldError> = changes
+            .iter()
+            .chain(&changes)
+            .chain(&others)
+            .take(ERRORS_MAX)
+            .cloned()
+            .collect();
+        Err(Status::invalid(&info.group, &info.kind, name, &all))
     }
 
     fn object(&self, mut object: Value) -> Result<Object, Status> {
@@ -346,12 +359,7 @@ fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Sta
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
-    for field in [
-        "resourceVersion",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-    ] {
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.remove(field);
     }
     match context.namespace() {

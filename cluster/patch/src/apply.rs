@@ -63,7 +63,10 @@ pub fn server_side_apply(
     let configuration = applied;
     let applied = sound_configuration(applied, &options)?;
     let schema = Some(schema);
-    check_applied(schema, &applied, "")?;
+    check_applied(schema, &applied, "").map_err(|error| match error {
+        PatchError::Failed(why) => PatchError::Failed(untyped(configuration, &why)),
+        other => other,
+    })?;
     let me = Manager {
         operation: Operation::Apply,
         name: options.manager.to_owned(),
@@ -121,6 +124,19 @@ pub fn server_side_apply(
         last_applied::renew(&mut applied, configuration);
     }
     Ok(applied)
+}
+
+/// Says that an applied configuration does not fit its type.
+pub fn untyped(configuration: &Value, why: &str) -> String {
+    let text = |path: &str| configuration.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let version = text("/apiVersion");
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!(
+        "failed to create typed patch object ({}/{}; {slash}{version}, Kind={}): {why}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        text("/kind")
+    )
 }
 
 /// Records in `new` which fields a manager has changed by creating or updating the object, by whatever kind of request

@@ -88,7 +88,7 @@ pub(crate) fn check_applied(schema: Option<&Schema>, value: &Value, path: &str) 
 }
 
 fn check_applied_list(schema: Option<&Schema>, items: &[Value], path: &str) -> Result<(), PatchError> {
-    let refuse = |why: String| PatchError::Malformed(format!("failed to create typed patch object: {path}: {why}"));
+    let refuse = |why: String| PatchError::Failed(format!("{path}: {why}"));
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let Some(element) = schema.and_then(|schema| identity(schema, item)) else {

@@ -205,7 +205,7 @@ async fn status_of_a_custom_resource_is_written_apart_and_needs_a_version_on_put
     assert_eq!(code, 422);
     assert_eq!(
         refused["message"],
-        r#"Thing.example.org "t" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"#
+        r#"things.example.org "t" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"#
     );
 }
 

@@ -315,7 +315,7 @@ fn ambiguous_configurations_are_refused() {
     ] {
         assert_eq!(
             refusal(apply(None, "a", applied)),
-            format!("failed to create typed patch object: {why}")
+            format!("failed to create typed patch object (/t; apps/v1, Kind=Thing): {why}")
         );
     }
     let mut managed = spec(json!({}));
