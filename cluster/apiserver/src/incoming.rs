@@ -156,6 +156,9 @@ fn check_leaf_types(context: &Context, schema: &cluster_schema::Schema, object: 
         .filter(|error| error.kind == FieldErrorKind::TypeInvalid || error.detail.ends_with(OVERFLOW))
         .take(SHOWN_MAX)
         .map(|error| {
+            if error.value.is_none() {
+                return error.detail.clone();
+            }
             // The value itself may be a secret.
             let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
             let wanted = error
