@@ -107,10 +107,10 @@ fn select_by_uid(job: &mut Value) {
         }
     }
     let labels = labels.clone();
-    if shared == before {
-        if let Some(own) = map(job, &["metadata"]) {
-            own.insert("labels".to_owned(), Value::Object(labels));
-        }
+    if shared == before
+        && let Some(own) = map(job, &["metadata"])
+    {
+        own.insert("labels".to_owned(), Value::Object(labels));
     }
     if let Some(selector) = map(job, &["spec", "selector", "matchLabels"]) {
         selector.entry(JOB_UID[0]).or_insert_with(|| uid.into());

@@ -51,6 +51,18 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         }
         ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
             elements_mut(object, "webhooks").for_each(|webhook| webhook_defaults(webhook, kind));
+            let none = object["webhooks"].as_array().is_some_and(Vec::is_empty);
+            if let Some(fields) = object.as_object_mut().filter(|_| none) {
+                fields.remove("webhooks");
+            }
+        }
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy") => {
+            if let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) {
+                set_default(spec, "failurePolicy", "Fail");
+                if let Some(constraints) = spec.get_mut("matchConstraints").filter(|it| it.is_object()) {
+                    matching_defaults(constraints);
+                }
+            }
         }
         ("storage.k8s.io", "v1", "StorageClass") => {
             set_default(object, "reclaimPolicy", "Delete");
@@ -381,6 +393,18 @@ fn custom_resource_definition(object: &mut Value) {
     }
     if let (Some(stored), Some(status)) = (stored, child(object, "status")) {
         set_default(status, "storedVersions", stored);
+    }
+}
+
+/// Which requests a policy is about.
+fn matching_defaults(constraints: &mut Value) {
+    set_default(constraints, "matchPolicy", "Equivalent");
+    set_default(constraints, "namespaceSelector", json!({}));
+    set_default(constraints, "objectSelector", json!({}));
+    for list in ["resourceRules", "excludeResourceRules"] {
+        for rule in elements_mut(constraints, list) {
+            set_default(rule, "scope", "*");
+        }
     }
 }
 
