@@ -90,23 +90,9 @@ impl Context {
         }
     }
 
-    /// Who is written into managedFields: the parameter, else the first word of the user agent
-    /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
+    /// Who is written into managedFields.
     pub(crate) fn manager(&self) -> String {
-        let named = self
-            .query
-            .get("fieldManager")
-            .filter(|manager| !manager.is_empty())
-            .map(str::to_owned);
-        named.unwrap_or_else(|| {
-            let agent = self
-                .headers
-                .get(http::header::USER_AGENT)
-                .and_then(|agent| agent.to_str().ok());
-            let word = agent.unwrap_or_default().split('/').next().unwrap_or_default();
-            let word: String = word.chars().filter(|c| !c.is_control()).take(128).collect();
-            if word.is_empty() { "unknown".to_owned() } else { word }
-        })
+        manager(&self.query, &self.headers)
     }
 
     pub(crate) fn not_found(&self, name: &str) -> Status {
@@ -159,4 +145,21 @@ pub(crate) fn too_large_version(asked: u64, current: u64) -> Status {
         field: String::new(),
     })
     .retry_after(1)
+}
+
+/// Who is written into managedFields: the parameter, else the first word of the user agent
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
+pub(crate) fn manager(query: &Query, headers: &http::HeaderMap) -> String {
+    let named = query
+        .get("fieldManager")
+        .filter(|manager| !manager.is_empty())
+        .map(str::to_owned);
+    named.unwrap_or_else(|| {
+        let agent = headers
+            .get(http::header::USER_AGENT)
+            .and_then(|agent| agent.to_str().ok());
+        let word = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+        let word: String = word.chars().filter(|c| !c.is_control()).take(128).collect();
+        if word.is_empty() { "unknown".to_owned() } else { word }
+    })
 }

@@ -23,7 +23,7 @@ use crate::objects::Reader;
 use crate::query::{check_dry_run, refuse};
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, nodes, pods, protection, read};
+use crate::{crds, namespaces, nodes, pods, protection, read, strategies};
 
 /// How often a deletion without preconditions is tried again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -103,11 +103,17 @@ impl DeleteOptions {
     }
 
     /// The finalizers after this deletion has begun: propagation shows as one of two special ones.
-    fn finalizers(&self, current: &[String]) -> Vec<String> {
+    fn finalizers(&self, current: &[String], orphans: bool) -> Vec<String> {
+        let undecided = || {
+            !current
+                .iter()
+                .any(|finalizer| matches!(finalizer.as_str(), FOREGROUND | ORPHAN))
+        };
         let wanted = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some("Foreground"), _) => Some(FOREGROUND),
             (Some("Orphan"), _) | (_, Some(true)) => Some(ORPHAN),
             (Some("Background"), _) | (_, Some(false)) => None,
+            _ if orphans && undecided() => Some(ORPHAN),
             _ => return current.to_vec(),
         };
         let keep = |finalizer: &&String| !matches!(finalizer.as_str(), FOREGROUND | ORPHAN);
@@ -222,7 +228,14 @@ pub(crate) async fn remove(
             old: Some(&old),
             objects: &reader,
         };
-        let warnings = context.served.kind.review(review).await?;
+        let mut warnings = context.served.kind.review(review).await?;
+        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            warnings.extend(
+                default_orphans(context)
+                    .filter(|said| !said.is_empty())
+                    .map(str::to_owned),
+            );
+        }
         namespaces::check_deletable(context, name)?;
         match step(context, &entry, old, options).await {
             Ok(deleted) => return Ok((deleted, warnings)),
@@ -233,8 +246,15 @@ pub(crate) async fn remove(
     Err(context.modified(name))
 }
 
+/// Whether dependents stay unless the client says otherwise, and what it is told of that.
+fn default_orphans(context: &Context) -> Option<&'static str> {
+    let served = &context.served;
+    strategies::orphans(served.group(), &served.info().kind).filter(|_| served.role == Role::Ordinary)
+}
+
 async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOptions) -> Result<Deleted, StoreError> {
-    let finalizers = options.finalizers(&entry.object.meta().finalizers);
+    let orphans = default_orphans(context).is_some();
+    let finalizers = options.finalizers(&entry.object.meta().finalizers, orphans);
     let grace = grace(context, &old, options);
     let mut object = old;
     if !begin(context, &mut object, &finalizers, grace) {
@@ -302,7 +322,10 @@ fn begin(context: &Context, object: &mut Value, finalizers: &[String], grace: i6
     metadata::set_finalizers(metadata, finalizers);
     if !begun || grace < left {
         metadata.insert("deletionTimestamp".to_owned(), Value::String(timestamp(end)));
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+        // Namespaces know no grace.
+        if context.served.role != Role::Namespace {
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+        }
         if !begun && generation > 0 {
             metadata.insert("generation".to_owned(), Value::from(generation + 1));
         }

@@ -343,6 +343,9 @@ fn wrong_types(
     let wrong: Vec<String> = wrong
         .take(SHOWN_MAX)
         .map(|error| {
+            if error.value.is_none() {
+                return error.detail.clone();
+            }
             // The value itself may be a secret.
             let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
             let wanted = error

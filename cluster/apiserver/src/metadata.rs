@@ -169,7 +169,7 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
         return;
     };
     let list = path.field("ownerReferences");
-    let mut controller: Option<&str> = None;
+    let mut controller: Option<String> = None;
     for owner in owners {
         let get = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         for (field, why) in [
@@ -182,16 +182,20 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
                 errors.push(FieldError::invalid(list.field(field), "", why));
             }
         }
+        if (get("apiVersion"), get("kind")) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(list, owner.clone(), why));
+        }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            if let Some(other) = controller {
+            let named = format!("{}/{}", get("kind"), get("name"));
+            if let Some(other) = &controller {
                 let why = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {}",
-                    get("name")
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {named}"
                 );
                 errors.push(FieldError::invalid(list, Value::Array(owners.clone()), why));
                 return;
             }
-            controller = Some(get("name"));
+            controller = Some(named);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, inert, namespaces, nodes, policy, services, signing_requests};
+use crate::{crds, inert, namespaces, nodes, pod_admission, policy, services, signing_requests, strategies};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -82,10 +82,14 @@ impl<'a> Write<'a> {
     pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
         prepare_new_metadata(context, &mut object)?;
-        if context.served.info().has_status() {
-            remove_field(&mut object, "status");
+        let mut status = None;
+        if let Some(fields) = object.as_object_mut().filter(|_| context.served.info().has_status()) {
+            status = fields.remove("status").filter(|_| strategies::keeps_status(context));
         }
         self.track(None, &mut object);
+        if let Some(status) = status {
+            object["status"] = status;
+        }
         let mut object = self.hub(object)?;
         add_finalizers(context, &mut object)?;
         namespaces::check_open(context, metadata::text(&object, "name")).await?;
@@ -113,7 +117,9 @@ impl<'a> Write<'a> {
         let reader = Reader::new(&context.server);
         self.warnings
             .extend(kind.admit(call, &mut object, None, &reader).await?);
-        if context.served.info().has_status() && context.served.role != Role::Custom {
+        pod_admission::admit(context, &mut object, None).await?;
+        let typed = context.served.role != Role::Custom && !strategies::keeps_status(context);
+        if context.served.info().has_status() && typed {
             drop_status(&mut object);
         }
         kind.prepare(&call, &mut object, None);
@@ -179,6 +185,7 @@ impl<'a> Write<'a> {
         let reader = Reader::new(&context.server);
         self.warnings
             .extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
+        pod_admission::admit(context, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
         self.raise_generation(&call, &mut object, &old)?;
@@ -332,12 +339,6 @@ fn may_go(context: &Context, object: &Value) -> bool {
             Role::Pod => metadata::number(object, "deletionGracePeriodSeconds") == 0,
             _ => true,
         }
-}
-
-fn remove_field(object: &mut Value, field: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove(field);
-    }
 }
 
 /// A typed object always has a status; an empty one.

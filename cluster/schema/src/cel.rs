@@ -290,7 +290,7 @@ fn type_name(schema: &Schema) -> &'static str {
     match schema.kind() {
         Kind::Object(_) => "object",
         Kind::List(_) => "array",
-        Kind::Scalar(Scalar::String | Scalar::Quantity) => "string",
+        Kind::Scalar(Scalar::String | Scalar::Quantity | Scalar::Time | Scalar::MicroTime | Scalar::Bytes) => "string",
         Kind::Scalar(Scalar::Integer) => "integer",
         Kind::Scalar(Scalar::Number) => "number",
         Kind::Scalar(Scalar::Boolean) => "boolean",

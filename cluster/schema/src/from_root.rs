@@ -113,6 +113,9 @@ impl<'d> Inliner<'d> {
         let kind = match type_name {
             _ if flag("x-kubernetes-int-or-string") => Kind::Scalar(Scalar::IntOrString),
             "string" if bounds.format.as_deref() == Some("int-or-string") => Kind::Scalar(Scalar::IntOrString),
+            "string" if self.dialect == Dialect::Kubernetes && bounds.format.as_deref() == Some("byte") => {
+                Kind::Scalar(Scalar::Bytes)
+            }
             "string" => Kind::Scalar(Scalar::String),
             "integer" => Kind::Scalar(Scalar::Integer),
             "number" => Kind::Scalar(Scalar::Number),
@@ -132,6 +135,7 @@ impl<'d> Inliner<'d> {
             nullable: nullable || null_value || flag("nullable") || matches!(kind, Kind::Any),
             kind,
             preserve_unknown,
+            repeats: self.dialect == Dialect::Kubernetes,
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             bounds: (bounded && self.dialect == Dialect::Rust || has_format(&bounds)).then(|| Box::new(bounds)),
             ..Node::default()
@@ -236,10 +240,9 @@ impl<'d> Inliner<'d> {
 
 /// Types that Kubernetes reads in a way their published schema does not say.
 fn well_known(pointer: &str) -> Option<Schema> {
-    let nullable_text = || {
-        let kind = Kind::Scalar(Scalar::String);
+    let nullable = |scalar: Scalar| {
         Schema::new(Node {
-            kind,
+            kind: Kind::Scalar(scalar),
             nullable: true,
             ..Node::default()
         })
@@ -248,17 +251,8 @@ fn well_known(pointer: &str) -> Option<Schema> {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => Some(Schema::scalar(Scalar::Quantity)),
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Schema::scalar(Scalar::IntOrString)),
         "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" => Some(crate::object_meta()),
-        "io.k8s.apimachinery.pkg.apis.meta.v1.Time" | "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => {
-            let bounds = Bounds {
-                format: Some("date-time".into()),
-                ..Bounds::default()
-            };
-            let node = Node {
-                bounds: Some(Box::new(bounds)),
-                ..(*nullable_text().0).clone()
-            };
-            Some(Schema::new(node))
-        }
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => Some(nullable(Scalar::Time)),
+        "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => Some(nullable(Scalar::MicroTime)),
         "io.k8s.apimachinery.pkg.runtime.RawExtension" | "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" => {
             Some(Schema::any())
         }
@@ -267,7 +261,7 @@ fn well_known(pointer: &str) -> Option<Schema> {
 }
 
 fn has_format(bounds: &Bounds) -> bool {
-    matches!(bounds.format.as_deref(), Some("byte" | "int32" | "date-time"))
+    matches!(bounds.format.as_deref(), Some("int32" | "date-time"))
 }
 
 fn patch_of(json: &Map<String, Value>) -> Patch {

@@ -10,6 +10,7 @@ mod error;
 mod format;
 mod from_crd;
 mod from_root;
+mod go_text;
 mod limits;
 pub mod names;
 mod openapi;

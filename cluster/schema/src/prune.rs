@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::tree::{Kind, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldPath};
+use crate::{ERRORS_MAX, FieldPath, go_text};
 
 impl Schema {
     /// Drop unknown fields. Returns their paths, sorted, for strict field validation (`unknown field "spec.foo"`);
@@ -17,7 +17,7 @@ impl Schema {
     }
 
     /// What reading into a typed object does by the way: drop `null` where the schema does not allow it, and write
-    /// quantities that are given as numbers (`cpu: 4`) as the texts they are.
+    /// quantities (`cpu: 4`, `1024Mi`), times and bytes as they are always written.
     pub fn drop_nulls(&self, value: &mut Value) {
         match (self.kind(), value) {
             (Kind::Object(_), Value::Object(map)) => {
@@ -29,7 +29,15 @@ impl Schema {
                 }
             }
             (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| list.items.drop_nulls(item)),
-            (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => *value = Value::String(value.to_string()),
+            (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => {
+                let text = value.to_string();
+                *value = Value::String(go_text::rewritten(Scalar::Quantity, &text).unwrap_or(text));
+            }
+            (Kind::Scalar(scalar), Value::String(text)) => {
+                if let Some(written) = go_text::rewritten(*scalar, text) {
+                    *text = written;
+                }
+            }
             _ => {}
         }
     }

@@ -33,6 +33,8 @@ pub struct Node {
     pub patch: Patch,
     /// Rules on the value beyond its shape.
     pub bounds: Option<Box<Bounds>>,
+    /// Elements of a list may be there twice: Go's types do not look.
+    pub(crate) repeats: bool,
     /// A value of another type is no error here: the node stands below `anyOf` and the like, which say nothing of types.
     pub(crate) untyped: bool,
     /// Rules in CEL on this node.
@@ -70,6 +72,12 @@ pub enum Scalar {
     IntOrString,
     /// Text or any number, as `resource.Quantity` is read.
     Quantity,
+    /// A time, as `metav1.Time` is read: seconds, with a zone.
+    Time,
+    /// A time, as `metav1.MicroTime` is read: with six digits of a second.
+    MicroTime,
+    /// Bytes in base64.
+    Bytes,
 }
 
 /// An object with named fields, a map, or both.
@@ -359,15 +367,9 @@ fn text() -> Schema {
 }
 
 fn time() -> Schema {
-    let bounds = Bounds {
-        format: Some("date-time".into()),
-        ..Bounds::default()
-    };
-    let kind = Kind::Scalar(Scalar::String);
     Schema::new(Node {
-        kind,
+        kind: Kind::Scalar(Scalar::Time),
         nullable: true,
-        bounds: Some(Box::new(bounds)),
         ..Node::default()
     })
 }
@@ -380,7 +382,8 @@ fn owner_reference() -> Schema {
     let flags = ["controller", "blockOwnerDeletion"].map(|name| (name.into(), yes_no()));
     let object = Object {
         fields: texts.into_iter().chain(flags).collect(),
-        required: names.map(Into::into).to_vec(),
+        // Which must be there is for the rules of metadata to say.
+        required: Vec::new(),
         additional: None,
         map_type: MapType::Atomic,
     };

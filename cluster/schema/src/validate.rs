@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::tree::{Bounds, Kind, List, ListType, Node, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format};
+use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format, go_text};
 
 impl Schema {
     /// All errors of `value`. With `old` (an update), fields whose value did not change are not judged again, and
@@ -50,6 +50,10 @@ fn walk(schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_
             if !fits(*scalar, value) {
                 return mismatch(*scalar, value, path, errors);
             }
+            if let Some(why) = value.as_str().and_then(|text| go_text::fault(*scalar, text)) {
+                // The value may be a secret.
+                return errors.push(FieldError::new(path, FieldErrorKind::TypeInvalid, None, why));
+            }
         }
         Kind::Object(object) => match value {
             Value::Object(map) => {
@@ -68,7 +72,7 @@ fn walk(schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_
             _ => return type_error("object", value, path, errors),
         },
         Kind::List(list) => match value {
-            Value::Array(items) => walk_list(list, items, old, path, errors),
+            Value::Array(items) => walk_list(list, node.repeats, items, old, path, errors),
             _ if node.untyped => {}
             _ => return type_error("array", value, path, errors),
         },
@@ -81,13 +85,20 @@ fn walk(schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_
     }
 }
 
-fn walk_list(list: &List, items: &[Value], old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Errors) {
+fn walk_list(
+    list: &List,
+    repeats: bool,
+    items: &[Value],
+    old: Option<&Value>,
+    path: &FieldPath<'_>,
+    errors: &mut Errors,
+) {
     let old_items = old.and_then(Value::as_array);
     for (index, item) in items.iter().enumerate() {
         let old_item = old_items.and_then(|old| correlate(&list.list_type, item, old));
         walk(&list.items, item, old_item, &path.index(index), errors);
     }
-    if let Some(duplicate) = first_duplicate(list, items) {
+    if let Some(duplicate) = first_duplicate(list, items).filter(|_| !repeats) {
         let value = match &list.list_type {
             ListType::Map { keys } => Value::Object(
                 keys.iter()
@@ -133,7 +144,7 @@ fn first_duplicate(list: &List, items: &[Value]) -> Option<usize> {
 
 fn fits(scalar: Scalar, value: &Value) -> bool {
     match scalar {
-        Scalar::String => value.is_string(),
+        Scalar::String | Scalar::Time | Scalar::MicroTime | Scalar::Bytes => value.is_string(),
         Scalar::Integer => is_whole(value),
         Scalar::Number => value.is_number(),
         Scalar::Boolean => value.is_boolean(),
@@ -153,7 +164,7 @@ fn is_whole(value: &Value) -> bool {
 
 fn mismatch(scalar: Scalar, value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
     let wanted = match scalar {
-        Scalar::String | Scalar::Quantity => "string",
+        Scalar::String | Scalar::Quantity | Scalar::Time | Scalar::MicroTime | Scalar::Bytes => "string",
         Scalar::Integer => "integer",
         Scalar::Number => "number",
         Scalar::Boolean => "boolean",

@@ -58,7 +58,7 @@ async fn bodies_that_cannot_be_taken_get_a_status() {
         (CONFIG_MAPS, JSON, named("a\0b"), 422, "Invalid", "RFC 1123 subdomain"),
         (CONFIG_MAPS, JSON, named("A_b"), 422, "Invalid", "RFC 1123 subdomain"),
         (CONFIG_MAPS, JSON, named(".."), 422, "Invalid", "RFC 1123 subdomain"),
-        ("/api/v1/namespaces", JSON, named("a.b"), 422, "Invalid", "RFC 1123 label"),
+        ("/api/v1/namespaces", JSON, named("a.b"), 422, "Invalid", "must not contain dots"),
         (DEPLOYMENTS, JSON, replicas("123456789012345678901234567890"), 400, "BadRequest", "int32"),
         (DEPLOYMENTS, JSON, replicas("4294967296"), 400, "BadRequest", "int32"),
         (DEPLOYMENTS, JSON, replicas("1e400"), 400, "BadRequest", "out of range"),
