@@ -62,6 +62,7 @@ impl Answer {
             challenge,
             ..Self::json(status.code(), status.to_json())
         }
+        .warn(status.warnings().iter().cloned())
     }
 
     #[must_use]

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::custom::CustomKind;
 use crate::kind::Call;
 use crate::metadata;
-use crate::registry::{Life, Role, Served};
+use crate::registry::{Kinds, Life, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -31,6 +31,12 @@ const CLEAN_UP_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// Sets what the server's controllers set in Kubernetes: stored versions, accepted names, conditions.
 pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Value>) {
+    if call.subresource.is_none() {
+        settle(call.now, definition, old);
+    }
+}
+
+fn settle(now: Timestamp, definition: &mut Value, old: Option<&Value>) {
     let Some(spec) = definition.get("spec").cloned() else {
         return;
     };
@@ -52,12 +58,11 @@ pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Valu
             }
         }
     }
-    if call.subresource.is_some()
-        || old.is_some_and(|old| old.get("spec") == Some(&spec)) && status.contains_key("conditions")
+    if old.is_some_and(|old| old.get("spec") == Some(&spec)) && status.contains_key("conditions")
     {
         return;
     }
-    let now = metadata::timestamp(call.now);
+    let now = metadata::timestamp(now);
     let problem = CustomKind::new(&json!({"spec": spec})).err();
     let previous = status
         .get("conditions")
@@ -93,33 +98,110 @@ pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Valu
     status.insert("conditions".to_owned(), Value::Array(conditions));
 }
 
-/// Refuses a new CRD whose names are taken in its group. (Kubernetes takes it and never serves it: condition
-/// `NamesAccepted`. Here its writer is told at once.)
-pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), Status> {
+/// Refuses a definition of a kind that the server was built with; gives any other the names that nobody else has
+/// (pkg/controller/status/naming_controller.go).
+pub(crate) fn accept_names(context: &Context, definition: &mut Value) -> Result<(), Status> {
     if context.served.role != Role::CustomResourceDefinition {
         return Ok(());
     }
-    let text = |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let (group, plural, kind) = (
-        text("/spec/group"),
-        text("/spec/names/plural"),
-        text("/spec/names/kind"),
-    );
     let kinds = context.server.registry.snapshot();
-    let taken = match (kinds.find(group, plural), kinds.find_kind(group, kind)) {
-        (Some(served), _) if served.role != Role::Custom => Some(("spec.names.plural", plural)),
-        (_, Some(served)) if served.plural() != plural => Some(("spec.names.kind", kind)),
-        _ => None,
+    let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
+    if kinds.find(group, plural).is_some_and(|served| served.role != Role::Custom) {
+        let error = FieldError::invalid("spec.names.plural", plural, format!("{plural:?} is already in use"));
+        let info = context.served.info();
+        let name = metadata::text(definition, "name");
+        return Err(Status::invalid(&info.group, &info.kind, name, &[error]));
+    }
+    settle_names(&kinds, definition, context.now);
+    Ok(())
+}
+
+fn text<'d>(definition: &'d Value, path: &str) -> &'d str {
+    definition.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether its names are its own, so that it is served.
+fn is_established(definition: &Value) -> bool {
+    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+    let said = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    conditions.is_some_and(|conditions| conditions.iter().any(said))
+}
+
+/// Writes down which names of the definition others of its group have.
+fn settle_names(kinds: &Kinds, definition: &mut Value, now: Timestamp) {
+    let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
+    let (mut resources, mut taken_kinds) = (Vec::new(), Vec::new());
+    for other in kinds.of_group(group).filter(|other| other.plural() != plural) {
+        let info = other.info();
+        resources.extend([info.plural.to_string(), info.singular.to_string()]);
+        resources.extend(info.short_names.iter().map(ToString::to_string));
+        taken_kinds.extend([info.kind.to_string(), info.list_kind.to_string()]);
+    }
+    let mut accepted = definition.pointer("/spec/names").cloned().unwrap_or_default();
+    let mut conflict = None;
+    for (field, reason, used) in [
+        ("plural", "PluralConflict", &resources),
+        ("singular", "SingularConflict", &resources),
+        ("shortNames", "ShortNamesConflict", &resources),
+        ("kind", "KindConflict", &taken_kinds),
+        ("listKind", "ListKindConflict", &taken_kinds),
+    ] {
+        let asked: Vec<&str> = match &accepted[field] {
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            name => name.as_str().into_iter().collect(),
+        };
+        let taken: Vec<String> = asked.iter().filter(|name| used.iter().any(|used| used == *name)).map(|name| format!("{name:?} is already in use")).collect();
+        if let Some(first) = taken.first() {
+            let message = if taken.len() == 1 { first.clone() } else { format!("[{}]", taken.join(", ")) };
+            conflict = Some((reason, message));
+            if let Some(fields) = accepted.as_object_mut() {
+                fields.remove(field);
+            }
+        }
+    }
+    let Some((reason, message)) = conflict else { return };
+    if let Some(fields) = accepted.as_object_mut() {
+        for field in ["plural", "kind"] {
+            fields.entry(field).or_insert_with(|| json!(""));
+        }
+    }
+    let since = metadata::timestamp(now);
+    let established = is_established(definition) && definition.pointer("/status/acceptedNames/plural") == Some(&json!(plural));
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({"type": kind, "status": "False", "reason": reason, "message": message, "lastTransitionTime": since})
     };
-    let Some((field, name)) = taken else { return Ok(()) };
-    let error = FieldError::invalid(field, name, format!("{name:?} is already in use"));
-    let info = context.served.info();
-    Err(Status::invalid(
-        &info.group,
-        &info.kind,
-        metadata::text(definition, "name"),
-        &[error],
-    ))
+    let mut conditions = vec![condition("NamesAccepted", reason, &message)];
+    if !established {
+        conditions.push(condition("Established", "NotAccepted", "not all names are accepted"));
+    }
+    if let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("acceptedNames".to_owned(), accepted);
+        status.insert("conditions".to_owned(), Value::Array(conditions));
+    }
+}
+
+/// Looks again at the definitions of a group that wait for a name, after one has gone.
+async fn retry_names(server: &Arc<Inner>, group: &str) -> Result<(), StoreError> {
+    let listing = server.store.list(&Range::all(STORE_NAME), Page::default()).await?;
+    for entry in &listing.entries {
+        let mut definition = entry.object.value(entry.revision);
+        if text(&definition, "/spec/group") != group || is_established(&definition) || metadata::is_deleting(&definition) {
+            continue;
+        }
+        let now = server.clock.now();
+        if let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) {
+            status.remove("conditions");
+        }
+        settle(now, &mut definition, None);
+        settle_names(&server.registry.snapshot(), &mut definition, now);
+        match server.store.update(&entry.key, entry.revision, Object::from_value(definition)?).await {
+            Ok(entry) => written(server, &entry, false),
+            // Whoever wrote meanwhile has looked, too.
+            Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Marks a CRD as going away. True: it waits for its instances.
@@ -131,8 +213,13 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
     if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
         finalizers.push(CLEANUP.to_owned());
     }
+    let generation = metadata::number(definition, "generation");
     if let Ok(metadata) = metadata::of_mut(definition) {
         metadata::set_finalizers(metadata, &finalizers);
+        // Its store begins the deletion by itself, unlike that of other kinds.
+        if metadata.remove("deletionGracePeriodSeconds").is_some() {
+            metadata.insert("generation".to_owned(), Value::from((generation - 1).max(1)));
+        }
     }
     let terminating = json!({
         "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending",
@@ -167,10 +254,20 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
+        let server = server.clone();
+        let tasks = server.tasks.clone();
+        tasks.spawn(async move {
+            if let Err(error) = retry_names(&server, &group).await {
+                tracing::warn!(server = %server.name, group, %error, "definitions that wait for a name were not looked at");
+            }
+        });
+        return;
+    }
+    if !is_established(&definition) {
         return;
     }
     let uid = metadata::text(&definition, "uid");
-    let life = match current.map(|served| served.life.clone()) {
+    let life = match current.as_ref().map(|served| served.life.clone()) {
         Some(life) if life.uid == uid => life,
         other => {
             if other.is_some() {
@@ -180,10 +277,15 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
             Arc::new(Life::of(uid))
         }
     };
+    if metadata::is_deleting(&definition) {
+        life.close();
+    }
     match CustomKind::new(&definition) {
         Ok(kind) => {
-            let served = Served::new(Arc::new(kind), Role::Custom).living(life.clone());
-            server.registry.put(Arc::new(served));
+            let as_of = current.filter(|served| Arc::ptr_eq(&served.life, &life));
+            let as_of = as_of.filter(|served| served.custom.as_ref().is_some_and(|before| before.reads_as(&kind)));
+            let as_of = as_of.map_or(entry.revision, |served| served.as_of);
+            server.registry.put(Arc::new(Served::custom(Arc::new(kind), life.clone(), as_of)));
         }
         Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
     }
@@ -278,6 +380,8 @@ async fn delete_instance(server: &Arc<Inner>, entry: &Entry) -> Result<(), Store
             let now = metadata::timestamp(server.clock.now());
             metadata.insert("deletionTimestamp".to_owned(), Value::String(now));
             metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(0));
+            let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+            metadata.insert("generation".to_owned(), Value::from(generation + 1));
         }
         server
             .store

@@ -117,7 +117,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
             "verbs": served.verbs(), "shortNames": info.short_names, "categories": info.categories,
             "storageVersionHash": "",
         }));
-        for subresource in done(served) {
+        for subresource in done(served, version) {
             let (body_group, body_version, kind) = body(served, subresource, version);
             let mut entry = json!({
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
@@ -163,8 +163,8 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
 }
 
 /// Subresources that do something. Others answer what it is that is missing.
-fn done(served: &Served) -> impl Iterator<Item = &Subresource> {
-    let all = served.info().subresources.iter();
+fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
+    let all = served.info().subresources_in(version);
     all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
 }
 
@@ -222,7 +222,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         if !info.categories.is_empty() {
             entry["categories"] = json!(info.categories);
         }
-        let subresources: Vec<Value> = done(served)
+        let subresources: Vec<Value> = done(served, version)
             .map(|subresource| {
                 let (group, version, kind) = body(served, subresource, version);
                 json!({

@@ -27,6 +27,8 @@ pub(crate) struct Incoming {
 pub(crate) enum Source {
     Body,
     Patched,
+    /// Merged from what is stored and what was applied: neither is read again.
+    Applied,
 }
 
 /// Accepts an object, or refuses it. `problems` are those that decoding it has found.
@@ -42,6 +44,9 @@ pub(crate) fn accept(
     let (version, kind) = (context.version(), &context.served.kind);
     kind.accept(version, &mut object);
     let schema = kind.schema(version);
+    if let Some(why) = schema.as_ref().and_then(|schema| schema.unreadable_metadata(&object)) {
+        return Err(Status::bad_request(cannot_be_handled(context, &why)));
+    }
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
@@ -58,8 +63,10 @@ pub(crate) fn accept(
             FieldValidation::Strict => return Err(strict_error(context, &object, &problems, source)),
         }
     }
-    if let Some(schema) = &schema {
-        schema.default(&mut object);
+    match &schema {
+        Some(schema) if source == Source::Applied && context.served.role == Role::Custom => schema.fill(&mut object),
+        Some(schema) => schema.default(&mut object),
+        None => {}
     }
     kind.default(version, &mut object);
     metadata::tidy(metadata::of_mut(&mut object)?);
@@ -78,7 +85,7 @@ pub(crate) fn check_applied(
     context.served.kind.accept(context.version(), &mut object);
     let unknown = schema.prune(&mut object);
     let problems: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    if !problems.is_empty() && (validation == FieldValidation::Strict || context.served.role != Role::Custom) {
+    if !problems.is_empty() {
         let fields: Vec<String> = unknown
             .iter()
             .take(SHOWN_MAX)
@@ -103,7 +110,7 @@ fn strict_error(context: &Context, object: &Value, problems: &[String], source: 
     let error = format!("strict decoding error: {shown}");
     match source {
         Source::Body => Status::bad_request(cannot_be_handled(context, &error)),
-        Source::Patched => {
+        Source::Patched | Source::Applied => {
             let error = cluster_schema::FieldError::invalid("patch", object.to_string(), error);
             Status::invalid("", "", "", &[error])
         }

@@ -87,7 +87,7 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         ..ListMeta::default()
     };
     if let (true, Some(last)) = (remaining > 0, entries.last()) {
-        meta.continue_token = print_continue(revision, &last.key);
+        meta.continue_token = Some(print_continue(revision, &last.key));
         meta.remaining_item_count = filter.is_open().then_some(remaining);
     }
     Ok(Found { entries, meta })
@@ -174,14 +174,19 @@ pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<An
     if shape == Shape::Table {
         return Ok(Answer::json(StatusCode::OK, tables::list(context, found)?));
     }
+    let typed = served.role != Role::Custom;
     let mut writer = match shape {
         Shape::Metadata => ListWriter::new("meta.k8s.io/v1", "PartialObjectMetadataList", &found.meta),
         _ => {
             let (api_version, kind) = render::list_kind(served, version);
-            ListWriter::new(&api_version, kind, &found.meta)
+            let mut meta = found.meta.clone();
+            if !typed {
+                // What has no Go type says it although it is empty.
+                meta.continue_token.get_or_insert_default();
+            }
+            ListWriter::new(&api_version, kind, &meta)
         }
     };
-    let typed = served.role != Role::Custom;
     for entry in &found.entries {
         let bytes = render::object(served, version, &entry.object, entry.revision)?;
         match shape {

@@ -156,7 +156,7 @@ impl Request {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
                 Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
                 Err(Refusal::Stale) => break,
-                Err(Refusal::Status(status)) => return Err(status),
+                Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
             }
         }
         Err(context.modified(name))
@@ -223,7 +223,7 @@ impl Request {
         metadata::of_mut(&mut object)?
             .entry("name")
             .or_insert_with(|| Value::String(context.name().to_owned()));
-        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Patched)?;
+        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Applied)?;
         let mut warnings = checked.warnings;
         match self.validation {
             FieldValidation::Ignore => {}
@@ -244,7 +244,9 @@ impl Request {
 /// Top-level fields that a request to this path cannot change.
 fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
     match context.subresource() {
-        None if context.served.info().has_status() => vec!["status"],
+        None if context.has_status() => vec!["status"],
+        // Whatever else a definition has at the top goes with the write, but counts as applied.
+        Some("status") if context.served.role == Role::Custom => vec!["spec"],
         Some("status") => {
             let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());
             fields
@@ -256,7 +258,7 @@ fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
     }
 }
 
-fn patch_status(error: &PatchError) -> Status {
+pub(crate) fn patch_status(error: &PatchError) -> Status {
     match error {
         PatchError::Malformed(why) => Status::bad_request(why.clone()),
         PatchError::NotApplicable(why) => Status::new(

@@ -37,7 +37,7 @@ async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> R
     let subresource = context
         .served
         .info()
-        .find_subresource(name)
+        .find_subresource(name, context.version())
         .ok_or_else(Status::no_such_resource)?;
     if !context.target.rest.is_empty() && !matches!(subresource.form, Form::Unsupported(_)) {
         return Err(Status::no_such_resource());

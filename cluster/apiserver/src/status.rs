@@ -20,6 +20,7 @@ struct Content {
     reason: Cow<'static, str>,
     message: String,
     details: Details,
+    warnings: Vec<String>,
 }
 
 /// What a [`Status`] is about.
@@ -76,8 +77,20 @@ impl Status {
             reason: reason.into(),
             message: message.into(),
             details: Details::default(),
+            warnings: Vec::new(),
         };
         Self(Box::new(content))
+    }
+
+    /// The same refusal, with what was to be said beside it.
+    #[must_use]
+    pub(crate) fn warned(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.0.warnings.extend(warnings);
+        self
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.0.warnings
     }
 
     /// Says what it is about.
@@ -251,6 +264,7 @@ impl Status {
             reason,
             message,
             details,
+            warnings: _,
         } = &*self.0;
         let details = Some(details).filter(|details| **details != Details::default());
         let body = Body {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{ERRORS_MAX, FieldError, FieldErrorKind};
+use cluster_schema::{ERRORS_MAX, FieldError, Verdict};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, inert, namespaces, nodes, policy, services, signing_requests};
+use crate::{crds, inert, namespaces, nodes, policy, render, services, signing_requests};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -69,24 +69,30 @@ impl<'a> Write<'a> {
         })
     }
 
-    fn hub(&self, object: Value) -> Result<Value, Status> {
-        let served = &self.context.served;
-        if self.context.version() == served.storage_version {
+    fn working(&self, object: Value) -> Result<Value, Status> {
+        let context = self.context;
+        if context.version() == context.working_version() {
             Ok(object)
         } else {
-            served.kind.convert(object, &served.storage_version)
+            context.served.kind.convert(object, context.working_version())
         }
     }
 
     /// Creates an object given in the client's version.
     pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
+        if context.served.life.is_closing() {
+            let why = "create not allowed while custom resource definition is terminating";
+            let served = &context.served;
+            let name = metadata::text(&object, "name");
+            return Err(Status::forbidden(served.group(), served.plural(), name, why));
+        }
         prepare_new_metadata(context, &mut object)?;
-        if context.served.info().has_status() {
+        if context.has_status() {
             remove_field(&mut object, "status");
         }
         self.track(None, &mut object);
-        let mut object = self.hub(object)?;
+        let mut object = self.working(object)?;
         add_finalizers(context, &mut object)?;
         namespaces::check_open(context, metadata::text(&object, "name")).await?;
         let base = metadata::text(&object, "generateName").to_owned();
@@ -113,7 +119,7 @@ impl<'a> Write<'a> {
         let reader = Reader::new(&context.server);
         self.warnings
             .extend(kind.admit(call, &mut object, None, &reader).await?);
-        if context.served.info().has_status() && context.served.role != Role::Custom {
+        if context.has_status() && context.served.role != Role::Custom {
             drop_status(&mut object);
         }
         kind.prepare(&call, &mut object, None);
@@ -131,7 +137,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
         nodes::restrict(context, Some(&object), None)?;
-        crds::check_names(context, &object)?;
+        crds::accept_names(context, &mut object)?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -169,8 +175,8 @@ impl<'a> Write<'a> {
     pub(crate) async fn replace(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
-        let mut object = self.hub(object)?;
-        let old = live.object.value(live.revision);
+        let mut object = self.working(object)?;
+        let old = render::value(&context.served, context.working_version(), live)?;
         self.check_version(live, &object)?;
         keep_metadata(&mut object, &old)?;
         keep_other_parts(context, &mut object, &old)?;
@@ -189,6 +195,9 @@ impl<'a> Write<'a> {
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
         nodes::restrict(context, Some(&object), Some(&old))?;
+        if call.subresource.is_none() && old.get("spec") != object.get("spec") {
+            crds::accept_names(context, &mut object)?;
+        }
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -250,9 +259,9 @@ impl<'a> Write<'a> {
             if context.served.kind.updates_unconditionally() {
                 return Ok(());
             }
-            let detail = "0x0: must be specified for an update";
-            let error = FieldError::new("metadata.resourceVersion", FieldErrorKind::Invalid, None, detail);
-            self.refuse(&live.key.name, vec![error])?;
+            let (served, why) = (&context.served, "must be specified for an update");
+            let error = FieldError::invalid("metadata.resourceVersion", 0, why);
+            return Err(Status::invalid(served.group(), served.plural(), &live.key.name, &[error]).into());
         }
         if given == live.revision.to_string() {
             Ok(())
@@ -273,15 +282,22 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn judge(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let served = &self.context.served;
-        let mut errors = served
-            .hub_schema()
-            .map(|schema| schema.validate(object, old))
-            .unwrap_or_default();
+    fn judge(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let (served, custom) = (&self.context.served, self.context.served.role == Role::Custom);
+        let schema = served.kind.schema(self.context.working_version());
+        let verdict = match (&schema, call.subresource) {
+            (None, _) => Verdict::default(),
+            (Some(schema), Some("status")) if custom => schema.judge_part("status", object, old),
+            (Some(schema), _) => schema.judge(object, old),
+        };
+        self.warnings.extend(verdict.warnings);
+        if custom && call.subresource.is_none() {
+            self.warnings.extend(metadata::finalizer_warnings(object, old));
+        }
+        let mut errors = verdict.errors;
         // Strategies may rely on the shape the schema promises.
-        if errors.is_empty() {
-            errors = served.kind.validate(call, object, old);
+        if custom || errors.is_empty() {
+            errors.extend(served.kind.validate(call, object, old));
         }
         errors
     }
@@ -306,6 +322,11 @@ impl<'a> Write<'a> {
 
     fn object(&self, mut object: Value) -> Result<Object, Status> {
         metadata::tidy(metadata::of_mut(&mut object)?);
+        let (served, version) = (&self.context.served, self.context.working_version());
+        if version != served.storage_version {
+            object = served.kind.convert(object, &served.storage_version)?;
+            served.kind.refresh(&served.storage_version, &mut object);
+        }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
     }
 }
@@ -423,7 +444,7 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
 
 /// Writes of `status` keep all but the status, writes of the object keep the status.
 fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
-    let has_status = context.served.info().has_status();
+    let has_status = context.has_status();
     match context.subresource() {
         Some("status") => {
             let managed = object.pointer("/metadata/managedFields").cloned();

@@ -251,7 +251,10 @@ pub(crate) fn compare(schema: Option<&Schema>, left: Option<&Value>, right: &Val
     let branches = match left {
         Some(left) => differ(schema, left, right),
         None => Branches {
-            added: present(schema, right),
+            added: match right {
+                Value::Object(fields) => written_fields(schema, fields),
+                _ => Branch::default(),
+            },
             ..Branches::default()
         },
     };
@@ -289,6 +292,44 @@ pub(crate) fn present(schema: Option<&Schema>, value: &Value) -> Branch {
     Branch {
         member: true,
         below: set,
+    }
+}
+
+/// What a value adds where there was none. Fields that are always there were there, empty: they count by what is in them.
+fn written(schema: Option<&Schema>, value: &Value) -> Branch {
+    if !schema.is_some_and(|schema| schema.node().always) {
+        return present(schema, value);
+    }
+    match shape(schema, value) {
+        Shape::Leaf => Branch {
+            member: !is_zero(value),
+            ..Branch::default()
+        },
+        Shape::Map(fields) => written_fields(schema, fields),
+        Shape::List(_) => Branch {
+            member: value.as_array().is_some_and(Vec::is_empty),
+            ..present(schema, value)
+        },
+    }
+}
+
+fn written_fields(schema: Option<&Schema>, fields: &Map<String, Value>) -> Branch {
+    let mut below = FieldSet::default();
+    for (name, child) in fields {
+        below.put(Element::field(name), written(field(schema, name), child));
+    }
+    Branch { member: false, below }
+}
+
+/// What Go has in a field that nobody set.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(truth) => !truth,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(_) => false,
+        Value::Object(fields) => fields.is_empty(),
     }
 }
 
@@ -336,7 +377,7 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
             result
                 .added
                 .below
-                .put(element.clone(), present(below(schema, element), new));
+                .put(element.clone(), written(below(schema, element), new));
         }
     }
     result

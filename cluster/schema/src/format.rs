@@ -5,6 +5,42 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 
+/// What a custom resource's field may have as its format; any other says nothing
+/// (apiextensions-apiserver v0.35 `pkg/apiserver/validation/formats.go`).
+const KNOWN: [&str; 26] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Whether a custom resource's text is held to this format.
+pub(crate) fn is_known(format: &str) -> bool {
+    KNOWN.contains(&&*format.replace('-', ""))
+}
+
 /// True when `text` has the format, or the format is unknown.
 pub(crate) fn matches(format: &str, text: &str) -> bool {
     match format {
@@ -21,6 +57,13 @@ pub(crate) fn matches(format: &str, text: &str) -> bool {
         "hostname" => is_hostname(text),
         "email" => is_email(text),
         "hexcolor" => is_hex_colour(text),
+        "bsonobjectid" => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
+        "isbn" => is_isbn(text, 10) || is_isbn(text, 13),
+        "isbn10" => is_isbn(text, 10),
+        "isbn13" => is_isbn(text, 13),
+        "ssn" => is_grouped(text, &[3, 2, 4]),
+        "creditcard" => is_credit_card(text),
+        "rgbcolor" => is_rgb_colour(text),
         "k8s-short-name" => crate::names::dns_label(text).is_none(),
         "k8s-long-name" => crate::names::dns_subdomain(text).is_none(),
         _ => true,
@@ -133,6 +176,58 @@ fn is_email(text: &str) -> bool {
     })
 }
 
+/// Digits in groups of these lengths, between which one blank or dash may stand.
+fn is_grouped(text: &str, lengths: &[usize]) -> bool {
+    let mut rest = text;
+    for (position, length) in lengths.iter().enumerate() {
+        if position > 0 {
+            rest = rest.strip_prefix(['-', ' ']).unwrap_or(rest);
+        }
+        match rest.split_at_checked(*length) {
+            Some((digits, tail)) if digits.bytes().all(|b| b.is_ascii_digit()) => rest = tail,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+fn is_isbn(text: &str, digits: usize) -> bool {
+    let text: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'-' | b' ')).collect();
+    if text.len() != digits {
+        return false;
+    }
+    let mut sum = 0_u32;
+    for (position, byte) in text.iter().enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => u32::from(byte - b'0'),
+            b'X' if digits == 10 && position == 9 => 10,
+            _ => return false,
+        };
+        let weight = match digits {
+            10 => 10 - position as u32,
+            _ => [1, 3][position % 2],
+        };
+        sum += weight * digit;
+    }
+    sum % if digits == 10 { 11 } else { 10 } == 0
+}
+
+/// A number of 12 to 19 digits, whatever stands between them, with a checksum after Luhn.
+fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
+    let weighed = digits.iter().rev().enumerate().map(|(position, digit)| match position % 2 {
+        0 => *digit,
+        _ => digit * 2 / 10 + digit * 2 % 10,
+    });
+    (12..=19).contains(&digits.len()) && weighed.sum::<u32>() % 10 == 0
+}
+
+fn is_rgb_colour(text: &str) -> bool {
+    let inner = text.strip_prefix("rgb(").and_then(|text| text.strip_suffix(')'));
+    let is_part = |part: &str| part.parse::<u8>().is_ok_and(|number| number.to_string() == part);
+    inner.is_some_and(|inner| inner.split(',').count() == 3 && inner.split(',').all(|part| is_part(part.trim())))
+}
+
 fn is_hex_colour(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && digits.bytes().all(|b| b.is_ascii_hexdigit())
@@ -166,6 +261,17 @@ mod tests {
             ("uri", "https://x/y", true),
             ("uri", "x y", false),
             ("unheard-of", "anything", true),
+            ("isbn", "0-321-75104-3", true),
+            ("isbn", "978-0321751041", true),
+            ("isbn10", "0321751044", false),
+            ("ssn", "123-45 6789", true),
+            ("ssn", "123--456789", false),
+            ("creditcard", "4111-1111-1111-1111", true),
+            ("creditcard", "4111-1111-1111-1112", false),
+            ("rgbcolor", "rgb(0, 12,255)", true),
+            ("rgbcolor", "rgb(0,12,256)", false),
+            ("bsonobjectid", "507f1f77bcf86cd799439011", true),
+            ("bsonobjectid", "507f1f77", false),
         ];
         for (format, text, good) in table {
             assert_eq!(matches(format, text), good, "{format} {text}");

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod defaults;
+mod definition;
 mod pod_defaults;
 mod pod_rules;
 mod quantity;
