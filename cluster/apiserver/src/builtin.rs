@@ -262,7 +262,7 @@ impl Kind for BuiltinKind {
             Role::Namespace => namespaces::prepare(call.subresource, object, old),
             Role::Pod => pods::prepare(object, old),
             Role::CertificateSigningRequest => signing_requests::prepare(call, object, old),
-            Role::CustomResourceDefinition => crate::crds::prepare(call, object, old),
+            Role::CustomResourceDefinition => crate::crds::prepare(call, object),
             _ => {}
         }
     }

@@ -57,12 +57,8 @@ impl CustomKind {
         for version in spec.get("versions").and_then(Value::as_array).into_iter().flatten() {
             let name = text(version, "name");
             let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
-            let deprecated = flag("deprecated").then(|| {
-                or(
-                    text(version, "deprecationWarning"),
-                    deprecation(&name, spec, &info),
-                )
-            });
+            let deprecated =
+                flag("deprecated").then(|| or(text(version, "deprecationWarning"), deprecation(&name, spec, &info)));
             info.versions.push(Version {
                 name: name.clone().into(),
                 served: flag("served"),
@@ -97,7 +93,9 @@ impl CustomKind {
     pub(crate) fn reads_as(&self, other: &Self) -> bool {
         let documents = |kind: &Self| -> Vec<(String, Option<Value>)> {
             let versions = kind.versions.iter();
-            versions.map(|(name, version)| (name.clone(), version.document.clone())).collect()
+            versions
+                .map(|(name, version)| (name.clone(), version.document.clone()))
+                .collect()
         };
         documents(self) == documents(other)
     }
@@ -177,8 +175,8 @@ fn deprecation(version: &str, spec: &Value, info: &ResourceInfo) -> String {
 
 /// A number of replicas where a scale looks for it.
 fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let parts = path.split('.').filter(|part| !part.is_empty());
-    let found = parts.fold(Some(object), |value, part| value?.get(part));
+    let mut parts = path.split('.').filter(|part| !part.is_empty());
+    let found = parts.try_fold(object, |value, part| value.get(part));
     let Some(replicas) = found.and_then(Value::as_i64) else {
         return;
     };
@@ -245,7 +243,11 @@ impl Kind for CustomKind {
 
     fn validate(&self, call: &Call<'_>, object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if let Some(Form::Scale(paths)) = self.info.find_subresource("scale", call.version).map(|scale| &scale.form) {
+        if let Some(Form::Scale(paths)) = self
+            .info
+            .find_subresource("scale", call.version)
+            .map(|scale| &scale.form)
+        {
             if call.subresource != Some("status") {
                 check_replicas(object, &paths.spec_replicas, &mut errors);
             }

@@ -39,14 +39,14 @@ pub(crate) fn accept(
     validation: FieldValidation,
     source: Source,
 ) -> Result<Incoming, Status> {
-    metadata::of_mut(&mut object)?;
-    check_type(context, &mut object)?;
     let (version, kind) = (context.version(), &context.served.kind);
-    kind.accept(version, &mut object);
     let schema = kind.schema(version);
     if let Some(why) = schema.as_ref().and_then(|schema| schema.unreadable_metadata(&object)) {
         return Err(Status::bad_request(cannot_be_handled(context, &why)));
     }
+    metadata::of_mut(&mut object)?;
+    check_type(context, &mut object)?;
+    kind.accept(version, &mut object);
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));

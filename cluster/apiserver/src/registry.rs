@@ -153,7 +153,6 @@ impl Served {
         }
     }
 
-
     /// A kind that has its fields since a revision.
     pub(crate) fn custom(kind: Arc<CustomKind>, life: Arc<Life>, as_of: Revision) -> Self {
         Self {
@@ -192,7 +191,10 @@ impl Served {
             Role::Custom => CUSTOM_VERBS,
             _ => VERBS,
         };
-        all.into_iter().filter(kept).collect()
+        // Of a kind that goes nothing is made or changed any more.
+        let closing = self.life.is_closing();
+        let open = |verb: &&str| !closing || !matches!(*verb, "create" | "patch" | "update");
+        all.into_iter().filter(kept).filter(open).collect()
     }
 
     pub(crate) fn hub_schema(&self) -> Option<Schema> {

@@ -13,7 +13,9 @@ use crate::status::Status;
 /// The object in `version`, with its resourceVersion.
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
     if revision < served.as_of && revision.0 > 0 {
-        return Ok(Bytes::from(in_version(served, version, object.value(revision), revision)?.to_string()));
+        return Ok(Bytes::from(
+            in_version(served, version, object.value(revision), revision)?.to_string(),
+        ));
     }
     if version == served.storage_version {
         return Ok(rendered(object, revision));

@@ -245,7 +245,8 @@ impl ResourceInfo {
 
     /// The subresource of that name in a version.
     pub fn find_subresource(&self, name: &str, version: &str) -> Option<&Subresource> {
-        self.subresources_in(version).find(|subresource| subresource.name == name)
+        self.subresources_in(version)
+            .find(|subresource| subresource.name == name)
     }
 
     /// Whether status is written apart in a version.

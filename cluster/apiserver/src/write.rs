@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{ERRORS_MAX, FieldError, Verdict};
+use cluster_schema::FieldError;
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, inert, namespaces, nodes, policy, render, services, signing_requests};
+use crate::{establish, inert, namespaces, nodes, policy, render, services, signing_requests};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -137,7 +137,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
         nodes::restrict(context, Some(&object), None)?;
-        crds::accept_names(context, &mut object)?;
+        establish::check_names(context, &object)?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -148,6 +148,10 @@ impl<'a> Write<'a> {
         self.warnings.extend(kind.review(review).await?);
         let info = context.served.info();
         self.warnings.extend(inert::warning(&info.group, &info.kind, &object));
+        if context.served.role == Role::CustomResourceDefinition {
+            establish::begin_status(&mut object);
+            self.warnings.extend(establish::warnings(&object, None));
+        }
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {
@@ -155,8 +159,19 @@ impl<'a> Write<'a> {
         }
         let entry = context.server.store.create(key, stored).await;
         let entry = entry.map_err(|error| context.store_status(&name, error))?;
-        context.server.written(&context.served, &entry, false);
+        self.took(&entry).await?;
         Ok(entry)
+    }
+
+    /// What follows from a write.
+    async fn took(&self, entry: &Entry) -> Result<(), Status> {
+        let context = self.context;
+        if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
+            let established = establish::establish(&context.server, &entry.key).await;
+            return established.map_err(|error| context.store_status(&entry.key.name, error));
+        }
+        context.server.written(&context.served, entry, false);
+        Ok(())
     }
 
     async fn create_dry(&self, key: Key, object: Object) -> Result<Entry, Status> {
@@ -195,9 +210,6 @@ impl<'a> Write<'a> {
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
         nodes::restrict(context, Some(&object), Some(&old))?;
-        if call.subresource.is_none() && old.get("spec") != object.get("spec") {
-            crds::accept_names(context, &mut object)?;
-        }
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -206,6 +218,9 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
+        if context.served.role == Role::CustomResourceDefinition {
+            self.warnings.extend(establish::warnings(&object, Some(&old)));
+        }
         let gone = may_go(context, &object);
         let stored = self.object(object)?;
         if gone {
@@ -222,7 +237,7 @@ impl<'a> Write<'a> {
         }
         let entry = context.server.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
-        context.server.written(&context.served, &entry, false);
+        self.took(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
@@ -280,44 +295,6 @@ impl<'a> Write<'a> {
         let generation = metadata::number(old, "generation").saturating_add(i64::from(raise));
         metadata::of_mut(object)?.insert("generation".to_owned(), Value::from(generation.max(1)));
         Ok(())
-    }
-
-    fn judge(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let (served, custom) = (&self.context.served, self.context.served.role == Role::Custom);
-        let schema = served.kind.schema(self.context.working_version());
-        let verdict = match (&schema, call.subresource) {
-            (None, _) => Verdict::default(),
-            (Some(schema), Some("status")) if custom => schema.judge_part("status", object, old),
-            (Some(schema), _) => schema.judge(object, old),
-        };
-        self.warnings.extend(verdict.warnings);
-        if custom && call.subresource.is_none() {
-            self.warnings.extend(metadata::finalizer_warnings(object, old));
-        }
-        let mut errors = verdict.errors;
-        // Strategies may rely on the shape the schema promises.
-        if custom || errors.is_empty() {
-            errors.extend(served.kind.validate(call, object, old));
-        }
-        errors
-    }
-
-    fn refuse(&self, name: &str, all: Vec<FieldError>) -> Result<(), Status> {
-        let info = self.context.served.info();
-        let mut errors: Vec<FieldError> = Vec::new();
-        for error in all {
-            if errors.len() == ERRORS_MAX {
-                break;
-            }
-            if !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Status::invalid(&info.group, &info.kind, name, &errors))
-        }
     }
 
     fn object(&self, mut object: Value) -> Result<Object, Status> {

@@ -9,7 +9,7 @@ use crate::error::{Conflict, Conflicts, PatchError};
 use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
 use crate::set::FieldSet;
-use crate::typed::{Difference, check_applied, compare, fields_of, merge, present, remove, with_named_parents};
+use crate::typed::{Difference, check_applied, compare, fields_of, merge, remove, with_named_parents};
 
 /// Who owned an object's fields before its first apply, when nobody had written it down.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -80,9 +80,6 @@ pub fn server_side_apply(
     let mut managers = old_managers.clone();
     let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
     let set = fields_of(schema, &applied).below;
-    // What is applied stays even where nobody owns it, such as a list with nothing in it.
-    let applied_now = present(schema, &applied).below;
-
     let merged = match &before {
         Some(before) => merge(schema, before, &applied),
         None => applied,
@@ -91,7 +88,7 @@ pub fn server_side_apply(
     let owned_now = managers
         .values()
         .fold(set.clone(), |all, owned| all.union(&owned.fields));
-    let kept = with_named_parents(schema, &owned_now).union(&applied_now);
+    let kept = with_named_parents(schema, &owned_now);
     let dropped = with_named_parents(schema, &last).difference(&kept);
     let merged = remove(schema, &merged, &dropped);
 

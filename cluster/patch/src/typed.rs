@@ -154,7 +154,10 @@ pub(crate) fn merge(schema: Option<&Schema>, left: &Value, right: &Value) -> Val
         // 1 and 1.0 are no change.
         return left.clone();
     }
+    let granular = |value| matches!(shape(schema, value), Shape::Map(_) | Shape::List(_));
     match (left, right) {
+        // Nothing is said of what is in it.
+        (_, Value::Null) if granular(left) => left.clone(),
         (Value::Object(old), Value::Object(new)) => match (shape(schema, left), shape(schema, right)) {
             (Shape::Map(_), Shape::Map(_)) => {
                 let mut merged = old.clone();
@@ -341,6 +344,9 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     let (old, new) = match (shape(schema, left), shape(schema, right)) {
         (Shape::Map(old), Shape::Map(new)) => (named_fields(old), named_fields(new)),
         (Shape::List(old), Shape::List(new)) => (first_of_each(old), first_of_each(new)),
+        // All that was in it is gone, and nothing took its place.
+        (Shape::Map(old), Shape::Leaf) if right.is_null() => (named_fields(old), BTreeMap::new()),
+        (Shape::List(old), Shape::Leaf) if right.is_null() => (first_of_each(old), BTreeMap::new()),
         (old, new) => {
             result.modified.member = true;
             // A leaf that takes the place of a tree, or the other way round, also takes its fields away or brings them.
@@ -374,10 +380,12 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     }
     for (element, new) in &new {
         if !old.contains_key(element) {
-            result
-                .added
-                .below
-                .put(element.clone(), written(below(schema, element), new));
+            let schema = below(schema, element);
+            let added = match element {
+                Element::Field(_) => written(schema, new),
+                _ => present(schema, new),
+            };
+            result.added.below.put(element.clone(), added);
         }
     }
     result
@@ -394,7 +402,7 @@ fn first_of_each(elements: Vec<(Element, &Value)>) -> BTreeMap<Element, &Value> 
     elements.into_iter().rev().collect()
 }
 
-/// The value without the fields of the set and all that is below them.
+/// The value without the fields of the set and all that is below them. What has lost all of its fields is null.
 pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) -> Value {
     if fields.is_empty() {
         return value.clone();
@@ -410,12 +418,20 @@ pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) 
             let kept = map
                 .iter()
                 .filter_map(|(name, child)| Some((name.clone(), keep(&Element::field(name), child)?)));
-            Value::Object(kept.collect())
+            let kept: Map<String, Value> = kept.collect();
+            match kept.is_empty() {
+                true => Value::Null,
+                false => Value::Object(kept),
+            }
         }
-        Shape::List(elements) => elements
-            .iter()
-            .filter_map(|(element, child)| keep(element, child))
-            .collect(),
+        Shape::List(elements) => {
+            let kept = elements.iter().filter_map(|(element, child)| keep(element, child));
+            let kept: Vec<Value> = kept.collect();
+            match kept.is_empty() {
+                true => Value::Null,
+                false => Value::Array(kept),
+            }
+        }
     }
 }
 

@@ -144,7 +144,10 @@ pub(crate) fn evaluate(schema: &Schema, value: &Value, old: Option<&Value>, verd
         verdict,
         budget: OBJECT_COST_MAX,
     };
-    let before = Before { value: old, settled: false };
+    let before = Before {
+        value: old,
+        settled: false,
+    };
     run.walk(schema, value, before, &FieldPath::Root);
 }
 
@@ -253,7 +256,8 @@ impl Run<'_> {
             } else {
                 run_rule(rule, &context, schema, value, &mut left)
             };
-            let error = holds.map(|outcome| outcome.map(|outcome| outcome.told(rule, &context, value, path, &mut left)));
+            let error =
+                holds.map(|outcome| outcome.map(|outcome| outcome.told(rule, &context, value, path, &mut left)));
             self.budget -= granted - left;
             match error {
                 Ok(None) => {}
@@ -266,7 +270,9 @@ impl Run<'_> {
                         "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {}",
                         rule.shown()
                     );
-                    self.verdict.errors.push(FieldError::invalid(path, type_name(schema), words));
+                    self.verdict
+                        .errors
+                        .push(FieldError::invalid(path, type_name(schema), words));
                     self.budget = 0;
                     return;
                 }

@@ -42,7 +42,10 @@ pub(crate) fn judge(json: &Map<String, Value>, path: &FieldPath<'_>, errors: &mu
     }
     for name in UNSUPPORTED {
         if json.get(name).is_some_and(|value| !value.is_null()) {
-            errors.push(FieldError::forbidden(path.field(name), format!("{name} is not supported")));
+            errors.push(FieldError::forbidden(
+                path.field(name),
+                format!("{name} is not supported"),
+            ));
         }
     }
     if matches!(json.get("items"), Some(Value::Array(_))) {
@@ -53,8 +56,16 @@ pub(crate) fn judge(json: &Map<String, Value>, path: &FieldPath<'_>, errors: &mu
         let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(path.field("uniqueItems"), why));
     }
-    let has_fields = json.get("properties").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty());
-    if has_fields && matches!(json.get("additionalProperties"), Some(Value::Object(_) | Value::Bool(false))) {
+    let has_fields = json
+        .get("properties")
+        .and_then(Value::as_object)
+        .is_some_and(|fields| !fields.is_empty());
+    if has_fields
+        && matches!(
+            json.get("additionalProperties"),
+            Some(Value::Object(_) | Value::Bool(false))
+        )
+    {
         let why = "additionalProperties and properties are mutual exclusive";
         errors.push(FieldError::forbidden(path.field("additionalProperties"), why));
     }
@@ -90,8 +101,17 @@ fn judge_map(json: &Map<String, Value>, kind: &str, path: &FieldPath<'_>, errors
 fn judge_list(json: &Map<String, Value>, kind: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     const EXTENSION: &str = "x-kubernetes-list-type";
     const KEYS: &str = "x-kubernetes-list-map-keys";
-    let (list_type, items) = (text(json, EXTENSION), json.get("items").filter(|items| items.is_object()));
-    let keys: Vec<&str> = json.get(KEYS).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let (list_type, items) = (
+        text(json, EXTENSION),
+        json.get("items").filter(|items| items.is_object()),
+    );
+    let keys: Vec<&str> = json
+        .get(KEYS)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     if !keys.is_empty() && list_type != Some("map") {
         let why = "must be map if x-kubernetes-list-map-keys is non-empty";
         errors.push(match list_type {
@@ -107,14 +127,21 @@ fn judge_list(json: &Map<String, Value>, kind: &str, path: &FieldPath<'_>, error
         let allowed = ["atomic", "set", "map"];
         errors.push(FieldError::not_supported(path.field(EXTENSION), list_type, &allowed));
     }
-    let (at, shape) = (path.field("items"), items.and_then(|items| items["type"].as_str()).unwrap_or_default());
+    let (at, shape) = (
+        path.field("items"),
+        items.and_then(|items| items["type"].as_str()).unwrap_or_default(),
+    );
     if matches!(list_type, "map" | "set") && items.is_some_and(|items| is(items, "nullable")) {
         let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
         errors.push(FieldError::forbidden(at.field("nullable"), why));
     }
     match (list_type, items) {
         ("set", Some(items)) if kind == "array" => {
-            let inner = if shape == "array" { EXTENSION } else { "x-kubernetes-map-type" };
+            let inner = if shape == "array" {
+                EXTENSION
+            } else {
+                "x-kubernetes-map-type"
+            };
             let atomic = match (shape, items[inner].as_str()) {
                 ("array", found) => found.is_none_or(|found| found == "atomic"),
                 ("object", found) => found == Some("atomic"),
@@ -163,7 +190,11 @@ fn judge_keys(
     for (position, key) in keys.iter().enumerate() {
         let field = properties.key(key);
         match items["properties"].get(*key) {
-            None => errors.push(FieldError::invalid(at, keys.to_vec(), "entries must all be names of item properties")),
+            None => errors.push(FieldError::invalid(
+                at,
+                keys.to_vec(),
+                "entries must all be names of item properties",
+            )),
             Some(schema) => {
                 if matches!(schema["type"].as_str(), Some("array" | "object")) {
                     let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -180,7 +211,11 @@ fn judge_keys(
             }
         }
         if keys[..position].contains(key) {
-            errors.push(FieldError::invalid(at, keys.to_vec(), "must not contain duplicate entries"));
+            errors.push(FieldError::invalid(
+                at,
+                keys.to_vec(),
+                "must not contain duplicate entries",
+            ));
         }
     }
 }
@@ -196,10 +231,18 @@ fn judge_rules(json: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec
         match part("message") {
             _ if source.is_empty() => errors.push(FieldError::required(at.field("rule"), "rule is not specified")),
             Some(message) if message.trim().is_empty() => {
-                errors.push(FieldError::invalid(at.field("message"), message, "must be non-empty if specified"));
+                errors.push(FieldError::invalid(
+                    at.field("message"),
+                    message,
+                    "must be non-empty if specified",
+                ));
             }
             Some(message) if broken(message) => {
-                errors.push(FieldError::invalid(at.field("message"), message, "must not contain line breaks"));
+                errors.push(FieldError::invalid(
+                    at.field("message"),
+                    message,
+                    "must not contain line breaks",
+                ));
             }
             None if broken(source) => {
                 let why = "message must be specified if rule contains line breaks";

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::bounds::{list_type, read_bounds};
+use crate::crd_defaults::check_defaults;
 use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns, SCHEMA_BYTES_MAX};
 use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
 use crate::{ERRORS_MAX, FieldError, FieldPath, cel, document, format};
@@ -472,7 +473,9 @@ fn below(node: &Node) -> impl Iterator<Item = &Schema> {
         Kind::List(list) => (None, Some(&list.items)),
         Kind::Any | Kind::Scalar(_) => (None, None),
     };
-    let fields = object.into_iter().flat_map(|object| object.fields.values().chain(&object.additional));
+    let fields = object
+        .into_iter()
+        .flat_map(|object| object.fields.values().chain(&object.additional));
     fields.chain(items)
 }
 
@@ -484,43 +487,4 @@ fn is_told_apart(node: &Node) -> bool {
 fn has_rules(node: &Node) -> bool {
     let beside = node.bounds.iter().flat_map(|bounds| &bounds.all_of);
     !node.rules.is_empty() || below(node).chain(beside).any(|part| part.0.has_rules)
-}
-
-/// Default values must fit their own schema.
-fn check_defaults(schema: &Schema, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    if errors.len() >= ERRORS_MAX {
-        return;
-    }
-    if let Some(default) = schema.default_value() {
-        let mut filled = default.clone();
-        let at = path.field("default");
-        if !schema.prune(&mut filled).is_empty() {
-            errors.push(FieldError::invalid(at, default.clone(), "must not have unknown fields"));
-        }
-        schema.default(&mut filled);
-        for error in schema.validate(&filled, None) {
-            let below = if error.path == "<nil>" {
-                at.to_string()
-            } else {
-                format!("{at}.{}", error.path)
-            };
-            errors.push(FieldError { path: below, ..error });
-        }
-    }
-    match schema.kind() {
-        Kind::Object(object) => {
-            let at = path.field("properties");
-            object
-                .fields
-                .iter()
-                .for_each(|(name, field)| check_defaults(field, &at.key(name), errors));
-            let at = path.field("additionalProperties");
-            object
-                .additional
-                .iter()
-                .for_each(|field| check_defaults(field, &at, errors));
-        }
-        Kind::List(list) => check_defaults(&list.items, &path.field("items"), errors),
-        _ => {}
-    }
 }

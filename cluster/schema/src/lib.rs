@@ -5,6 +5,7 @@
 mod bounds;
 pub mod builtin;
 mod cel;
+mod crd_defaults;
 mod default;
 mod document;
 mod error;
@@ -20,7 +21,8 @@ mod tree;
 mod validate;
 
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
+pub use format::unknown_formats;
 pub use from_crd::SchemaError;
 pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};
-pub use validate::Verdict;
 pub use tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta};
+pub use validate::Verdict;

@@ -234,7 +234,9 @@ fn unreadable(metadata: &Value) -> Option<String> {
         Value::Object(fields) => fields,
         other => {
             let found = found(other);
-            return Some(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"));
+            return Some(format!(
+                "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
+            ));
         }
     };
     fields.iter().find_map(|(name, value)| {
@@ -250,6 +252,8 @@ fn unreadable(metadata: &Value) -> Option<String> {
             (GoType::TextByText, value) => (value, "map[string]string"),
         };
         let found = found(odd);
-        Some(format!("json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {wanted}"))
+        Some(format!(
+            "json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {wanted}"
+        ))
     })
 }

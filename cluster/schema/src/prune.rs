@@ -44,13 +44,7 @@ enum Place {
     EmbeddedMetadata,
 }
 
-fn prune(
-    schema: &Schema,
-    value: &mut Value,
-    path: &FieldPath<'_>,
-    place: Place,
-    dropped: &mut Vec<(Place, String)>,
-) {
+fn prune(schema: &Schema, value: &mut Value, path: &FieldPath<'_>, place: Place, dropped: &mut Vec<(Place, String)>) {
     let node = schema.node();
     match (schema.kind(), value) {
         (Kind::Object(object), Value::Object(map)) => {

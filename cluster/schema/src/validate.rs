@@ -67,7 +67,9 @@ impl Schema {
         };
         if self.node().has_rules {
             if verdict.errors.iter().any(FieldError::hides_others) {
-                verdict.errors.push(FieldError::invalid(FieldPath::Root, Value::Null, UNASKED));
+                verdict
+                    .errors
+                    .push(FieldError::invalid(FieldPath::Root, Value::Null, UNASKED));
             } else {
                 crate::cel::evaluate(self, value, old, &mut verdict);
             }
@@ -249,14 +251,13 @@ impl Walk {
     /// Of length and pattern the first that is broken is told; the format is told beside it.
     fn text(&mut self, node: &Node, bounds: &Bounds, text: &str, path: &FieldPath<'_>) {
         let length = text.chars().count() as u64;
-        let words = path.in_words();
         if let Some(most) = bounds.length_max.filter(|most| length > *most) {
             self.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
         } else if let Some(least) = bounds.length_min.filter(|least| length < *least) {
-            let detail = format!("{words} in body should be at least {least} chars long");
+            let detail = format!("{} in body should be at least {least} chars long", path.in_words());
             self.push(FieldError::invalid(path, text, detail));
         } else if let Some(pattern) = bounds.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
-            let detail = format!("{words} in body should match '{}'", pattern.as_str());
+            let detail = format!("{} in body should match '{}'", path.in_words(), pattern.as_str());
             self.push(FieldError::invalid(path, text, detail));
         }
         let number_format = matches!(node.kind, Kind::Scalar(Scalar::IntOrString | Scalar::Quantity));
@@ -265,7 +266,7 @@ impl Walk {
             .as_ref()
             .filter(|format| !number_format && !format::matches(format, text))
         {
-            let detail = format!("{words} in body must be of type {format}: {text:?}");
+            let detail = format!("{} in body must be of type {format}: {text:?}", path.in_words());
             let error = match self.custom {
                 true => FieldError::type_invalid(path, text, detail),
                 false => FieldError::invalid(path, text, detail),
@@ -341,7 +342,9 @@ impl Walk {
         };
         let judge = |branches: &[Schema]| -> Vec<Self> {
             let branches = branches.iter();
-            branches.map(|branch| self.alternative(branch, value, old, path)).collect()
+            branches
+                .map(|branch| self.alternative(branch, value, old, path))
+                .collect()
         };
         let mut told = Vec::new();
         if !bounds.any_of.is_empty() {

@@ -12,7 +12,16 @@ use crate::{FieldError, FieldPath, Schema, document, names};
 /// The annotation by which those who own Kubernetes' groups allow a definition in them.
 const APPROVED: &str = "api-approved.kubernetes.io";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+const COLUMN_FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
 const SELECTABLE_MAX: u64 = 8;
 /// Longest warning of a version that is given up, in bytes.
 const WARNING_BYTES_MAX: usize = 256;
@@ -63,7 +72,8 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     conversion(&spec["conversion"], &path.field("conversion"), errors);
     let had = old.is_some_and(|old| old["spec"]["preserveUnknownFields"] == true);
     if spec["preserveUnknownFields"] == true && !had {
-        let words = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let words =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid(path.field("preserveUnknownFields"), true, words));
     }
     if !same_spec {
@@ -83,7 +93,11 @@ fn group(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     } else if let Some(why) = names::dns_subdomain(group) {
         errors.push(FieldError::invalid(at, group, why));
     } else if !group.contains('.') {
-        errors.push(FieldError::invalid(at, group, "should be a domain with at least one dot"));
+        errors.push(FieldError::invalid(
+            at,
+            group,
+            "should be a domain with at least one dot",
+        ));
     }
 }
 
@@ -124,7 +138,9 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
     one_of(given, "strategy", &["None", "Webhook"], path, errors);
     let (webhook, client) = (&given["webhook"], path.field("webhookClientConfig"));
     let at = path.field("conversionReviewVersions");
-    let reviews: Vec<&str> = elements(webhook, "conversionReviewVersions").filter_map(Value::as_str).collect();
+    let reviews: Vec<&str> = elements(webhook, "conversionReviewVersions")
+        .filter_map(Value::as_str)
+        .collect();
     if text(given, "strategy") != "Webhook" {
         let words = "should not be set when strategy is not set to Webhook";
         if webhook["clientConfig"].is_object() {
@@ -137,7 +153,10 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
     }
     match &webhook["clientConfig"] {
         Value::Object(config) if config.contains_key("url") == config.contains_key("service") => {
-            errors.push(FieldError::required(client, "exactly one of url or service is required"));
+            errors.push(FieldError::required(
+                client,
+                "exactly one of url or service is required",
+            ));
         }
         Value::Object(_) => {}
         _ => errors.push(FieldError::required(client, "required when strategy is set to Webhook")),
@@ -183,11 +202,20 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
             scale(&version["subresources"]["scale"], &at.field("subresources"), errors);
         }
         if common(spec, "additionalPrinterColumns").is_none() {
-            columns(&version["additionalPrinterColumns"], &at.field("additionalPrinterColumns"), errors);
+            columns(
+                &version["additionalPrinterColumns"],
+                &at.field("additionalPrinterColumns"),
+                errors,
+            );
         }
         if common(spec, "selectableFields").is_none() {
             let document = &version["schema"]["openAPIV3Schema"];
-            selectable(&version["selectableFields"], document, &at.field("selectableFields"), errors);
+            selectable(
+                &version["selectableFields"],
+                document,
+                &at.field("selectableFields"),
+                errors,
+            );
         }
     }
     if let Some(validation) = common(spec, "schema") {
@@ -249,8 +277,9 @@ fn schema(validation: &Value, with_status: bool, path: &FieldPath<'_>, errors: &
     let odd = |(name, value): &(&String, &Value)| !value.is_null() && !ROOT_FIELDS.contains(&name.as_str());
     if with_status && fields.clone().any(|field| odd(&field)) {
         let allowed = ROOT_FIELDS.map(go_name).join(" ");
-        let words =
-            format!("only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled");
+        let words = format!(
+            "only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+        );
         errors.push(FieldError::invalid(at, document.clone(), words));
     }
     if document["nullable"] == true {
@@ -275,7 +304,11 @@ fn go_name(name: &str) -> String {
 fn simple_path(path: &str, at: FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
     let simple = path.starts_with('.');
     if !simple {
-        errors.push(FieldError::invalid(at, path, "must be a simple json path starting with ."));
+        errors.push(FieldError::invalid(
+            at,
+            path,
+            "must be a simple json path starting with .",
+        ));
     }
     simple
 }
@@ -367,7 +400,9 @@ fn selectable(fields: &Value, document: &Value, path: &FieldPath<'_>, errors: &m
 
 /// Versions in which objects may be stored still are not taken away.
 fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
-    let stored: Vec<&str> = elements(&object["status"], "storedVersions").filter_map(Value::as_str).collect();
+    let stored: Vec<&str> = elements(&object["status"], "storedVersions")
+        .filter_map(Value::as_str)
+        .collect();
     let root = FieldPath::Root;
     let status = root.field("status");
     let at = status.field("storedVersions");
@@ -388,12 +423,18 @@ fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
 fn approval(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let group = text(&object["spec"], "group");
     let protected = ["k8s.io", "kubernetes.io"];
-    if !protected.iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}"))) {
+    if !protected
+        .iter()
+        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")))
+    {
         return;
     }
     let annotation = |object: &Value| {
         let annotations = object.pointer("/metadata/annotations");
-        annotations.and_then(|all| all[APPROVED].as_str()).unwrap_or_default().to_owned()
+        annotations
+            .and_then(|all| all[APPROVED].as_str())
+            .unwrap_or_default()
+            .to_owned()
     };
     #[derive(PartialEq)]
     enum State {

@@ -5,15 +5,25 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use chrono::{DateTime, FixedOffset, TimeDelta};
-use kube_cel::cel::{Context, ResolveResult, Value as CelValue};
 use kube_cel::cel::objects::{Key, Map};
+use kube_cel::cel::{Context, ResolveResult, Value as CelValue};
 use serde_json::Value;
 
 use crate::format;
 use crate::tree::{Kind, Scalar, Schema};
 
 /// The types that a rule may name, as values: their names.
-const TYPES: [&str; 9] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"];
+const TYPES: [&str; 9] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "uint",
+];
 
 /// Adds `type(x)` and the types that it answers with.
 pub(super) fn register_types(context: &mut Context<'_>) {
