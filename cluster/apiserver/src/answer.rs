@@ -81,6 +81,7 @@ impl Answer {
             challenge,
             ..Self::json(status.code(), status.to_json())
         }
+        .warn(status.warnings().iter().cloned())
     }
 
     #[must_use]

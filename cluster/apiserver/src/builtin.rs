@@ -258,7 +258,7 @@ impl Kind for BuiltinKind {
             Role::Namespace => namespaces::prepare(call.subresource, object, old),
             Role::Pod => pods::prepare(object, old),
             Role::CertificateSigningRequest => signing_requests::prepare(call, object, old),
-            Role::CustomResourceDefinition => crate::crds::prepare(call, object, old),
+            Role::CustomResourceDefinition => crate::crds::prepare(call, object),
             _ => strategies::prepare(&self.info.group, &self.info.kind, call, object, old),
         }
         builtin::fill_spec_zeros(&self.info.group, &self.info.kind, object);

@@ -12,7 +12,7 @@ use crate::User;
 use crate::kind::{Call, Operation};
 use crate::path::Target;
 use crate::query::Query;
-use crate::registry::Served;
+use crate::registry::{Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -31,6 +31,19 @@ impl Context {
     /// The version the client speaks.
     pub(crate) fn version(&self) -> &str {
         &self.target.version
+    }
+
+    /// Whether status is written apart.
+    pub(crate) fn has_status(&self) -> bool {
+        self.served.info().has_status(self.version())
+    }
+
+    /// The version in which a write is prepared and judged: that of the request for a custom resource, the hub else.
+    pub(crate) fn working_version(&self) -> &str {
+        match self.served.role {
+            Role::Custom => self.version(),
+            _ => &self.served.storage_version,
+        }
     }
 
     pub(crate) fn subresource(&self) -> Option<&str> {

@@ -19,18 +19,6 @@ use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// In the order in which the server of custom resources tells them.
-const CUSTOM_VERBS: [&str; 8] = [
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "create",
-    "update",
-    "watch",
-];
-
 pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match segments {
@@ -130,10 +118,10 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
         let info = served.info();
         list.push(json!({
             "name": info.plural, "singularName": info.singular, "namespaced": info.namespaced, "kind": info.kind,
-            "verbs": resource_verbs(served), "shortNames": info.short_names, "categories": info.categories,
+            "verbs": served.verbs(), "shortNames": info.short_names, "categories": info.categories,
             "storageVersionHash": storage_version_hash(served),
         }));
-        for subresource in done(served) {
+        for subresource in done(served, version) {
             let (body_group, body_version, kind) = body(served, subresource, version);
             let mut entry = json!({
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
@@ -185,8 +173,8 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
 }
 
 /// Subresources that do something. Others answer what it is that is missing.
-fn done(served: &Served) -> impl Iterator<Item = &Subresource> {
-    let all = served.info().subresources.iter();
+fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
+    let all = served.info().subresources_in(version);
     all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
 }
 
@@ -212,14 +200,6 @@ fn response_kind(served: Option<&Served>, (group, version, kind): (&str, &str, &
     match served.filter(|served| served.role == Role::Custom) {
         Some(_) => json!({"group": group, "version": version, "kind": kind}),
         None => json!({"group": "", "version": "", "kind": kind}),
-    }
-}
-
-/// The verbs of a resource, in kube-apiserver's order.
-fn resource_verbs(served: &Served) -> Vec<&'static str> {
-    match served.role {
-        Role::Custom => CUSTOM_VERBS.to_vec(),
-        _ => served.verbs(),
     }
 }
 
@@ -253,7 +233,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
             "resource": info.plural,
             "responseKind": response_kind(Some(served), (&info.group, version, &info.kind)),
             "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
-            "singularResource": info.singular, "verbs": resource_verbs(served),
+            "singularResource": info.singular, "verbs": served.verbs(),
         });
         if !info.short_names.is_empty() {
             entry["shortNames"] = json!(info.short_names);
@@ -261,7 +241,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         if !info.categories.is_empty() {
             entry["categories"] = json!(info.categories);
         }
-        let subresources: Vec<Value> = done(served)
+        let subresources: Vec<Value> = done(served, version)
             .map(|subresource| {
                 let (group, version, kind) = body(served, subresource, version);
                 let kind = match &subresource.body {

@@ -35,6 +35,8 @@ pub(crate) enum Source<'a> {
     Patched,
     /// The result of this strategic patch.
     Strategic(&'a Value),
+    /// Merged from what is stored and what was applied: neither is read again.
+    Applied,
 }
 
 /// Reads the object of a create or an update. Errors: 400 with the beginning of what cannot be read.
@@ -86,11 +88,14 @@ pub(crate) fn accept(
     if !object.is_object() {
         return Err(no_object(context, &object, source));
     }
+    let (version, kind) = (context.version(), &context.served.kind);
+    let schema = kind.schema(version);
+    if context.served.role == Role::Custom {
+        check_readable(context, schema.as_ref(), &object, source)?;
+    }
     check_type(context, &mut object, source)?;
     metadata::of_mut(&mut object)?;
-    let (version, kind) = (context.version(), &context.served.kind);
     kind.accept(version, &mut object);
-    let schema = kind.schema(version);
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
@@ -115,8 +120,10 @@ pub(crate) fn accept(
             }
         }
     }
-    if let Some(schema) = &schema {
-        schema.default(&mut object);
+    match &schema {
+        Some(schema) if source == Source::Applied && context.served.role == Role::Custom => schema.fill(&mut object),
+        Some(schema) => schema.default(&mut object),
+        None => {}
     }
     kind.default(version, &mut object);
     metadata::tidy(metadata::of_mut(&mut object)?);
@@ -128,15 +135,12 @@ pub(crate) fn check_applied(
     context: &Context,
     mut object: Value,
     schema: &cluster_schema::Schema,
-    validation: FieldValidation,
-) -> Result<Incoming, Status> {
+) -> Result<Value, Status> {
     check_applied_type(context, &object)?;
     metadata::of_mut(&mut object)?;
     context.served.kind.accept(context.version(), &mut object);
     let unknown = schema.prune(&mut object);
-    let problems: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    if !problems.is_empty() && (validation == FieldValidation::Strict || context.served.role != Role::Custom) {
-        let first = unknown.first().map(ToString::to_string).unwrap_or_default();
+    if let Some(first) = unknown.first() {
         let why = format!(".{first}: field not declared in schema");
         return Err(Status::failed(untyped(&object, &why)));
     }
@@ -147,19 +151,14 @@ pub(crate) fn check_applied(
     {
         return Err(Status::failed(untyped(&object, &why)));
     }
-    let warnings = if validation == FieldValidation::Warn {
-        problems
-    } else {
-        Vec::new()
-    };
-    Ok(Incoming { object, warnings })
+    Ok(object)
 }
 
 /// Refuses an object that cannot be taken for one of its kind.
 fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
     let patched = |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
     match source {
-        Source::Patched => patched(object.to_string()),
+        Source::Patched | Source::Applied => patched(object.to_string()),
         Source::Strategic(patch) => patched(go_text(patch)),
         Source::Body => {
             let (wanted, text) = (&context.served.info().kind, |field: &str| {
@@ -191,6 +190,26 @@ fn no_object(context: &Context, value: &Value, source: Source<'_>) -> Status {
     }
 }
 
+/// A custom resource has to say its kind, and must have metadata that Go's types can read.
+fn check_readable(
+    context: &Context,
+    schema: Option<&cluster_schema::Schema>,
+    object: &Value,
+    source: Source<'_>,
+) -> Result<(), Status> {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    if kind.is_empty() {
+        let body = object.to_string();
+        let why = format!("Object 'Kind' is missing in '{body}'");
+        return Err(match source {
+            Source::Body => unrecognized(context, &why, body.as_bytes()),
+            _ => refuse(context, source, object, &why),
+        });
+    }
+    let why = schema.and_then(|schema| schema.unreadable_metadata(object));
+    why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
+}
+
 /// Sets apiVersion and kind where they are missing; anything else than what the path says is refused. A custom resource
 /// has to say both.
 fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Result<(), Status> {
@@ -199,11 +218,6 @@ fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Resu
     let given = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (given("apiVersion"), given("kind"));
     if context.served.role == Role::Custom && source == Source::Body {
-        if kind.is_empty() {
-            let body = object.to_string();
-            let why = format!("Object 'Kind' is missing in '{body}'");
-            return Err(unrecognized(context, &why, body.as_bytes()));
-        }
         if version == api_version && kind != info.kind {
             return Err(another_kind(context, object, kind));
         }
@@ -215,7 +229,7 @@ fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Resu
         return Ok(());
     }
     if context.served.role == Role::Custom {
-        return check_custom_patch(context, object, source, &api_version);
+        return check_custom_patch(context, object, &api_version);
     }
     let version = if version.is_empty() { &api_version } else { version };
     let kind = if kind.is_empty() { &info.kind } else { kind };
@@ -231,14 +245,10 @@ fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Resu
 }
 
 /// No patch makes a custom resource another one.
-fn check_custom_patch(context: &Context, object: &Value, source: Source<'_>, api_version: &str) -> Result<(), Status> {
+fn check_custom_patch(context: &Context, object: &Value, api_version: &str) -> Result<(), Status> {
     let info = context.served.info();
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if kind.is_empty() {
-        let why = format!("Object 'Kind' is missing in '{object}'");
-        return Err(refuse(context, source, object, &why));
-    }
     let mut errors = Vec::new();
     if kind != info.kind {
         errors.push(FieldError::invalid("kind", kind, format!("must be {}", info.kind)));
@@ -281,8 +291,8 @@ fn of_another_type(context: &Context, object: &Value, source: Source<'_>, (versi
     let (group, number) = version.split_once('/').unwrap_or(("", version));
     let kinds = context.server.registry.snapshot();
     let known = kinds
-        .find_kind(group, kind)
-        .filter(|known| known.version(number).is_some());
+        .of_group(group)
+        .find(|known| known.info().kind == kind && known.version(number).is_some());
     let why = match known {
         Some(_) => {
             let info = context.served.info();

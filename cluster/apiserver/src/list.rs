@@ -186,17 +186,17 @@ pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<An
     if let Shape::Table(meta) = shape {
         return Ok(Answer::json(StatusCode::OK, tables::list(context, found, meta)?));
     }
+    let typed = served.role != Role::Custom;
     let mut writer = match shape {
         Shape::Metadata(meta) | Shape::MetadataList(meta) => {
             ListWriter::new(meta.api_version(), "PartialObjectMetadataList", &found.meta)
         }
         _ => {
             let (api_version, kind) = render::list_kind(served, version);
-            let always = found.meta.with_continue(served.role == Role::Custom);
-            ListWriter::new(&api_version, kind, &always)
+            // What has no Go type says it although it is empty.
+            ListWriter::new(&api_version, kind, &found.meta.with_continue(!typed))
         }
     };
-    let typed = served.role != Role::Custom;
     for entry in &found.entries {
         let bytes = render::object(served, version, &entry.object, entry.revision)?;
         match shape {

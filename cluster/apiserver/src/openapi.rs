@@ -204,7 +204,7 @@ fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, 
             "patch": operation("patch", Some(content(&patches)), true), "delete": operation("delete", None, false),
         }),
     );
-    if served.info().has_status() {
+    if served.info().has_status(version) {
         paths.insert(
             format!("{collection}/{{name}}/status"),
             json!({

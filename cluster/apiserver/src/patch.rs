@@ -193,7 +193,7 @@ impl Request {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
                 Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
                 Err(Refusal::Stale) => break,
-                Err(Refusal::Status(status)) => return Err(status),
+                Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
             }
         }
         Err(context.modified(name))
@@ -244,10 +244,10 @@ impl Request {
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
-        let checked = incoming::check_applied(context, self.patch.clone(), schema, self.validation)?;
+        let checked = incoming::check_applied(context, self.patch.clone(), schema)?;
         let manager = context.manager();
         let api_version = context.served.info().api_version(context.version());
-        let reset = reset_fields(context, &checked.object);
+        let reset = reset_fields(context, &checked);
         let options = ApplyOptions {
             manager: &manager,
             force: self.force,
@@ -256,16 +256,15 @@ impl Request {
             api_version: &api_version,
             reset: &reset,
         };
-        let mut object =
-            server_side_apply(live, &checked.object, options, schema).map_err(|error| patch_status(&error))?;
+        let mut object = server_side_apply(live, &checked, options, schema).map_err(|error| patch_status(&error))?;
         // What was applied may pin a version; otherwise the version that was read stays, and is the current one.
         let pinned = metadata::text(&self.patch, "resourceVersion");
         if !pinned.is_empty() {
             metadata::of_mut(&mut object)?.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
         }
-        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Patched)?;
+        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Applied)?;
         check_names(context, &accepted.object)?;
-        let mut warnings = checked.warnings;
+        let mut warnings = Vec::new();
         match self.validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => warnings.extend(self.problems.iter().cloned()),
@@ -307,7 +306,9 @@ pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Statu
 /// Top-level fields that a request to this path cannot change.
 fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
     match context.subresource() {
-        None if context.served.info().has_status() => vec!["status"],
+        None if context.has_status() => vec!["status"],
+        // Whatever else a definition has at the top goes with the write, but counts as applied.
+        Some("status") if context.served.role == Role::Custom => vec!["spec"],
         Some("status") => {
             let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());
             fields

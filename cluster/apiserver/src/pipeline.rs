@@ -67,7 +67,10 @@ async fn change(server: Arc<Inner>, trace: Trace, context: Context, body: Body) 
 async fn handle(context: &Context, verb: &str, body: Body) -> Result<Answer, Status> {
     let version = context.served.version(context.version());
     let warning = version.and_then(|version| version.deprecation_warning.clone());
-    Ok(route::dispatch(context, verb, body).await?.warn(warning))
+    match route::dispatch(context, verb, body).await {
+        Ok(answer) => Ok(answer.warn(warning)),
+        Err(status) => Err(status.warned(warning)),
+    }
 }
 
 fn finish(server: &Inner, trace: Trace, outcome: Result<Answer, Status>) -> Answer {

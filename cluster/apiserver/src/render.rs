@@ -8,19 +8,25 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::negotiate::Meta;
-use crate::registry::{Role, Served};
+use crate::registry::Served;
 use crate::status::Status;
 
 /// The object in `version`, with its resourceVersion.
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
+    if revision < served.as_of && revision.0 > 0 {
+        return Ok(Bytes::from(
+            in_version(served, version, object.value(revision), revision)?.to_string(),
+        ));
+    }
     if version == served.storage_version {
         return Ok(rendered(object, revision));
     }
     let heads = (served.head(&served.storage_version), served.head(version));
     let bytes = rendered(object, revision);
     match heads {
-        // Versions of custom resources differ in nothing but the name (other conversions are refused).
-        (Some(stored), Some(asked)) if served.role == Role::Custom && bytes.starts_with(stored) => {
+        (Some(stored), Some(asked))
+            if served.kind.same_shape(&served.storage_version, version) && bytes.starts_with(stored) =>
+        {
             let mut out = BytesMut::with_capacity(bytes.len() + asked.len());
             out.put_slice(asked);
             out.put_slice(&bytes[stored.len()..]);
@@ -43,7 +49,13 @@ fn rendered(object: &Object, revision: Revision) -> Bytes {
 
 /// The object in `version` as a value.
 pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Value, Status> {
-    let value = entry.object.value(entry.revision);
+    in_version(served, version, entry.object.value(entry.revision), entry.revision)
+}
+
+fn in_version(served: &Served, version: &str, mut value: Value, revision: Revision) -> Result<Value, Status> {
+    if revision < served.as_of {
+        served.kind.refresh(&served.storage_version, &mut value);
+    }
     if version == served.storage_version {
         Ok(value)
     } else {

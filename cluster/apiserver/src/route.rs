@@ -39,7 +39,7 @@ async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> R
     let subresource = context
         .served
         .info()
-        .find_subresource(name)
+        .find_subresource(name, context.version())
         .ok_or_else(|| match context.served.role {
             Role::Custom => context.not_found(context.name()),
             _ => Status::no_such_resource(),

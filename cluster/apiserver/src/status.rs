@@ -21,6 +21,7 @@ struct Content {
     message: String,
     details: Details,
     said: Said,
+    warnings: Vec<String>,
 }
 
 /// How a refusal is written.
@@ -89,6 +90,7 @@ impl Status {
             message: message.into(),
             details: Details::default(),
             said: Said::AsNeeded,
+            warnings: Vec::new(),
         };
         Self(Box::new(content))
     }
@@ -98,6 +100,17 @@ impl Status {
         let mut status = Self::new(code, reason, message);
         status.0.said = Said::WithDetails;
         status
+    }
+
+    /// The same refusal, with what was to be said beside it.
+    #[must_use]
+    pub(crate) fn warned(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.0.warnings.extend(warnings);
+        self
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.0.warnings
     }
 
     /// Says what it is about.
@@ -305,6 +318,7 @@ impl Status {
             message,
             details,
             said,
+            warnings: _,
         } = &*self.0;
         let shown = |details: &&Details| *said == Said::WithDetails || **details != Details::default();
         let details = Some(details).filter(shown);

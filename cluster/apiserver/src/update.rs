@@ -54,7 +54,7 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
             }
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,
-            Err(Refusal::Status(status)) => return Err(status),
+            Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
         }
     }
     Err(context.modified(name))

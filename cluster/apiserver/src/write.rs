@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{ERRORS_MAX, FieldError};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -13,7 +12,9 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, inert, namespaces, nodes, pod_admission, policy, services, signing_requests, strategies};
+use crate::{
+    establish, inert, namespaces, nodes, pod_admission, policy, render, services, signing_requests, strategies,
+};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -69,28 +70,34 @@ impl<'a> Write<'a> {
         })
     }
 
-    fn hub(&self, object: Value) -> Result<Value, Status> {
-        let served = &self.context.served;
-        if self.context.version() == served.storage_version {
+    fn working(&self, object: Value) -> Result<Value, Status> {
+        let context = self.context;
+        if context.version() == context.working_version() {
             Ok(object)
         } else {
-            served.kind.convert(object, &served.storage_version)
+            context.served.kind.convert(object, context.working_version())
         }
     }
 
     /// Creates an object given in the client's version.
     pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
+        if context.served.life.is_closing() {
+            let why = "create not allowed while custom resource definition is terminating";
+            let served = &context.served;
+            let name = metadata::text(&object, "name");
+            return Err(Status::forbidden(served.group(), served.plural(), name, why));
+        }
         prepare_new_metadata(context, &mut object)?;
         let mut status = None;
-        if let Some(fields) = object.as_object_mut().filter(|_| context.served.info().has_status()) {
+        if let Some(fields) = object.as_object_mut().filter(|_| context.has_status()) {
             status = fields.remove("status").filter(|_| strategies::keeps_status(context));
         }
         self.track(None, &mut object);
         if let Some(status) = status {
             object["status"] = status;
         }
-        let mut object = self.hub(object)?;
+        let mut object = self.working(object)?;
         add_finalizers(context, &mut object)?;
         namespaces::check_open(context, metadata::text(&object, "name")).await?;
         let base = metadata::text(&object, "generateName").to_owned();
@@ -119,7 +126,7 @@ impl<'a> Write<'a> {
             .extend(kind.admit(call, &mut object, None, &reader).await?);
         pod_admission::admit(context, &mut object, None).await?;
         let typed = context.served.role != Role::Custom && !strategies::keeps_status(context);
-        if context.served.info().has_status() && typed {
+        if context.has_status() && typed {
             drop_status(&mut object);
         }
         kind.prepare(&call, &mut object, None);
@@ -137,7 +144,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
         nodes::restrict(context, Some(&object), None)?;
-        crds::check_names(context, &object)?;
+        establish::check_names(context, &object)?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -148,6 +155,10 @@ impl<'a> Write<'a> {
         self.warnings.extend(kind.review(review).await?);
         let info = context.served.info();
         self.warnings.extend(inert::warning(&info.group, &info.kind, &object));
+        if context.served.role == Role::CustomResourceDefinition {
+            establish::begin_status(&mut object);
+            self.warnings.extend(establish::warnings(&object, None));
+        }
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {
@@ -155,8 +166,19 @@ impl<'a> Write<'a> {
         }
         let entry = context.server.store.create(key, stored).await;
         let entry = entry.map_err(|error| context.store_status(&name, error))?;
-        context.server.written(&context.served, &entry, false);
+        self.took(&entry).await?;
         Ok(entry)
+    }
+
+    /// What follows from a write.
+    async fn took(&self, entry: &Entry) -> Result<(), Status> {
+        let context = self.context;
+        if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
+            let established = establish::establish(&context.server, &entry.key).await;
+            return established.map_err(|error| context.store_status(&entry.key.name, error));
+        }
+        context.server.written(&context.served, entry, false);
+        Ok(())
     }
 
     async fn create_dry(&self, key: Key, object: Object) -> Result<Entry, Status> {
@@ -175,8 +197,8 @@ impl<'a> Write<'a> {
     pub(crate) async fn replace(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
-        let mut object = self.hub(object)?;
-        let old = live.object.value(live.revision);
+        let mut object = self.working(object)?;
+        let old = render::value(&context.served, context.working_version(), live)?;
         self.check_version(live, &object)?;
         keep_metadata(&mut object, &old)?;
         keep_other_parts(context, &mut object, &old)?;
@@ -203,6 +225,9 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
+        if context.served.role == Role::CustomResourceDefinition {
+            self.warnings.extend(establish::warnings(&object, Some(&old)));
+        }
         let gone = may_go(context, &object);
         let stored = self.object(object)?;
         if gone {
@@ -219,7 +244,7 @@ impl<'a> Write<'a> {
         }
         let entry = context.server.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
-        context.server.written(&context.served, &entry, false);
+        self.took(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
@@ -277,55 +302,13 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn judge(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let served = &self.context.served;
-        let mut errors = served
-            .hub_schema()
-            .map(|schema| schema.validate(object, old))
-            .unwrap_or_default();
-        // Strategies may rely on the shape the schema promises.
-        if errors.is_empty() {
-            errors = served.kind.validate(call, object, old);
-        }
-        errors
-    }
-
-    fn refuse(&self, name: &str, all: Vec<FieldError>) -> Result<(), Status> {
-        let info = self.context.served.info();
-        let mut errors: Vec<FieldError> = Vec::new();
-        for error in all {
-            if errors.len() == ERRORS_MAX {
-                break;
-            }
-            if !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Status::invalid(&info.group, &info.kind, name, &errors))
-        }
-    }
-
-    /// What is wrong with a change of metadata stands twice, as in kube-apiserver: before what the kind says, and in it.
-    fn refuse_update(&self, name: &str, changes: Vec<FieldError>, others: Vec<FieldError>) -> Result<(), Status> {
-        if changes.is_empty() {
-            return self.refuse(name, others);
-        }
-        let info = self.context.served.info();
-        let all: Vec<FieldError> = changes
-            .iter()
-            .chain(&changes)
-            .chain(&others)
-            .take(ERRORS_MAX)
-            .cloned()
-            .collect();
-        Err(Status::invalid(&info.group, &info.kind, name, &all))
-    }
-
     fn object(&self, mut object: Value) -> Result<Object, Status> {
         metadata::tidy(metadata::of_mut(&mut object)?);
+        let (served, version) = (&self.context.served, self.context.working_version());
+        if version != served.storage_version {
+            object = served.kind.convert(object, &served.storage_version)?;
+            served.kind.refresh(&served.storage_version, &mut object);
+        }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
     }
 }
@@ -432,7 +415,7 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
 
 /// Writes of `status` keep all but the status, writes of the object keep the status.
 fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
-    let has_status = context.served.info().has_status();
+    let has_status = context.has_status();
     match context.subresource() {
         Some("status") => {
             let managed = object.pointer("/metadata/managedFields").cloned();

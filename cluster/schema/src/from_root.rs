@@ -181,6 +181,8 @@ impl<'d> Inliner<'d> {
                 Value::Array(items) => items.is_empty(),
                 Value::Null => true,
             };
+            // Kubernetes publishes what Go writes for an empty field as its default.
+            node.always = self.dialect == Dialect::Kubernetes && zero;
             // Serde fills in the defaults of our own types, so theirs never come from the tree.
             node.default = (self.dialect == Dialect::Kubernetes && !zero).then(|| default.clone());
         }
@@ -217,6 +219,14 @@ impl<'d> Inliner<'d> {
         let mut fields = BTreeMap::new();
         for (name, value) in json.get("properties").and_then(Value::as_object).into_iter().flatten() {
             fields.insert(name.as_str().into(), self.node(value, depth + 1));
+        }
+        if self.dialect == Dialect::Kubernetes {
+            let required = json.get("required").and_then(Value::as_array).into_iter().flatten();
+            for name in required.filter_map(Value::as_str) {
+                if let Some(field) = fields.get_mut(name) {
+                    *field = field.written_always();
+                }
+            }
         }
         let additional = match json.get("additionalProperties") {
             Some(value @ Value::Object(_)) => Some(self.node(value, depth + 1)),

@@ -29,6 +29,9 @@ pub struct Node {
     pub preserve_unknown: bool,
     /// The field holds a whole object with apiVersion, kind and metadata.
     pub embedded_resource: bool,
+    /// The field is there even where an object says nothing of it: what Go's encoder writes although it is empty
+    /// (structs that are no pointers, required fields).
+    pub always: bool,
     /// What strategic merge patch does here (`x-kubernetes-patch-strategy`, `-patch-merge-key`).
     pub patch: Patch,
     /// Rules on the value beyond its shape.
@@ -37,6 +40,10 @@ pub struct Node {
     pub(crate) repeats: bool,
     /// A value of another type is no error here: the node stands below `anyOf` and the like, which say nothing of types.
     pub(crate) untyped: bool,
+    /// A node of a custom resource, which is judged as apiextensions-apiserver does.
+    pub(crate) custom: bool,
+    /// Some node of this subtree is an embedded object, or a list whose items are told apart.
+    pub(crate) has_parts: bool,
     /// Rules in CEL on this node.
     pub(crate) rules: Vec<Arc<Rule>>,
     /// Some node of this subtree has rules.
@@ -239,6 +246,17 @@ impl Schema {
         Self::new(Node {
             kind: Kind::List(List { items, list_type }),
             ..Node::default()
+        })
+    }
+
+    /// This tree as a field that is always there.
+    pub(crate) fn written_always(&self) -> Self {
+        if self.0.always {
+            return self.clone();
+        }
+        Self::new(Node {
+            always: true,
+            ..(*self.0).clone()
         })
     }
 

@@ -5,6 +5,7 @@
 mod certificates;
 mod core_rules;
 mod defaults;
+mod definition;
 mod endpoint_slices;
 mod pod_defaults;
 mod pod_rules;

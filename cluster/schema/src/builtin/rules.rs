@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{certificates, core_rules, elements, endpoint_slices, text, workload_rules};
+use super::{certificates, core_rules, definition, elements, endpoint_slices, text, workload_rules};
 use crate::{FieldError, FieldPath, names};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -36,7 +36,7 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
         ("networking.k8s.io", "v1", "Ingress") => ingress(object, &mut errors),
         ("coordination.k8s.io", "v1", "Lease") => lease(object, &mut errors),
         ("certificates.k8s.io", "v1", "CertificateSigningRequest") => certificates::validate(object, old, &mut errors),
-        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => definition(object, old, &mut errors),
+        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => definition::validate(object, old, &mut errors),
         ("storage.k8s.io", "v1", "StorageClass") => {
             require(object, "provisioner", &FieldPath::Root, &mut errors);
             immutable(
@@ -284,65 +284,6 @@ fn lease(object: &Value, errors: &mut Vec<FieldError>) {
             value,
             "must be greater than or equal to 0",
         ));
-    }
-}
-
-fn definition(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let path = root.field("spec");
-    let spec = &object["spec"];
-    let named = path.field("names");
-    for name in ["plural", "singular", "kind", "listKind"] {
-        require(&spec["names"], name, &named, errors);
-    }
-    require(spec, "group", &path, errors);
-    let expected = format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group"));
-    let name = text(&object["metadata"], "name");
-    if name != expected {
-        errors.push(FieldError::invalid(
-            "metadata.name",
-            name,
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    one_of(spec, "scope", &["Cluster", "Namespaced"], &path, errors);
-    let versions: Vec<&Value> = elements(spec, "versions").collect();
-    let stored = versions.iter().filter(|version| version["storage"] == true).count();
-    if stored != 1 {
-        let words = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(path.field("versions"), Value::Null, words));
-    }
-    let at = path.field("versions");
-    for (index, version) in versions.iter().enumerate() {
-        let at = at.index(index);
-        if let Some(why) = names::dns_label_1035(text(version, "name")) {
-            errors.push(FieldError::invalid(at.field("name"), text(version, "name"), why));
-        }
-        let at = at.field("schema");
-        match version.pointer("/schema/openAPIV3Schema") {
-            None => errors.push(FieldError::required(
-                at.field("openAPIV3Schema"),
-                "schemas are required",
-            )),
-            Some(schema) if old.is_none_or(|old| old["spec"]["versions"] != spec["versions"]) => {
-                let at = at.field("openAPIV3Schema").to_string();
-                if let Err(refused) = crate::Schema::from_crd_at(schema, &at) {
-                    errors.extend(refused.errors);
-                }
-            }
-            Some(_) => {}
-        }
-    }
-    if let Some(old) = old {
-        for field in ["group", "scope"] {
-            if old["spec"][field] != spec[field] {
-                errors.push(FieldError::invalid(
-                    path.field(field),
-                    spec[field].clone(),
-                    "field is immutable",
-                ));
-            }
-        }
     }
 }
 
