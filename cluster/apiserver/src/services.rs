@@ -223,12 +223,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
         }
         "" => match context.server.addresses.range {
             None => return Ok(()),
-            Some(range) => range
-                .hosts()
-                .skip(1)
-                .take(ADDRESSES_TRIED_MAX)
-                .find(|address| !taken.addresses.contains(address))
-                .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
+            Some(range) => free_address(range, taken)?,
         },
         given => match given.parse::<IpAddr>() {
             // For the rules of Services to say.
@@ -252,6 +247,16 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
     spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
     families(spec, context.server.addresses.range);
     Ok(())
+}
+
+/// The first address that nobody has; the one below all others stays free.
+fn free_address(range: IpNet, taken: &Taken) -> Result<IpAddr, Status> {
+    range
+        .hosts()
+        .skip(1)
+        .take(ADDRESSES_TRIED_MAX)
+        .find(|address| !taken.addresses.contains(address))
+        .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))
 }
 
 fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {

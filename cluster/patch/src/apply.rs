@@ -113,14 +113,12 @@ pub fn server_side_apply(
     } else {
         Some(print_time(options.time))
     };
-    managers.insert(
-        me,
-        Owned {
-            fields: set,
-            api_version: options.api_version.to_owned(),
-            time,
-        },
-    );
+    let owned = Owned {
+        fields: set,
+        api_version: options.api_version.to_owned(),
+        time,
+    };
+    managers.insert(me, owned);
     let mut applied = with_managed_fields(merged, &tidy(managers));
     if options.manager == last_applied::MANAGER {
         last_applied::renew(&mut applied, configuration);

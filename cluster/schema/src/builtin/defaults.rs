@@ -73,16 +73,18 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
                 set_default(spec, "minReplicas", 1);
             }
         }
-        ("autoscaling", "v2", "HorizontalPodAutoscaler") => {
-            if let Some(spec) = object.get_mut("spec") {
-                set_default(spec, "minReplicas", 1);
-                let cpu = json!([{"type": "Resource", "resource":
-                    {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
-                set_default(spec, "metrics", cpu);
-            }
-        }
+        ("autoscaling", "v2", "HorizontalPodAutoscaler") => autoscaler(object),
         ("scheduling.k8s.io", "v1", "PriorityClass") => set_default(object, "preemptionPolicy", "PreemptLowerPriority"),
         _ => {}
+    }
+}
+
+fn autoscaler(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec") {
+        set_default(spec, "minReplicas", 1);
+        let cpu = json!([{"type": "Resource", "resource":
+            {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
+        set_default(spec, "metrics", cpu);
     }
 }
 
