@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+const OUT_OF_RANGE: &str = "the provided network does not match the current range";
 /// Addresses looked at before giving up: more Services than any landscape in a process has.
 const ADDRESSES_TRIED_MAX: usize = 65_536;
 
@@ -240,9 +241,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
             }
             Ok(address) => match context.server.addresses.range {
                 Some(range) if !range.contains(&address) => {
-                    return refuse(format!(
-                        "failed to allocate IP {address}: the provided network does not match the current range"
-                    ));
+                    return refuse(format!("failed to allocate IP {address}: {OUT_OF_RANGE}"));
                 }
                 _ => address,
             },

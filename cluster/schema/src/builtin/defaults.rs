@@ -30,11 +30,7 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         ("batch", "v1", "CronJob") => cron_job(object),
         (RBAC_GROUP, "v1", "RoleBinding" | "ClusterRoleBinding") => binding(object),
         ("networking.k8s.io", "v1", "NetworkPolicy") => network_policy(object),
-        ("networking.k8s.io", "v1", "IngressClass") => {
-            if let Some(parameters) = object.pointer_mut("/spec/parameters") {
-                set_default(parameters, "scope", "Cluster");
-            }
-        }
+        ("networking.k8s.io", "v1", "IngressClass") => ingress_class(object),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => custom_resource_definition(object),
         ("discovery.k8s.io", "v1", "EndpointSlice") => {
             for port in elements_mut(object, "ports") {
@@ -393,6 +389,12 @@ fn custom_resource_definition(object: &mut Value) {
     }
     if let (Some(stored), Some(status)) = (stored, child(object, "status")) {
         set_default(status, "storedVersions", stored);
+    }
+}
+
+fn ingress_class(object: &mut Value) {
+    if let Some(parameters) = object.pointer_mut("/spec/parameters") {
+        set_default(parameters, "scope", "Cluster");
     }
 }
 

@@ -77,11 +77,9 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     }
 }
 
-/// Counters of a status: none is negative, those of a few kinds count what `replicas` counts too.
-fn status(kind: &str, status: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let path = root.field("status");
-    let (all, parts): (&[&str], &[&str]) = match kind {
+/// Counters of a status, and those of them that count what `replicas` counts too.
+fn counters(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
+    match kind {
         "Deployment" => (
             &[
                 "observedGeneration",
@@ -137,7 +135,14 @@ fn status(kind: &str, status: &Value, old: &Value, errors: &mut Vec<FieldError>)
             ],
             &[],
         ),
-    };
+    }
+}
+
+/// None is negative, and a part is no more than the whole.
+fn status(kind: &str, status: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("status");
+    let (all, parts) = counters(kind);
     let number = |status: &Value, name: &str| status[name].as_i64().unwrap_or_default();
     for name in all {
         not_negative(status, name, &path, errors);
