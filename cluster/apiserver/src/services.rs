@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+const OUT_OF_RANGE: &str = "the provided network does not match the current range";
 /// Addresses looked at before giving up: more Services than any landscape in a process has.
 const ADDRESSES_TRIED_MAX: usize = 65_536;
 
@@ -223,7 +224,12 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
         }
         "" => match context.server.addresses.range {
             None => return Ok(()),
-            Some(range) => free_address(range, taken)?,
+            Some(range) => range
+                .hosts()
+                .skip(1)
+                .take(ADDRESSES_TRIED_MAX)
+                .find(|address| !taken.addresses.contains(address))
+                .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
         },
         given => match given.parse::<IpAddr>() {
             // For the rules of Services to say.
@@ -235,9 +241,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
             }
             Ok(address) => match context.server.addresses.range {
                 Some(range) if !range.contains(&address) => {
-                    return refuse(format!(
-                        "failed to allocate IP {address}: the provided network does not match the current range"
-                    ));
+                    return refuse(format!("failed to allocate IP {address}: {OUT_OF_RANGE}"));
                 }
                 _ => address,
             },
@@ -247,16 +251,6 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
     spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
     families(spec, context.server.addresses.range);
     Ok(())
-}
-
-/// The first address that nobody has; the one below all others stays free.
-fn free_address(range: IpNet, taken: &Taken) -> Result<IpAddr, Status> {
-    range
-        .hosts()
-        .skip(1)
-        .take(ADDRESSES_TRIED_MAX)
-        .find(|address| !taken.addresses.contains(address))
-        .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))
 }
 
 fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {

@@ -30,11 +30,7 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         ("batch", "v1", "CronJob") => cron_job(object),
         (RBAC_GROUP, "v1", "RoleBinding" | "ClusterRoleBinding") => binding(object),
         ("networking.k8s.io", "v1", "NetworkPolicy") => network_policy(object),
-        ("networking.k8s.io", "v1", "IngressClass") => {
-            if let Some(parameters) = object.pointer_mut("/spec/parameters") {
-                set_default(parameters, "scope", "Cluster");
-            }
-        }
+        ("networking.k8s.io", "v1", "IngressClass") => ingress_class(object),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => custom_resource_definition(object),
         ("discovery.k8s.io", "v1", "EndpointSlice") => {
             for port in elements_mut(object, "ports") {
@@ -73,18 +69,16 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
                 set_default(spec, "minReplicas", 1);
             }
         }
-        ("autoscaling", "v2", "HorizontalPodAutoscaler") => autoscaler(object),
+        ("autoscaling", "v2", "HorizontalPodAutoscaler") => {
+            if let Some(spec) = object.get_mut("spec") {
+                set_default(spec, "minReplicas", 1);
+                let cpu = json!([{"type": "Resource", "resource":
+                    {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
+                set_default(spec, "metrics", cpu);
+            }
+        }
         ("scheduling.k8s.io", "v1", "PriorityClass") => set_default(object, "preemptionPolicy", "PreemptLowerPriority"),
         _ => {}
-    }
-}
-
-fn autoscaler(object: &mut Value) {
-    if let Some(spec) = object.get_mut("spec") {
-        set_default(spec, "minReplicas", 1);
-        let cpu = json!([{"type": "Resource", "resource":
-            {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
-        set_default(spec, "metrics", cpu);
     }
 }
 
@@ -395,6 +389,12 @@ fn custom_resource_definition(object: &mut Value) {
     }
     if let (Some(stored), Some(status)) = (stored, child(object, "status")) {
         set_default(status, "storedVersions", stored);
+    }
+}
+
+fn ingress_class(object: &mut Value) {
+    if let Some(parameters) = object.pointer_mut("/spec/parameters") {
+        set_default(parameters, "scope", "Cluster");
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     }
 }
 
-/// The counters in the status of a kind, and those of them that count what `replicas` counts too.
+/// Counters of a status, and those of them that count what `replicas` counts too.
 fn counters(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match kind {
         "Deployment" => (
@@ -138,7 +138,7 @@ fn counters(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
     }
 }
 
-/// Counters of a status: none is negative, those of a few kinds count what `replicas` counts too.
+/// None is negative, and a part is no more than the whole.
 fn status(kind: &str, status: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let path = root.field("status");
