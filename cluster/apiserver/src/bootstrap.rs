@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::context::store_status;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{crds, metadata, namespaces};
+use crate::{crds, establish, metadata, namespaces};
 
 pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     for name in namespaces::SYSTEM {
@@ -28,6 +28,13 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         .map_err(store_status)?;
     for entry in &listing.entries {
         crds::written(server, entry, false);
+    }
+    // Of others nobody has said yet whether they are served, or they cannot be any more: they shall say so. After the
+    // first, for names that others have already are theirs.
+    for entry in &listing.entries {
+        if !crds::is_served(server, entry) {
+            establish::establish(server, &entry.key).await.map_err(store_status)?;
+        }
     }
     Ok(())
 }

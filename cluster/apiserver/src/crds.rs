@@ -67,16 +67,22 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
     true
 }
 
+/// Whether what a CRD defines is served.
+pub(crate) fn is_served(server: &Inner, entry: &Entry) -> bool {
+    let definition = entry.object.value(entry.revision);
+    let (group, plural) = (
+        establish::text(&definition, "/spec/group"),
+        establish::text(&definition, "/spec/names/plural"),
+    );
+    let kinds = server.registry.snapshot();
+    let served = kinds.find(group, plural);
+    served.is_some_and(|served| served.custom.is_some() && served.life.uid == entry.object.meta().uid)
+}
+
 /// Serves what a CRD defines, as of a write of it.
 pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     let definition = entry.object.value(entry.revision);
-    let text = |path: &str| {
-        definition
-            .pointer(path)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let text = |path: &str| establish::text(&definition, path).to_owned();
     let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
     let current = server.registry.snapshot().find(&group, &plural).cloned();
     if current.as_ref().is_some_and(|served| served.role != Role::Custom) {
@@ -94,9 +100,6 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
         });
         return;
     }
-    if !establish::is_established(&definition) {
-        return;
-    }
     let uid = metadata::text(&definition, "uid");
     let life = match current.as_ref().map(|served| served.life.clone()) {
         Some(life) if life.uid == uid => life,
@@ -111,16 +114,8 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     if metadata::is_deleting(&definition) {
         life.close();
     }
-    match CustomKind::new(&definition) {
-        Ok(kind) => {
-            let as_of = current.filter(|served| Arc::ptr_eq(&served.life, &life));
-            let as_of = as_of.filter(|served| served.custom.as_ref().is_some_and(|before| before.reads_as(&kind)));
-            let as_of = as_of.map_or(entry.revision, |served| served.as_of);
-            server
-                .registry
-                .put(Arc::new(Served::custom(Arc::new(kind), life.clone(), as_of)));
-        }
-        Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
+    if establish::is_established(&definition) {
+        serve(server, entry, &definition, &life, current);
     }
     let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
     if waits && life.begin_clean_up() {
@@ -134,6 +129,21 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
                 () = clean_up(&server, &key, &group, &plural) => {}
             }
         });
+    }
+}
+
+fn serve(server: &Inner, entry: &Entry, definition: &Value, life: &Arc<Life>, before: Option<Arc<Served>>) {
+    match CustomKind::new(definition) {
+        Ok(kind) => {
+            let same = |served: &Arc<Served>| {
+                Arc::ptr_eq(&served.life, life) && served.custom.as_ref().is_some_and(|before| before.reads_as(&kind))
+            };
+            let as_of = before.filter(same).map_or(entry.revision, |served| served.as_of);
+            server
+                .registry
+                .put(Arc::new(Served::custom(Arc::new(kind), life.clone(), as_of)));
+        }
+        Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
     }
 }
 

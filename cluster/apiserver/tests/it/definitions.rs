@@ -180,3 +180,66 @@ async fn writes_of_a_definition_that_goes_start_no_further_clean_up() {
         yield_now().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_nobody_had_looked_at_is_settled_by_the_next_server() {
+    let store = MemoryStore::new();
+    let stored = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut stored = definition();
+        stored["metadata"] = json!({"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"});
+        stored["status"] = json!({"storedVersions": ["v1"]});
+        change(&mut stored);
+        let key = Key::new("apiextensions.k8s.io/customresourcedefinitions", None, name);
+        store.create(key, Object::from_value(stored).unwrap())
+    };
+    let established = json!([{"type": "Established", "status": "True"}]);
+    let settled = |name: &str, stored: &mut Value| {
+        stored["spec"]["names"] = json!({"plural": name, "kind": name});
+        stored["status"]["acceptedNames"] = stored["spec"]["names"].clone();
+        stored["status"]["conditions"] = established.clone();
+    };
+    // Comes first in the list, and wants names that another has.
+    stored("aliens.example.org", &|stored| {
+        stored["spec"]["names"]["plural"] = "aliens".into();
+        stored["spec"]["names"]["kind"] = "others".into();
+    })
+    .await
+    .unwrap();
+    stored("broken.example.org", &|stored| {
+        settled("broken", stored);
+        stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"type": "object", "pattern": "("});
+    })
+    .await
+    .unwrap();
+    stored("others.example.org", &|stored| settled("others", stored))
+        .await
+        .unwrap();
+    stored("things.example.org", &|_| ()).await.unwrap();
+    let server = start_with(|builder| builder.store(store.clone())).await;
+    let client = server.admin();
+    let condition = async |name: &str, kind: &str| {
+        let (_, found) = get(&client, &format!("{CRDS}/{name}.example.org")).await;
+        let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let said = conditions.into_iter().find(|condition| condition["type"] == kind);
+        said.map(|said| said["status"].as_str().unwrap_or_default().to_owned())
+    };
+    let of = |plural: &str| format!("/apis/example.org/v1/namespaces/default/{plural}");
+    for (name, is, code) in [
+        ("things", "True", 200),
+        ("others", "True", 200),
+        ("aliens", "False", 404),
+        ("broken", "False", 404),
+    ] {
+        assert_eq!(condition(name, "Established").await.as_deref(), Some(is), "{name}");
+        assert_eq!(get(&client, &of(name)).await.0, code, "{name}");
+    }
+    assert_eq!(condition("aliens", "NamesAccepted").await.as_deref(), Some("False"));
+    // What was never served goes as well.
+    for name in ["aliens", "broken"] {
+        let path = format!("{CRDS}/{name}.example.org");
+        assert_eq!(delete(&client, &path).await.0, 200);
+        while get(&client, &path).await.0 != 404 {
+            yield_now().await;
+        }
+    }
+}
