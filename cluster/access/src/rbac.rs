@@ -258,7 +258,7 @@ impl RbacIndex {
         (rules, missing)
     }
 
-    /// As [`Rbac::rules_for`], without what nobody has bound: what `system:masters` may do.
+    /// As [`Self::rules_for`], without what nobody has bound: what `system:masters` may do.
     pub fn bound_rules_for(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         let (mut rules, mut missing) = (Vec::new(), BTreeSet::new());
         for (_, key, binding) in self.bindings_of(user, namespace) {
