@@ -17,7 +17,7 @@ use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
 
 use crate::tree::{Kind, MapType, Scalar, Schema};
-use crate::validate::{Verdict, correlate};
+use crate::validate::{OldItems, Verdict};
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
 use guard::{Survey, nesting, single_signs};
 use meter::{Ended, LookUps, meter, weight_of_json};
@@ -213,10 +213,14 @@ impl Run<'_> {
                 }
             }
             (Kind::List(list), Value::Array(items)) => {
-                let old = before.value.and_then(Value::as_array);
+                let old = OldItems::new(&list.list_type, before.value);
                 for (index, item) in items.iter().enumerate() {
-                    let old = old.and_then(|old| correlate(&list.list_type, item, old));
-                    self.walk(&list.items, item, before.of_part(value, old), &path.index(index));
+                    self.walk(
+                        &list.items,
+                        item,
+                        before.of_part(value, old.of(item)),
+                        &path.index(index),
+                    );
                 }
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! Judging a value against a field tree: types, required fields, bounds, duplicates in sets and map lists.
 //! It never complains about unknown fields (`prune` reports those) and never changes the value.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -165,10 +165,9 @@ impl Walk {
     }
 
     fn list(&mut self, list: &List, repeats: bool, items: &[Value], old: Option<&Value>, path: &FieldPath<'_>) {
-        let old_items = old.and_then(Value::as_array);
+        let old_items = OldItems::new(&list.list_type, old);
         for (index, item) in items.iter().enumerate() {
-            let old_item = old_items.and_then(|old| correlate(&list.list_type, item, old));
-            self.whole(&list.items, item, old_item, &path.index(index));
+            self.whole(&list.items, item, old_items.of(item), &path.index(index));
         }
         if self.custom || repeats {
             return;
@@ -399,13 +398,36 @@ fn furthest(found: Vec<Walk>) -> Vec<FieldError> {
     best.map(|branch| branch.errors).unwrap_or_default()
 }
 
-/// The element of the old list that a map list's keys say is the same one.
-pub(crate) fn correlate<'o>(list_type: &ListType, item: &Value, old: &'o [Value]) -> Option<&'o Value> {
-    match list_type {
-        ListType::Map { keys } => old
-            .iter()
-            .find(|old| keys.iter().all(|key| old.get(&**key) == item.get(&**key))),
-        _ => None,
+/// The items of an old list, found by the keys of a map list; other lists have none that are known to be the same.
+pub(crate) struct OldItems<'l, 'o> {
+    keys: &'l [Box<str>],
+    items: HashMap<Vec<Option<&'o Value>>, &'o Value>,
+}
+
+impl<'l, 'o> OldItems<'l, 'o> {
+    /// Of the old value of a list, if there was one.
+    pub(crate) fn new(list_type: &'l ListType, old: Option<&'o Value>) -> Self {
+        let (keys, old) = match (list_type, old.and_then(Value::as_array)) {
+            (ListType::Map { keys }, Some(old)) => (&**keys, old.as_slice()),
+            _ => (&[][..], &[][..]),
+        };
+        let mut items = HashMap::with_capacity(old.len());
+        for item in old {
+            items.entry(Self::identity(keys, item)).or_insert(item);
+        }
+        Self { keys, items }
+    }
+
+    fn identity<'v>(keys: &[Box<str>], item: &'v Value) -> Vec<Option<&'v Value>> {
+        keys.iter().map(|key| item.get(&**key)).collect()
+    }
+
+    /// The one that a new item takes the place of.
+    pub(crate) fn of(&self, item: &Value) -> Option<&'o Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&Self::identity(self.keys, item)).copied()
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! What all versions have in common is told where version v1beta1 had it: beside the versions.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::rules::{one_of, require};
@@ -165,8 +167,9 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
         errors.push(FieldError::required(at, ""));
         return;
     }
+    let mut seen = HashSet::new();
     for (index, version) in reviews.iter().enumerate() {
-        if reviews[..index].contains(version) {
+        if !seen.insert(version) {
             errors.push(FieldError::invalid(at.index(index), *version, "duplicate version"));
         } else if let Some(why) = names::dns_label_1035(version) {
             errors.push(FieldError::invalid(at.index(index), *version, why));
@@ -233,8 +236,8 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
         selectable(given, document, &path.field("selectableFields"), errors);
     }
     let shown = || json!(versions.iter().map(|version| text(version, "name")).collect::<Vec<_>>());
-    let name_of = |index: usize| text(versions[index], "name");
-    if (1..versions.len()).any(|index| (0..index).any(|before| name_of(before) == name_of(index))) {
+    let mut seen = HashSet::new();
+    if !versions.iter().all(|version| seen.insert(text(version, "name"))) {
         errors.push(FieldError::invalid(at, shown(), "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
@@ -364,7 +367,7 @@ fn selectable(fields: &Value, document: &Value, path: &FieldPath<'_>, errors: &m
     };
     let nothing = Map::new();
     let root = document.as_object().unwrap_or(&nothing);
-    let mut seen: Vec<Vec<String>> = Vec::new();
+    let mut seen: HashSet<Vec<String>> = HashSet::new();
     for (index, field) in fields.iter().enumerate() {
         let (at, given) = (path.index(index), text(field, "jsonPath"));
         let at = at.field("jsonPath");
@@ -387,10 +390,8 @@ fn selectable(fields: &Value, document: &Value, path: &FieldPath<'_>, errors: &m
             let words = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(at, given, words));
         }
-        if seen.contains(&names) {
+        if !seen.insert(names) {
             errors.push(FieldError::duplicate(at, given));
-        } else {
-            seen.push(names);
         }
     }
     if seen.len() as u64 > SELECTABLE_MAX {
