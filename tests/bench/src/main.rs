@@ -6,6 +6,7 @@
     reason = "a command line tool speaks on its standard streams"
 )]
 
+mod api;
 mod first_light;
 mod landscape;
 mod lives;
@@ -42,6 +43,8 @@ enum What {
         #[arg(long, value_enum, default_value_t = Place::Memory)]
         state: Place,
     },
+    /// The embedded API server beside kube-apiserver with etcd: requests a second, what they cost, watches, memory, start
+    Api(api::Arguments),
     /// What memory is left behind when one Shoot is created and deleted again and again; in memory and in a folder
     Lives {
         /// How many times
@@ -55,6 +58,7 @@ async fn main() -> ExitCode {
     let measured = match Arguments::parse().what {
         What::FirstLight { runs } => first_light::run(runs).await,
         What::Shoots { runs, state } => shoots::run(runs, state).await,
+        What::Api(arguments) => api::run(&arguments).await,
         What::Lives { runs } => lives::run(runs).await,
     };
     match measured {

@@ -27,6 +27,19 @@ impl Place {
     }
 }
 
+/// A program that was built with this one.
+pub(crate) fn beside_this(name: &str) -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    Ok(here.with_file_name(name))
+}
+
+/// A figure of `/proc/PID/status`, which Linux tells in kilobytes.
+pub(crate) fn status_megabytes(status: &str, field: &str) -> Option<f64> {
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes / 1024.0)
+}
+
 /// A running `orangery up --example --port 0`.
 pub(crate) struct Landscape {
     child: Child,
@@ -36,8 +49,7 @@ pub(crate) struct Landscape {
 impl Landscape {
     /// Starts the binary beside this program.
     pub(crate) fn start(number: u8, place: Place) -> Result<Self, String> {
-        let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-        let binary = here.with_file_name("orangery");
+        let binary = beside_this("orangery")?;
         let folder = std::env::temp_dir().join(format!("orangery-bench-{}-{number}", std::process::id()));
         let mut command = Command::new(&binary);
         command
@@ -71,9 +83,7 @@ impl Landscape {
 
     fn megabytes(&self, field: &str) -> Option<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let line = status.lines().find(|line| line.starts_with(field))?;
-        let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-        Some(kilobytes / 1024.0)
+        status_megabytes(&status, field)
     }
 
     /// Says so when the process has ended by itself.

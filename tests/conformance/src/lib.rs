@@ -15,7 +15,7 @@ pub mod script;
 mod wire;
 
 pub use compare::Difference;
-pub use wire::{Answer, Endpoint};
+pub use wire::{Answer, Call, Connection, Endpoint};
 
 /// What went wrong around the comparison itself, as a sentence for the person at the terminal.
 pub type Outcome<T = ()> = Result<T, String>;

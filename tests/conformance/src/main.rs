@@ -80,6 +80,7 @@ async fn serve(kubeconfig: &Path) -> Outcome<bool> {
     let all = Options {
         controllers: true,
         scheduler: true,
+        durable: false,
     };
     let real = Real::start(all).await?;
     std::fs::write(kubeconfig, real.endpoint.kubeconfig.expose())

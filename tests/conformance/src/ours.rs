@@ -68,7 +68,7 @@ impl Ours {
         let stopped = stop.clone();
         tokio::spawn(async move { front.serve(listener, stopped).await });
         Ok(Self {
-            endpoint: Endpoint::new("ours", address, &pki)?,
+            endpoint: Endpoint::new("ours", pki.admin_kubeconfig(address.port())?)?,
             _registration: registration,
             stop,
         })

@@ -59,6 +59,11 @@ impl Pki {
             .map_err(|error| error.to_string())
     }
 
+    /// The administrator's kubeconfig for the server on that port of loopback.
+    pub(crate) fn admin_kubeconfig(&self, port: u16) -> Outcome<SecretText> {
+        self.kubeconfig("admin", port, self.admin.clone())
+    }
+
     /// A kubeconfig for the server on that port of loopback.
     pub(crate) fn kubeconfig(&self, name: &str, port: u16, issued: Issued) -> Outcome<SecretText> {
         let spec = KubeconfigSpec {

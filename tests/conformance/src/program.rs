@@ -1,6 +1,6 @@
 //! A real program that never outlives its owner: neither when that is dropped nor when its process is killed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::Outcome;
@@ -27,7 +27,8 @@ exit "$status"
 /// A running program.
 pub(crate) struct Program {
     name: &'static str,
-    log: std::path::PathBuf,
+    program: PathBuf,
+    log: PathBuf,
     keeper: Child,
 }
 
@@ -50,7 +51,30 @@ impl Program {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("cannot start {name}: {error}"))?;
-        Ok(Self { name, log, keeper })
+        Ok(Self {
+            name,
+            program: program.to_owned(),
+            log,
+            keeper,
+        })
+    }
+
+    /// How it is called.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The number of its process, which is a child of the keeper's.
+    pub(crate) fn process(&self) -> Outcome<u32> {
+        let keeper = self.keeper.id();
+        let children = std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).unwrap_or_default();
+        let program = self.program.canonicalize().ok();
+        let children = children
+            .split_whitespace()
+            .filter_map(|number| number.parse::<u32>().ok());
+        let runs = |number: &u32| std::fs::read_link(format!("/proc/{number}/exe")).ok() == program;
+        let mut children = children.filter(runs);
+        children.next().ok_or_else(|| format!("{} does not run", self.name))
     }
 
     /// Fails when the program has ended, with the last lines it said.

@@ -1,7 +1,7 @@
 //! Real Kubernetes on loopback: etcd and kube-apiserver, with controllers and scheduler where they are asked for. All of
 //! it lives in one temporary folder and ends with its owner.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ pub const ISSUER: &str = "https://kubernetes.default.svc";
 pub const SERVICE_RANGE: &str = "10.0.0.0/24";
 /// Far beyond the three seconds that it takes.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// A file system that lives in memory.
+const MEMORY_FOLDER: &str = "/dev/shm";
 /// Between two looks at whether a program is ready: nothing tells.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
@@ -34,6 +36,8 @@ pub struct Options {
     pub controllers: bool,
     /// kube-scheduler.
     pub scheduler: bool,
+    /// etcd answers when its data is on the disk, as it does for users. Else it lives in memory where that can be.
+    pub durable: bool,
 }
 
 /// Real Kubernetes, until it is dropped.
@@ -41,7 +45,7 @@ pub struct Real {
     /// How to reach it.
     pub endpoint: Endpoint,
     /// Clients before servers, the store last: fields are dropped in this order.
-    _programs: Vec<Program>,
+    programs: Vec<Program>,
     _folder: TempDir,
 }
 
@@ -61,22 +65,30 @@ impl Real {
         }
     }
 
+    /// The numbers of its processes, by name.
+    ///
+    /// # Errors
+    /// When one has ended.
+    pub fn processes(&self) -> Outcome<Vec<(&'static str, u32)>> {
+        let programs = self.programs.iter();
+        programs
+            .map(|program| Ok((program.name(), program.process()?)))
+            .collect()
+    }
+
     async fn start_once(programs: &Path, options: Options) -> Outcome<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("orangery-real-")
-            .tempdir()
-            .map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let folder = temporary_folder(options).map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let pki = Pki::generate()?;
         let files = Files::write(folder.path(), &pki)?;
         let start = |name: &'static str, arguments: &[String]| {
             Program::start(name, &programs.join(name), folder.path(), arguments)
         };
         let etcd_port = free_port()?;
-        let mut running = vec![start("etcd", &etcd(&files, etcd_port, free_port()?))?];
+        let mut running = vec![start("etcd", &etcd(&files, options, etcd_port, free_port()?))?];
         listening(&mut running, etcd_port).await?;
         let port = free_port()?;
         running.insert(0, start("kube-apiserver", &kube_apiserver(&files, etcd_port, port))?);
-        let endpoint = Endpoint::new("real", SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &pki)?;
+        let endpoint = Endpoint::new("real", pki.admin_kubeconfig(port)?)?;
         ready(&mut running, &endpoint).await?;
         for (wanted, name) in [
             (options.controllers, "kube-controller-manager"),
@@ -91,7 +103,7 @@ impl Real {
         }
         Ok(Self {
             endpoint,
-            _programs: running,
+            programs: running,
             _folder: folder,
         })
     }
@@ -139,19 +151,31 @@ impl Files {
     }
 }
 
-fn etcd(files: &Files, clients: u16, peers: u16) -> Vec<String> {
-    vec![
+fn temporary_folder(options: Options) -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("orangery-real-");
+    let memory = Path::new(MEMORY_FOLDER);
+    if !options.durable && memory.is_dir() {
+        return builder.tempdir_in(memory);
+    }
+    builder.tempdir()
+}
+
+fn etcd(files: &Files, options: Options, clients: u16, peers: u16) -> Vec<String> {
+    let mut arguments = vec![
         "--name=real".to_owned(),
         files.flag("data-dir", "etcd"),
         "--log-level=warn".to_owned(),
-        // The data lives no longer than the run.
-        "--unsafe-no-fsync".to_owned(),
         format!("--listen-client-urls=http://127.0.0.1:{clients}"),
         format!("--advertise-client-urls=http://127.0.0.1:{clients}"),
         format!("--listen-peer-urls=http://127.0.0.1:{peers}"),
         format!("--initial-advertise-peer-urls=http://127.0.0.1:{peers}"),
         format!("--initial-cluster=real=http://127.0.0.1:{peers}"),
-    ]
+    ];
+    if !options.durable {
+        arguments.push("--unsafe-no-fsync".to_owned());
+    }
+    arguments
 }
 
 fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {
@@ -216,12 +240,7 @@ async fn listening(running: &mut [Program], port: u16) -> Outcome {
 
 async fn ready(running: &mut [Program], endpoint: &Endpoint) -> Outcome {
     let begun = Instant::now();
-    let call = Call {
-        method: Method::GET,
-        path: "/readyz".to_owned(),
-        headers: http::HeaderMap::new(),
-        body: bytes::Bytes::new(),
-    };
+    let call = Call::new(Method::GET, "/readyz");
     loop {
         if let Ok(mut connection) = endpoint.connect().await
             && connection

@@ -1,23 +1,26 @@
 //! Requests as bytes on a TLS connection and answers as they come back. Never interprets either.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base_secrets::SecretText;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::Outcome;
-use crate::pki::{Pki, SERVER_NAME};
 
 /// Longer than any answer takes; a server that does not answer is a finding, not a reason to wait for ever.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -27,22 +30,48 @@ const USER_AGENT: &str = "conformance/1.0";
 /// A server and how its administrator gets in.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// `real` or `ours`: how it is called in reports.
+    /// How it is called in reports.
     pub name: &'static str,
     /// Where it listens.
     pub address: SocketAddr,
     /// For clients that want a file: `system:masters`.
     pub kubeconfig: SecretText,
+    server_name: ServerName<'static>,
     config: Arc<ClientConfig>,
 }
 
 /// A request in full.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+pub struct Call {
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// Beside those that every request has.
+    pub headers: HeaderMap,
+    /// What is sent.
+    pub body: Bytes,
+}
+
+impl Call {
+    /// A request without a body.
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// The same with a body of that media type.
+    #[must_use]
+    pub fn with_body(mut self, media: &'static str, body: impl Into<Bytes>) -> Self {
+        self.headers
+            .insert(http::header::CONTENT_TYPE, HeaderValue::from_static(media));
+        self.body = body.into();
+        self
+    }
 }
 
 /// What came back.
@@ -56,39 +85,89 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// The only cluster or user of a kubeconfig, as far as a client by certificate needs it.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Cluster {
+    server: String,
+    tls_server_name: Option<String>,
+    certificate_authority_data: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct User {
+    client_certificate_data: String,
+    client_key_data: String,
+}
+
+#[derive(Deserialize)]
+struct NamedCluster {
+    cluster: Cluster,
+}
+
+#[derive(Deserialize)]
+struct NamedUser {
+    user: User,
+}
+
+#[derive(Deserialize)]
+struct Kubeconfig {
+    clusters: Vec<NamedCluster>,
+    users: Vec<NamedUser>,
+}
+
 impl Endpoint {
-    pub(crate) fn new(name: &'static str, address: SocketAddr, pki: &Pki) -> Outcome<Self> {
-        let broken = |error: &dyn std::fmt::Display| format!("the certificates of {name} cannot be used: {error}");
+    /// The server that the first cluster of a kubeconfig names, as its first user, who has a certificate.
+    ///
+    /// # Errors
+    /// When the kubeconfig is none, or says it in another way.
+    pub fn new(name: &'static str, kubeconfig: SecretText) -> Outcome<Self> {
+        let broken = |error: &dyn std::fmt::Display| format!("the kubeconfig of {name} cannot be used: {error}");
+        let parsed: Kubeconfig = base_yaml::read(kubeconfig.expose()).map_err(|error| broken(&error))?;
+        let (Some(NamedCluster { cluster }), Some(NamedUser { user })) =
+            (parsed.clusters.first(), parsed.users.first())
+        else {
+            return Err(broken(&"it has no cluster or no user"));
+        };
+        let uri: Uri = cluster.server.parse().map_err(|error| broken(&error))?;
+        let host = uri.host().unwrap_or_default();
+        let ip = host.parse::<IpAddr>().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let pem = |text: &str| STANDARD.decode(text).map_err(|error| broken(&error));
         let mut roots = RootCertStore::empty();
-        let authority = pki.authority.certificate_pem();
-        for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        for certificate in CertificateDer::pem_slice_iter(&pem(&cluster.certificate_authority_data)?) {
             roots
                 .add(certificate.map_err(|error| broken(&error))?)
                 .map_err(|error| broken(&error))?;
         }
-        let key = PrivateKeyDer::from_pem_slice(&pki.admin.key_pem().expose_bytes()).map_err(|error| broken(&error))?;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem(&user.client_certificate_data)?).collect();
+        let key = PrivateKeyDer::from_pem_slice(&pem(&user.client_key_data)?).map_err(|error| broken(&error))?;
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| broken(&error))?
             .with_root_certificates(roots)
-            .with_client_auth_cert(vec![pki.admin.certificate.der().to_vec().into()], key)
+            .with_client_auth_cert(chain.map_err(|error| broken(&error))?, key)
             .map_err(|error| broken(&error))?;
+        let server_name = cluster.tls_server_name.clone().unwrap_or_else(|| host.to_owned());
         Ok(Self {
             name,
-            address,
-            kubeconfig: pki.kubeconfig("admin", address.port(), pki.admin.clone())?,
+            address: SocketAddr::new(ip, uri.port_u16().unwrap_or(443)),
+            server_name: ServerName::try_from(server_name).map_err(|error| broken(&error))?,
+            kubeconfig,
             config: Arc::new(config),
         })
     }
 
     /// Opens a connection.
-    pub(crate) async fn connect(&self) -> Outcome<Connection> {
+    ///
+    /// # Errors
+    /// When nobody listens, or the two do not trust each other.
+    pub async fn connect(&self) -> Outcome<Connection> {
         let failed =
             |error: &dyn std::fmt::Display| format!("cannot connect to {} at {}: {error}", self.name, self.address);
         let stream = TcpStream::connect(self.address).await.map_err(|error| failed(&error))?;
-        let name = ServerName::try_from(SERVER_NAME).map_err(|error| failed(&error))?;
         let stream = TlsConnector::from(self.config.clone())
-            .connect(name, stream)
+            .connect(self.server_name.clone(), stream)
             .await
             .map_err(|error| failed(&error))?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
@@ -102,42 +181,58 @@ impl Endpoint {
 }
 
 /// An open connection; opened again when the server has closed it.
-pub(crate) struct Connection {
+pub struct Connection {
     endpoint: Endpoint,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Connection {
     /// Sends one request and reads the whole answer.
-    pub(crate) async fn send(&mut self, call: &Call) -> Outcome<Answer> {
+    ///
+    /// # Errors
+    /// When no answer comes, or not the whole of it.
+    pub async fn send(&mut self, call: &Call) -> Outcome<Answer> {
+        let failed = |what: &str| format!("{} {what} on {} {}", self.endpoint.name, call.method, call.path);
+        let (broke_off, silent) = (failed("broke off"), failed("did not answer in time"));
+        let exchange = async {
+            let (parts, body) = self.open(call).await?.into_parts();
+            let body = body.collect().await.map_err(|error| format!("{broke_off} ({error})"))?;
+            Ok(Answer {
+                status: parts.status,
+                headers: parts.headers,
+                body: body.to_bytes(),
+            })
+        };
+        tokio::time::timeout(ANSWER_TIMEOUT, exchange)
+            .await
+            .unwrap_or(Err(silent))
+    }
+
+    /// Sends one request; the body of the answer is read by the caller, as long as it comes.
+    ///
+    /// # Errors
+    /// When no answer begins.
+    pub async fn open(&mut self, call: &Call) -> Outcome<Response<Incoming>> {
         if self.sender.ready().await.is_err() {
             *self = self.endpoint.connect().await?;
         }
-        let failed = |what: &str| format!("{} {what} on {} {}", self.endpoint.name, call.method, call.path);
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            format!(
+                "{} {what} on {} {} ({error})",
+                self.endpoint.name, call.method, call.path
+            )
+        };
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
             .header(http::header::HOST, self.endpoint.address.to_string())
             .header(http::header::USER_AGENT, USER_AGENT)
             .body(Full::new(call.body.clone()))
-            .map_err(|error| failed(&format!("could not be asked ({error})")))?;
+            .map_err(|error| failed("could not be asked", &error))?;
         for (name, value) in &call.headers {
             request.headers_mut().append(name.clone(), value.clone());
         }
-        let exchange = async {
-            let response = self.sender.send_request(request).await?;
-            let (parts, body) = response.into_parts();
-            let body = body.collect().await?.to_bytes();
-            Ok::<_, hyper::Error>(Answer {
-                status: parts.status,
-                headers: parts.headers,
-                body,
-            })
-        };
-        match tokio::time::timeout(ANSWER_TIMEOUT, exchange).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(failed(&format!("broke off ({error})"))),
-            Err(_) => Err(failed(&format!("did not answer within {ANSWER_TIMEOUT:?}"))),
-        }
+        let response = self.sender.send_request(request).await;
+        response.map_err(|error| failed("broke off", &error))
     }
 }

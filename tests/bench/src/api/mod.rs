@@ -1,0 +1,233 @@
+//! The embedded API server beside kube-apiserver with etcd, in one run and one after the other: what a client gets done in a
+//! second, what that costs the server's processors, how soon watches tell, memory and start. The load comes from the same
+//! machine, so that the figures of the quicker one are held down by its client more than those of the slower one.
+
+mod load;
+mod requests;
+mod subject;
+mod watches;
+
+use self::load::{Taken, send_all};
+use self::requests::{Kind, name, preparations};
+use self::subject::{Subject, Which};
+use self::watches::{Delivered, Load, deliver};
+use crate::landscape::median;
+
+/// How much is sent.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How many times each server is started and measured; the medians are reported
+    #[arg(long, default_value_t = 3)]
+    runs: u8,
+    /// Objects that are created, changed, read and listed
+    #[arg(long, default_value_t = 5_000)]
+    objects: usize,
+    /// Bytes of payload of each
+    #[arg(long, default_value_t = 1_024)]
+    bytes: usize,
+    /// Requests under way at a time
+    #[arg(long, default_value_t = 32)]
+    at_once: usize,
+    /// Objects of 2,048 bytes with which memory is measured; 0 leaves it out
+    #[arg(long, default_value_t = 50_000)]
+    stored: usize,
+    /// Watchers of one kind of object, beside a measurement with one; 0 leaves them out
+    #[arg(long, default_value_t = 1_000)]
+    watchers: usize,
+    /// Changes that they are told of, each second
+    #[arg(long, default_value_t = 1_000)]
+    changes: usize,
+}
+
+/// How often the whole list is read.
+const LISTS: usize = 20;
+/// Of these as many at once as there are processors to answer them on a small machine.
+const LISTS_AT_ONCE: usize = 2;
+/// Bytes of each object when memory is measured.
+const STORED_BYTES: usize = 2_048;
+/// How long changes are sent to watchers.
+const WATCH_SECONDS: usize = 5;
+/// Changes a second that one watcher is told of.
+const FEW_CHANGES: usize = 100;
+
+/// One figure of one server.
+struct Figure {
+    what: String,
+    unit: &'static str,
+    value: f64,
+    /// Whether the greater one is better.
+    more: bool,
+}
+
+/// Measures both, prints every figure beside its peer.
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
+    for (ours, real) in Which::PAIRS {
+        println!("{} beside {}, medians of {}:", ours.name(), real.name(), arguments.runs);
+        let (mut of_ours, mut of_real) = (Vec::new(), Vec::new());
+        for number in 1..=arguments.runs {
+            for (which, all) in [(ours, &mut of_ours), (real, &mut of_real)] {
+                eprintln!("  run {number}: {}", which.name());
+                all.push(measure(which, arguments).await?);
+            }
+        }
+        for (place, figure) in of_ours
+            .first()
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
+            let middle = |runs: &[Vec<Figure>]| {
+                median(
+                    runs.iter()
+                        .filter_map(|figures| figures.get(place))
+                        .map(|figure| figure.value),
+                )
+            };
+            let (mine, theirs) = (middle(&of_ours), middle(&of_real));
+            let better = if figure.more { mine / theirs } else { theirs / mine };
+            println!(
+                "  {:<44} {:>10} {:>10} {:<8} {better:>6.1} times better",
+                figure.what,
+                shown(mine),
+                shown(theirs),
+                figure.unit
+            );
+        }
+    }
+    Ok(())
+}
+
+fn shown(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+async fn measure(which: Which, arguments: &Arguments) -> Result<Vec<Figure>, String> {
+    let subject = Subject::start(which).await?;
+    let mut figures = vec![
+        Figure {
+            what: "start to ready".to_owned(),
+            unit: "ms",
+            value: subject.ready_after.as_secs_f64() * 1e3,
+            more: false,
+        },
+        Figure {
+            what: "memory, empty".to_owned(),
+            unit: "MB",
+            value: subject.megabytes(),
+            more: false,
+        },
+    ];
+    prepare(&subject).await?;
+    for kind in [Kind::Configmaps, Kind::Widgets] {
+        phases(&subject, kind, arguments, &mut figures).await?;
+    }
+    for load in [
+        Load {
+            watchers: 1,
+            per_second: FEW_CHANGES,
+            seconds: WATCH_SECONDS,
+        },
+        Load {
+            watchers: arguments.watchers,
+            per_second: arguments.changes,
+            seconds: WATCH_SECONDS,
+        },
+    ] {
+        if load.watchers > 0 {
+            told(load, &deliver(&subject, load).await?, &mut figures);
+        }
+    }
+    drop(subject);
+    if arguments.stored > 0 {
+        figures.push(stored(which, arguments).await?);
+    }
+    Ok(figures)
+}
+
+async fn prepare(subject: &Subject) -> Result<(), String> {
+    let mut connection = subject.endpoint.connect().await?;
+    for call in preparations() {
+        let answer = connection.send(&call).await?;
+        if !answer.status.is_success() {
+            return Err(format!("{}: {}", call.path, answer.status));
+        }
+    }
+    // Real Kubernetes serves a definition a moment after it has taken it.
+    while !connection.send(&Kind::Widgets.list()).await?.status.is_success() {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+async fn phases(subject: &Subject, kind: Kind, arguments: &Arguments, figures: &mut Vec<Figure>) -> Result<(), String> {
+    let names: Vec<String> = (0..arguments.objects).map(name).collect();
+    let create = names.iter().map(|name| kind.create(name, arguments.bytes));
+    let taken = send_all(subject, create.collect(), arguments.at_once).await?;
+    phase(kind, "create", taken, figures);
+    let patch = names.iter().map(|name| kind.patch(name, "yes"));
+    let taken = send_all(subject, patch.collect(), arguments.at_once).await?;
+    phase(kind, "merge patch", taken, figures);
+    let apply = names.iter().map(|name| kind.apply(name));
+    let taken = send_all(subject, apply.collect(), arguments.at_once).await?;
+    phase(kind, "apply", taken, figures);
+    let get = names.iter().map(|name| kind.get(name));
+    let taken = send_all(subject, get.collect(), arguments.at_once).await?;
+    phase(kind, "get", taken, figures);
+    let lists = (0..LISTS).map(|_| kind.list());
+    let taken = send_all(subject, lists.collect(), LISTS_AT_ONCE).await?;
+    phase(kind, "list of all", taken, figures);
+    Ok(())
+}
+
+fn phase(kind: Kind, what: &str, taken: Taken, figures: &mut Vec<Figure>) {
+    let what = format!("{}: {what}", kind.name());
+    figures.push(Figure {
+        what: format!("{what}, processor"),
+        unit: "ms each",
+        value: taken.milliseconds_each(),
+        more: false,
+    });
+    figures.push(Figure {
+        what,
+        unit: "a second",
+        value: taken.per_second(),
+        more: true,
+    });
+}
+
+fn told(load: Load, delivered: &Delivered, figures: &mut Vec<Figure>) {
+    let what = format!("{} watching, {} changes a second", load.watchers, load.per_second);
+    for (part, unit, value, more) in [
+        ("changes made", "a second", delivered.changes_per_second, true),
+        ("told", "of 1", delivered.fraction, true),
+        ("median", "ms", delivered.median.as_secs_f64() * 1e3, false),
+        ("99 of 100 within", "ms", delivered.p99.as_secs_f64() * 1e3, false),
+        ("processor", "s", delivered.processor_seconds, false),
+    ] {
+        figures.push(Figure {
+            what: format!("{what}: {part}"),
+            unit,
+            value,
+            more,
+        });
+    }
+}
+
+/// Memory with many objects, in a server of its own.
+async fn stored(which: Which, arguments: &Arguments) -> Result<Figure, String> {
+    let subject = Subject::start(which).await?;
+    prepare(&subject).await?;
+    let create = (0..arguments.stored).map(|number| Kind::Configmaps.create(&name(number), STORED_BYTES));
+    send_all(&subject, create.collect(), arguments.at_once).await?;
+    Ok(Figure {
+        what: format!("memory, {} objects of 2 KB", arguments.stored),
+        unit: "MB",
+        value: subject.megabytes(),
+        more: false,
+    })
+}

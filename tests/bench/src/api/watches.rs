@@ -1,0 +1,162 @@
+//! How long after it was asked for a change reaches those who watch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use super::requests::{Kind, name};
+use super::subject::Subject;
+
+/// Objects that are changed in turn.
+const OBJECTS: usize = 100;
+/// Connections that the changes are sent over.
+const WRITERS: usize = 16;
+/// Of all watchers so many look at the times; the others only count.
+const TIMED_MAX: usize = 20;
+/// How long after the last change the last event may come.
+const LINGER: Duration = Duration::from_secs(20);
+/// What stands before the time of a change, and behind it.
+const MARK: &[u8] = br#""patched":"at-"#;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) watchers: usize,
+    pub(crate) per_second: usize,
+    pub(crate) seconds: usize,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    pub(crate) changes_per_second: f64,
+    /// Of all events that should have come.
+    pub(crate) fraction: f64,
+    pub(crate) median: Duration,
+    pub(crate) p99: Duration,
+    pub(crate) processor_seconds: f64,
+}
+
+/// Changes objects at a steady pace while all watchers follow them.
+pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, String> {
+    let kind = Kind::Configmaps;
+    let mut connection = subject.endpoint.connect().await?;
+    for number in 0..OBJECTS {
+        // They may be there from the measurement before.
+        connection
+            .send(&kind.create(&format!("w-{}", name(number)), 100))
+            .await?;
+    }
+    let changes = load.per_second * load.seconds;
+    let (begun, seen) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let opened = Arc::new(Barrier::new(load.watchers + 1));
+    let mut watchers = JoinSet::new();
+    for number in 0..load.watchers {
+        let (endpoint, seen, opened) = (subject.endpoint.clone(), seen.clone(), opened.clone());
+        watchers.spawn(async move {
+            let mut connection = endpoint.connect().await?;
+            let answer = connection.open(&kind.watch()).await?;
+            let times = (number < TIMED_MAX).then(Vec::new);
+            opened.wait().await;
+            follow(answer.into_body(), begun, changes, &seen, times).await
+        });
+    }
+    opened.wait().await;
+    let (before, started) = (subject.processor_seconds(), Instant::now());
+    write(subject, kind, load, begun).await?;
+    let changes_per_second = changes as f64 / started.elapsed().as_secs_f64();
+    let mut times = Vec::new();
+    let all = async {
+        while let Some(ended) = watchers.join_next().await {
+            times.extend(ended.map_err(|error| error.to_string())??);
+        }
+        Ok::<_, String>(())
+    };
+    match tokio::time::timeout(LINGER, all).await {
+        Ok(ended) => ended?,
+        Err(_) => watchers.abort_all(),
+    }
+    times.sort_unstable();
+    let at = |part: f64| {
+        let place = (times.len() as f64 * part) as usize;
+        times
+            .get(place.min(times.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(Duration::MAX)
+    };
+    Ok(Delivered {
+        changes_per_second,
+        fraction: seen.load(Ordering::Relaxed) as f64 / (changes * load.watchers) as f64,
+        median: at(0.5),
+        p99: at(0.99),
+        processor_seconds: subject.processor_seconds() - before,
+    })
+}
+
+async fn write(subject: &Subject, kind: Kind, load: Load, begun: Instant) -> Result<(), String> {
+    let pause = Duration::from_secs_f64(WRITERS as f64 / load.per_second as f64);
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let mut connection = subject.endpoint.connect().await?;
+        let turns = (writer..load.per_second * load.seconds).step_by(WRITERS);
+        writers.spawn(async move {
+            let mut pace = tokio::time::interval(pause);
+            for number in turns {
+                pace.tick().await;
+                let text = format!("at-{}", begun.elapsed().as_micros());
+                let answer = connection
+                    .send(&kind.patch(&format!("w-{}", name(number % OBJECTS)), &text))
+                    .await?;
+                if !answer.status.is_success() {
+                    return Err(format!("a change was answered by {}", answer.status));
+                }
+            }
+            Ok(())
+        });
+    }
+    while let Some(ended) = writers.join_next().await {
+        ended.map_err(|error| error.to_string())??;
+    }
+    Ok(())
+}
+
+/// Counts events until all changes have come; gives the time that each took, where times are wanted.
+async fn follow(
+    mut body: impl http_body_util::BodyExt<Data = bytes::Bytes, Error: std::fmt::Display> + Unpin,
+    begun: Instant,
+    changes: usize,
+    seen: &AtomicUsize,
+    mut times: Option<Vec<Duration>>,
+) -> Result<Vec<Duration>, String> {
+    let (mut mine, mut rest) = (0, Vec::new());
+    while mine < changes {
+        let Some(frame) = body.frame().await else {
+            return Err("a watch has ended".to_owned());
+        };
+        let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() else {
+            continue;
+        };
+        let now = begun.elapsed();
+        rest.extend_from_slice(&bytes);
+        let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        for event in rest[..end].split_inclusive(|byte| *byte == b'\n') {
+            let Some(place) = event.windows(MARK.len()).position(|part| part == MARK) else {
+                continue;
+            };
+            mine += 1;
+            if let Some(times) = &mut times {
+                let digits = event[place + MARK.len()..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_digit());
+                let micros = digits.fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+                times.push(now.saturating_sub(Duration::from_micros(micros)));
+            }
+        }
+        rest.drain(..end);
+    }
+    seen.fetch_add(mine, Ordering::Relaxed);
+    Ok(times.unwrap_or_default())
+}
