@@ -32,7 +32,11 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
     let folder = &arguments.data_dir;
     // As `up`: where there is a folder, it tells who is in the way; where there is none, none is made in vain.
     let fresh = !folder.exists();
-    let vacant = if fresh { Some(landscape::bind(arguments.port).await?) } else { None };
+    let vacant = if fresh {
+        Some(landscape::bind(arguments.port).await?)
+    } else {
+        None
+    };
     data_folder::make("the data folder", folder)?;
     let _owned = data_folder::take(folder, "apiserver")?;
     refuse_landscape(folder)?;
@@ -42,11 +46,14 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
     };
     let state = State::open(arguments).await?;
     let Kept { store, keys } = state.kept.clone();
-    let mut builder = Cluster::builder().listener(listener).store(store).keys(cluster_bare::Keys {
-        authority: keys.authority,
-        clients: keys.clients,
-        tokens: keys.tokens,
-    });
+    let mut builder = Cluster::builder()
+        .listener(listener)
+        .store(store)
+        .keys(cluster_bare::Keys {
+            authority: keys.authority,
+            clients: keys.clients,
+            tokens: keys.tokens,
+        });
     if arguments.node {
         builder = builder.node(ImageCatalogue::new().simulating(), state.volumes.clone());
     }
@@ -132,7 +139,11 @@ fn refuse_landscape(data_dir: &Path) -> Result<(), Fault> {
 
 /// The other way round, for `up`.
 pub(crate) fn refuse_folder(data_dir: &Path) -> Result<(), Fault> {
-    refuse(&state_of(data_dir), data_dir, "the Kubernetes of an `orangery apiserver`")
+    refuse(
+        &state_of(data_dir),
+        data_dir,
+        "the Kubernetes of an `orangery apiserver`",
+    )
 }
 
 fn refuse(state: &Path, data_dir: &Path, what: &str) -> Result<(), Fault> {

@@ -10,11 +10,11 @@ use base_client::{Judgement, wait_until};
 use kube::{Api, Client};
 
 use crate::cli;
-use crate::{apiserver, kubeconfig};
 use crate::data_folder;
 use crate::follow::Ended;
 use crate::landscape::{self, Landscape, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
+use crate::{apiserver, kubeconfig};
 
 /// The project that `--example` applies, as it stands in `examples/`.
 const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
