@@ -9,9 +9,10 @@ use p256::ecdsa::signature::{Signer, Verifier};
 use p256::ecdsa::{DerSignature, Signature, SigningKey, VerifyingKey};
 use p256::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, LineEnding};
 use sha2::{Digest, Sha256};
+use x509_cert::der::Encode;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
-use crate::{SecretError, SecretText};
+use crate::{Certificate, SecretError, SecretText};
 
 /// A private key. Two draws of the same seeded [`Entropy`] in the same order give the same keys.
 #[derive(Clone, PartialEq, Eq)]
@@ -121,8 +122,8 @@ impl PublicKey {
         VerifyingKey::from(&self.0).verify(message, &signature).is_ok()
     }
 
-    /// All `PUBLIC KEY` blocks of a text; private keys count by their public half, as kube-apiserver reads the files
-    /// of `--service-account-key-file`.
+    /// The keys of all PEM blocks of a text; private keys and certificates count by their public half, as kube-apiserver
+    /// reads the files of `--service-account-key-file`.
     ///
     /// # Errors
     /// [`SecretError::KeyKind`] when there is none or one is not ECDSA P-256.
@@ -132,16 +133,26 @@ impl PublicKey {
             let Some(start) = block[0].find("-----BEGIN") else {
                 continue;
             };
-            let end = block[1].find("KEY-----").ok_or(SecretError::KeyKind)?;
-            let pem = format!("{}{}KEY-----\n", &block[0][start..], &block[1][..end]);
+            let end = block[1].find("-----").ok_or(SecretError::KeyKind)?;
+            let pem = format!("{}{}-----\n", &block[0][start..], &block[1][..end]);
             let private = || PrivateKey::from_pem(&pem).map(|key| key.public());
-            keys.push(Self::from_pem(&pem).or_else(|_| private())?);
+            let certified = || Certificate::from_pem(&pem).and_then(|certificate| Self::certified(&certificate));
+            let key = Self::from_pem(&pem).or_else(|_| private()).or_else(|_| certified());
+            keys.push(key.map_err(|_| SecretError::KeyKind)?);
         }
         if keys.is_empty() {
             Err(SecretError::KeyKind)
         } else {
             Ok(keys)
         }
+    }
+
+    fn certified(certificate: &Certificate) -> Result<Self, SecretError> {
+        let info = &certificate.raw().tbs_certificate.subject_public_key_info;
+        let der = info.to_der().map_err(|_| SecretError::KeyKind)?;
+        p256::PublicKey::from_public_key_der(&der)
+            .map(Self)
+            .map_err(|_| SecretError::KeyKind)
     }
 
     pub(crate) fn info(&self) -> SubjectPublicKeyInfoOwned {
@@ -170,10 +181,15 @@ mod tests {
     fn a_bundle_of_keys_reads_in_order_and_each_verifies_only_its_own_signatures() {
         let entropy = Entropy::seeded(1);
         let (first, second) = (PrivateKey::generate(&entropy), PrivateKey::generate(&entropy));
-        let bundle = format!("# newest\n{}{}", first.public().to_pem(), second.to_pem().expose());
+        let third = crate::Authority::generate("ca", &base_clock::Clock::real(), &entropy).expect("an authority");
+        let [public, private] = [first.public().to_pem(), second.to_pem().expose().to_owned()];
+        let bundle = format!("# newest\n{public}{private}{}", third.certificate_pem());
+        let of_third = PrivateKey::from_pem(third.key_pem().expose())
+            .expect("own PEM")
+            .public();
         assert_eq!(
             PublicKey::all_from_pem(&bundle).expect("keys"),
-            [first.public(), second.public()]
+            [first.public(), second.public(), of_third]
         );
         let signature = first.sign_es256(b"x");
         assert!(first.public().verifies_es256(b"x", &signature));

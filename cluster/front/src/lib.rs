@@ -4,8 +4,9 @@
 //! The front never authenticates: it proves that a client holds the key of the certificate it shows and hands the
 //! chain on as [`cluster_access::PeerCertificates`]; whether its authority is trusted is the API server's part.
 //!
-//! A connection that asks for a name nobody has registered, or for none, is answered with a TCP reset: to its client
-//! it looks as if nothing listened there, which is what a stopped API server looks like.
+//! A connection that asks for a name nobody has registered, or for none, reaches the server of [`ANY_NAME`] where there
+//! is one. Else it is answered with a TCP reset: to its client it looks as if nothing listened there, which is what a
+//! stopped API server looks like.
 
 mod body;
 mod connect;
@@ -15,7 +16,7 @@ mod serve;
 mod tls;
 
 pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX, REQUEST_BODY_TIMEOUT};
-pub use registry::{Front, NameTaken, RegisteredServer, Registration};
+pub use registry::{ANY_NAME, Front, NameTaken, RegisteredServer, Registration};
 pub use serve::{
     CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEADER_BYTES_MAX, HEADER_READ_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
 };

@@ -17,6 +17,10 @@ use tokio_util::task::TaskTracker;
 use crate::body::REQUEST_BODIES_BYTES_MAX;
 use crate::tls::{self, CertificateError};
 
+/// The name of a server that answers to every name that no other server has, and to clients that name none, such as
+/// those that know it by its address.
+pub const ANY_NAME: &str = "*";
+
 /// All API servers of a process, by server name. Clones are the same front.
 #[derive(Clone)]
 pub struct Front {
@@ -145,7 +149,8 @@ impl Front {
     /// The server that answers to a name now.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Server>> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.names.get(&name.to_ascii_lowercase())?.last().cloned()
+        let named = table.names.get(&name.to_ascii_lowercase());
+        named.or_else(|| table.names.get(ANY_NAME))?.last().cloned()
     }
 
     /// The names somebody answers to at present.

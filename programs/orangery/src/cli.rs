@@ -46,6 +46,8 @@ fn commands_at(command: &Definition, words: &[String]) -> Vec<String> {
 pub enum Command {
     /// Run a garden, a seed and the local provider in this process
     Up(Up),
+    /// Run a bare Kubernetes in this process: API server and controllers, no garden
+    Apiserver(Apiserver),
     /// Print a kubeconfig for the garden, the seed or a Shoot
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
@@ -73,6 +75,39 @@ pub struct Up {
     /// Port on 127.0.0.1 for all API servers of the process; 0 takes a free one
     #[arg(long, default_value_t = 6443, value_parser = port)]
     pub port: u16,
+}
+
+/// Where `apiserver` keeps state and kubeconfig when the user names no folder, below the working directory.
+pub const APISERVER_DATA_DIR: &str = ".orangery-apiserver";
+
+/// Arguments of `orangery apiserver`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  orangery apiserver --memory --port 0
+    A Kubernetes for one session on a free port; nothing of it is left but its kubeconfig.
+  orangery apiserver --data-dir k8s --node
+    One that is kept in the folder k8s, with a node that pretends to run every image.
+  export KUBECONFIG=k8s/admin.kubeconfig
+    For kubectl, helm and every other client. With USE_EXISTING_CLUSTER=true, envtest takes it too.
+  orangery apiserver --envtest-assets assets && KUBEBUILDER_ASSETS=$PWD/assets go test ./...
+    A Go controller's tests, each suite with a Kubernetes of its own.")]
+pub struct Apiserver {
+    /// Folder for the state and for admin.kubeconfig
+    #[arg(long, value_name = "FOLDER", default_value = APISERVER_DATA_DIR)]
+    pub data_dir: PathBuf,
+    /// Keep all state in memory: nothing is left when the process ends, and what the folder holds is left alone
+    #[arg(long)]
+    pub memory: bool,
+    /// Port on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 6443, value_parser = port)]
+    pub port: u16,
+    /// Add a node: pods of every image are pretended to run, and say so
+    #[arg(long)]
+    pub node: bool,
+    /// Start nothing: write programs called etcd and kube-apiserver into this folder, for envtest's KUBEBUILDER_ASSETS
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data_dir", "memory", "port", "node"])]
+    pub envtest_assets: Option<PathBuf>,
 }
 
 /// Arguments of `orangery kubeconfig`.

@@ -63,6 +63,39 @@ pub(crate) fn make(what: &str, folder: &Path) -> Result<(), Fault> {
     made.map_err(|error| unusable(&format!("create {what}"), folder, &error))
 }
 
+/// Keeps others from a data folder while the answer lives: a second process would write its kubeconfigs over ours.
+/// `command`: what the next one is told about us.
+///
+/// # Errors
+/// Somebody has it, or it cannot be locked.
+pub(crate) fn take(folder: &Path, command: &str) -> Result<File, Fault> {
+    let path = folder.join("lock");
+    let wrong = |error: io::Error| unusable("lock", &path, &error);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(wrong)?;
+    match file.try_lock() {
+        Ok(()) => {
+            // What stands there is for people; without it, the lock holds as well.
+            let _ = file.set_len(0).and_then(|()| file.write_all(command.as_bytes()));
+            Ok(file)
+        }
+        Err(fs::TryLockError::WouldBlock) => {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            let holder = Some(holder.trim()).filter(|holder| !holder.is_empty()).unwrap_or("up");
+            Err(Fault::user(format!(
+                "the data folder {} is in use by another `orangery {holder}`",
+                folder.display()
+            ))
+            .hint("end that one, or name another folder with --data-dir"))
+        }
+        Err(fs::TryLockError::Error(error)) => Err(wrong(error)),
+    }
+}
+
 /// Writes a file that only its owner can read. Once this has returned, it is there after a power cut too.
 ///
 /// # Errors
@@ -91,6 +124,16 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_data_folder_serves_one_process_at_a_time_and_says_which() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = take(folder.path(), "apiserver").unwrap();
+        let refusal = take(folder.path(), "up").unwrap_err().to_string();
+        assert!(refusal.ends_with("in use by another `orangery apiserver`"), "{refusal}");
+        drop(first);
+        take(folder.path(), "up").unwrap();
+    }
 
     #[test]
     fn a_full_disk_is_no_matter_of_rights() {

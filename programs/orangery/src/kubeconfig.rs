@@ -23,6 +23,15 @@ pub fn path(data_dir: &Path, part: &str) -> PathBuf {
     data_dir.join(format!("{part}.kubeconfig"))
 }
 
+/// Writes a kubeconfig that only its owner can read, whole or not at all.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
+    let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
+    data_folder::write(path, text.expose())
+}
+
 /// The text that the command prints.
 ///
 /// # Errors

@@ -1,10 +1,13 @@
 //! What the binary `orangery` is made of: wiring of the layers below, no decisions of its own.
 //! Public so that scenarios and measurements start the very same landscape as a user does.
 
+pub mod apiserver;
 pub mod cli;
 mod data_folder;
+pub mod envtest;
 pub mod follow;
 pub mod images;
+mod kept;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod live;

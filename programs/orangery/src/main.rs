@@ -11,7 +11,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::live::Console;
-use programs_orangery::{kubeconfig, provider_local, shell, up, why};
+use programs_orangery::{apiserver, envtest, kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -37,9 +37,14 @@ async fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    if let Some(program) = envtest::Program::called(&words) {
+        let outcome = program.run(&words, interrupted(), &console).await;
+        return ended(outcome.map(|()| ExitCode::SUCCESS));
+    }
     let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
     let outcome = match command {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
+        Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), &console).await,
         Command::Kubeconfig(arguments) => kubeconfig::print(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {

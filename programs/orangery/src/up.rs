@@ -7,15 +7,14 @@ use std::time::Duration;
 use api_core::v1beta1::{Project, ProjectPhase, Shoot};
 use api_meta::Fault;
 use base_client::{Judgement, wait_until};
-use kube::config::Kubeconfig;
 use kube::{Api, Client};
 
 use crate::cli;
-use crate::data_folder::{self, unusable};
+use crate::data_folder;
 use crate::follow::Ended;
-use crate::kubeconfig;
 use crate::landscape::{self, Landscape, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
+use crate::{apiserver, kubeconfig};
 
 /// The project that `--example` applies, as it stands in `examples/`.
 const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
@@ -36,7 +35,7 @@ const EXAMPLE_NAME: &str = "local";
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The folder of the state, in the data folder.
-const STATE: &str = "state";
+pub(crate) const STATE: &str = "state";
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -51,7 +50,8 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
         landscape::vacant(arguments.port).await?;
     }
     data_folder::make("the data folder", &arguments.data_dir)?;
-    let _owned = take(&arguments.data_dir)?;
+    let _owned = data_folder::take(&arguments.data_dir, "up")?;
+    apiserver::refuse_folder(&arguments.data_dir)?;
     if !fresh {
         landscape::vacant(arguments.port).await?;
     }
@@ -93,8 +93,8 @@ async fn run_on(
 /// Writes the kubeconfigs; gives a client for the garden.
 fn hand_out(arguments: &cli::Up, landscape: &Landscape) -> Result<Client, Fault> {
     let garden = landscape.garden_kubeconfig()?;
-    write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
-    write(
+    kubeconfig::write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
+    kubeconfig::write(
         &kubeconfig::path(&arguments.data_dir, "seed"),
         &landscape.seed_kubeconfig()?,
     )?;
@@ -202,33 +202,6 @@ fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
     text + "Ctrl-C ends everything"
 }
 
-/// Keeps others from the data folder while the answer lives: a second `up` would write its kubeconfigs over ours.
-fn take(folder: &Path) -> Result<std::fs::File, Fault> {
-    let path = folder.join("lock");
-    let wrong = |error: std::io::Error| unusable("lock", &path, &error);
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(wrong)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Fault::user(format!(
-            "the data folder {} is in use by another `orangery up`",
-            folder.display()
-        ))
-        .hint("end that one, or name another folder with --data-dir")),
-        Err(std::fs::TryLockError::Error(error)) => Err(wrong(error)),
-    }
-}
-
-/// Writes a kubeconfig that only its owner can read, whole or not at all.
-fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
-    let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
-    data_folder::write(path, text.expose())
-}
-
 #[cfg(test)]
 mod tests {
     use base_clock::Entropy;
@@ -238,18 +211,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_data_folder_serves_one_landscape_at_a_time() {
-        let folder = std::env::temp_dir().join(format!("orangery-up-{}", std::process::id()));
-        data_folder::make("the data folder", &folder).unwrap();
-        let first = take(&folder).unwrap();
-        let refusal = take(&folder).unwrap_err().to_string();
-        assert!(refusal.contains("in use by another"), "{refusal}");
-        drop(first);
-        take(&folder).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
 
     #[tokio::test(start_paused = true)]
     async fn the_example_waits_for_the_namespace_of_its_project() {

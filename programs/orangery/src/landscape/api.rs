@@ -12,7 +12,7 @@ use cluster_front::{Front, RegisteredServer, Registration};
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
 
-use super::state::{Kept, Keys};
+use crate::kept::{Kept, Keys};
 
 /// How long the certificates of the landscape's own parts are valid, and those in its kubeconfigs. The authorities that
 /// sign them outlive the process; these do not: every start issues them anew, which is what mends those that a clock

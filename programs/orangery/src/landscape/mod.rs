@@ -228,7 +228,11 @@ pub async fn vacant(port: u16) -> Result<(), Fault> {
     bind(port).await.map(drop)
 }
 
-async fn bind(port: u16) -> Result<TcpListener, Fault> {
+/// Opens a port of loopback.
+///
+/// # Errors
+/// It is taken.
+pub(crate) async fn bind(port: u16) -> Result<TcpListener, Fault> {
     TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| {
         Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
             .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")

@@ -27,12 +27,12 @@ struct Format {
 }
 
 /// Whether there is a state.
-pub(super) fn is_in(folder: &Path) -> bool {
+pub(crate) fn is_in(folder: &Path) -> bool {
     folder.join(FILE).exists()
 }
 
 /// Refuses a folder that this program cannot read, and marks an empty one as its own.
-pub(super) fn check(folder: &Path) -> Result<(), Fault> {
+pub(crate) fn check(folder: &Path) -> Result<(), Fault> {
     let path = folder.join(FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,

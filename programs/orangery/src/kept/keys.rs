@@ -17,13 +17,13 @@ use crate::data_folder;
 
 /// The keys of one API server.
 #[derive(Clone)]
-pub(in crate::landscape) struct Keys {
+pub(crate) struct Keys {
     /// Signs the server's certificate.
-    pub(in crate::landscape) authority: Arc<Authority>,
+    pub(crate) authority: Arc<Authority>,
     /// Signs clients' certificates.
-    pub(in crate::landscape) clients: Arc<Authority>,
+    pub(crate) clients: Arc<Authority>,
     /// Signs service account tokens.
-    pub(in crate::landscape) tokens: PrivateKey,
+    pub(crate) tokens: PrivateKey,
 }
 
 /// As they stand in a file.
@@ -72,7 +72,7 @@ impl Keys {
     ///
     /// # Errors
     /// The clock is wrong, or the keys are too old.
-    pub(in crate::landscape) fn check(&self, name: &str, clock: &Clock) -> Result<(), Fault> {
+    pub(crate) fn check(&self, name: &str, clock: &Clock) -> Result<(), Fault> {
         let now = clock.now();
         for authority in [&self.authority, &self.clients] {
             let certificate = authority.certificate();

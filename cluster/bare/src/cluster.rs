@@ -1,0 +1,342 @@
+//! The cluster from its start to its end.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_client::{Connector, fault_of};
+use base_clock::{Clock, Entropy};
+use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
+use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
+use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
+use cluster_node::{ImageCatalogue, Volumes};
+use cluster_store::{MemoryStore, Store};
+use ipnet::{IpNet, Ipv4Net};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
+use kube::api::{ObjectMeta, PostParams};
+use kube::config::Kubeconfig;
+use kube::{Api, Client};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::Keys;
+use crate::parts::Parts;
+
+/// The cluster's name in its kubeconfigs and logs.
+const NAME: &str = "orangery";
+/// Whoever runs the cluster, and their group; bound to `cluster-admin`.
+const ADMIN: &str = "orangery-admin";
+const ADMINS: &str = "orangery:admins";
+/// The only node.
+const NODE: &str = "orangery-0";
+/// Who signs the tokens of service accounts, as kubeadm names it.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// Names of the API server: those that pods know it by, and what people may write for 127.0.0.1.
+const SERVER_NAMES: [&str; 5] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+/// Where Services get their addresses from: kubeadm's default.
+const SERVICES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12));
+/// How long certificates are valid. Every start issues them anew; the keys that sign them may be kept.
+const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A running cluster. Dropping it ends it as a power cut would; [`Cluster::stop`] in order.
+pub struct Cluster {
+    server: ApiServer,
+    access: Access,
+    kubeconfig: Kubeconfig,
+    client: Client,
+    parts: CancellationToken,
+    tasks: TaskTracker,
+    _registration: Registration,
+    _power: DropGuard,
+}
+
+/// How clients find the server and are known to it.
+pub(crate) struct Access {
+    pub(crate) keys: Keys,
+    url: String,
+}
+
+impl Access {
+    pub(crate) fn kubeconfig(
+        &self,
+        user: &str,
+        groups: &[&str],
+        clock: &Clock,
+        entropy: &Entropy,
+    ) -> Result<Kubeconfig, Fault> {
+        let spec = CertificateSpec::client(user, groups, VALIDITY);
+        let issued = self.keys.clients.issue(&spec, clock, entropy).map_err(bug)?;
+        Ok(base_secrets::kubeconfig(&KubeconfigSpec {
+            name: NAME.to_owned(),
+            server: self.url.clone(),
+            tls_server_name: None,
+            authorities: self.keys.authority.certificate_pem(),
+            credential: Credential::Certificate(Box::new(issued)),
+            namespace: None,
+        }))
+    }
+}
+
+/// What a cluster is made of; everything has a default.
+pub struct Builder {
+    clock: Clock,
+    entropy: Entropy,
+    store: Option<Arc<dyn Store>>,
+    keys: Option<Keys>,
+    listener: Option<TcpListener>,
+    controllers: bool,
+    node: Option<(ImageCatalogue, Volumes)>,
+}
+
+impl Cluster {
+    /// A cluster in memory on a free port, with controllers and without a node. It answers when this returns.
+    ///
+    /// # Errors
+    /// No port can be opened.
+    pub async fn start() -> Result<Self, Fault> {
+        Self::builder().start().await
+    }
+
+    /// Begins a cluster of another kind.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder {
+            clock: Clock::real(),
+            entropy: Entropy::os(),
+            store: None,
+            keys: None,
+            listener: None,
+            controllers: true,
+            node: None,
+        }
+    }
+
+    /// A client that may do everything, in process: through authentication and RBAC, without a socket.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The same for clients of every other kind, over TLS.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Kubeconfig {
+        &self.kubeconfig
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.access.url
+    }
+
+    /// The server itself: its readiness, its audit record.
+    #[must_use]
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Ends the node, the controllers and the server, in this order, and waits for them.
+    pub async fn stop(self) {
+        self.parts.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.server.shutdown().await;
+    }
+}
+
+impl Builder {
+    /// The clock; the machine's by default.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The randomness; the operating system's by default.
+    #[must_use]
+    pub fn entropy(mut self, entropy: Entropy) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// Where objects are kept; in memory by default.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// The keys; new ones by default. A store that is kept wants keys that are kept.
+    #[must_use]
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Where it listens; on a free port of 127.0.0.1 by default.
+    #[must_use]
+    pub fn listener(mut self, listener: TcpListener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// No controllers and no scheduler: nothing changes but by somebody's request, as with a lone kube-apiserver. Pods
+    /// need no service account then, for nobody would make one.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.controllers = false;
+        self
+    }
+
+    /// Adds a node that runs what the catalogue knows; what outlives its pods lies in the volumes.
+    #[must_use]
+    pub fn node(mut self, catalogue: ImageCatalogue, volumes: Volumes) -> Self {
+        self.node = Some((catalogue, volumes));
+        self
+    }
+
+    /// Starts it; when this returns, requests are answered.
+    ///
+    /// # Errors
+    /// No port can be opened, or the store does not answer.
+    pub async fn start(self) -> Result<Cluster, Fault> {
+        let Self {
+            clock,
+            entropy,
+            store,
+            keys,
+            listener,
+            controllers,
+            node,
+        } = self;
+        let keys = keys.map_or_else(|| Keys::generate(&clock, &entropy), Ok)?;
+        let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let (listener, url) = listening(listener).await?;
+        let server = ApiServer::builder(NAME)
+            .shared_store(store)
+            .clock(clock.clone())
+            .entropy(entropy.clone())
+            .authorities(authorities(&keys))
+            .pods_as_accounts(controllers)
+            .service_range(SERVICES)
+            .build()
+            .await
+            .map_err(|status| Fault::bug(format!("the API server does not start: {status}")))?;
+        let front = Front::new(clock.clone());
+        let registration = front
+            .register([ANY_NAME], registered(&server, &keys, &clock, &entropy)?)
+            .map_err(|error| Fault::bug(error.to_string()))?;
+        let access = Access { keys, url };
+        let kubeconfig = access.kubeconfig(ADMIN, &[ADMINS], &clock, &entropy)?;
+        bind_admins(server.loopback_client()).await?;
+        let power = CancellationToken::new();
+        tokio::spawn(serve(front.clone(), listener, server.clone(), power.clone()));
+        let (tasks, stop) = (TaskTracker::new(), power.child_token());
+        let parts = Parts {
+            access: &access,
+            front: &front,
+            clock: &clock,
+            entropy: &entropy,
+            tasks: &tasks,
+            stop: &stop,
+        };
+        if controllers {
+            parts.start_controllers()?;
+        }
+        if let Some((catalogue, volumes)) = node {
+            parts.start_node(NODE, Arc::new(catalogue), volumes)?;
+        }
+        Ok(Cluster {
+            client: front.client(&kubeconfig)?,
+            server,
+            access,
+            kubeconfig,
+            parts: stop,
+            tasks,
+            _registration: registration,
+            _power: power.drop_guard(),
+        })
+    }
+}
+
+async fn listening(listener: Option<TcpListener>) -> Result<(TcpListener, String), Fault> {
+    let failed = |error: std::io::Error| Fault::user(format!("cannot listen on 127.0.0.1: {error}"));
+    let listener = match listener {
+        Some(listener) => listener,
+        None => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?,
+    };
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, format!("https://{address}")))
+}
+
+fn authorities(keys: &Keys) -> Authorities {
+    Authorities {
+        client_authorities: keys.clients.certificate_pem(),
+        service_accounts: Some(TokenAuthority {
+            issuer: ISSUER.to_owned(),
+            audiences: Vec::new(),
+            verifiers: vec![keys.tokens.public()],
+            signer: Some(keys.tokens.clone()),
+        }),
+        bootstrap_tokens: true,
+    }
+}
+
+/// The server with a certificate for all its names.
+fn registered(server: &ApiServer, keys: &Keys, clock: &Clock, entropy: &Entropy) -> Result<RegisteredServer, Fault> {
+    let names = SERVER_NAMES.map(str::to_owned).to_vec();
+    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    // The Service `kubernetes` has the first address of the range.
+    addresses.extend(SERVICES.hosts().next());
+    let spec = CertificateSpec::server("kube-apiserver", names, addresses, VALIDITY);
+    let issued = keys.authority.issue(&spec, clock, entropy).map_err(bug)?;
+    RegisteredServer::new(server.service(), &issued.certificate_pem(), issued.key_pem().expose())
+        .map_err(|error| Fault::bug(error.to_string()))
+}
+
+/// Lets administrators do everything. Who has unbound them in a cluster that is kept finds them bound again at its
+/// next start.
+async fn bind_admins(client: Client) -> Result<(), Fault> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let binding = ClusterRoleBinding {
+        metadata: ObjectMeta {
+            name: Some(ADMINS.to_owned()),
+            ..ObjectMeta::default()
+        },
+        role_ref: RoleRef {
+            api_group: GROUP.to_owned(),
+            kind: "ClusterRole".to_owned(),
+            name: "cluster-admin".to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            api_group: Some(GROUP.to_owned()),
+            kind: "Group".to_owned(),
+            name: ADMINS.to_owned(),
+            namespace: None,
+        }]),
+    };
+    let bindings: Api<ClusterRoleBinding> = Api::all(client);
+    match bindings.create(&PostParams::default(), &binding).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+        Err(error) => Err(fault_of(error, &format!("create ClusterRoleBinding {ADMINS}"))),
+    }
+}
+
+/// Serves the port until the power is cut.
+async fn serve(front: Front, listener: TcpListener, server: ApiServer, power: CancellationToken) {
+    front.serve(listener, power).await;
+    server.shutdown().await;
+}
+
+fn bug(error: base_secrets::SecretError) -> Fault {
+    Fault::bug(error.to_string())
+}

@@ -1,0 +1,164 @@
+//! A cluster as a test of somebody else's would use it: started, asked in process and over TLS, stopped, kept.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base_client::{Connector, Https, Judgement, wait_until};
+use base_clock::{Clock, Entropy};
+use cluster_bare::{Cluster, Keys};
+use cluster_node::{ImageCatalogue, Volumes};
+use cluster_store::MemoryStore;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, SelfSubjectReviewStatus, UserInfo};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+
+/// Many times what the slowest machine needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn groups(client: Client) -> Vec<String> {
+    let review: Api<SelfSubjectReview> = Api::all(client);
+    let answer = review
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await
+        .unwrap();
+    let Some(SelfSubjectReviewStatus {
+        user_info: Some(UserInfo { groups, .. }),
+    }) = answer.status
+    else {
+        panic!("no user in {answer:?}")
+    };
+    groups.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn in_process_and_over_tls_one_is_the_same_administrator() {
+    let cluster = Cluster::start().await.unwrap();
+    let over_tls = Https::new("test").client(cluster.kubeconfig()).unwrap();
+    let groups = (groups(cluster.client()).await, groups(over_tls).await);
+    assert_eq!(groups.0, ["orangery:admins", "system:authenticated"]);
+    assert_eq!(groups.0, groups.1);
+}
+
+#[tokio::test]
+async fn the_port_answers_whatever_name_one_calls_it_by() {
+    let cluster = Cluster::start().await.unwrap();
+    let mut kubeconfig = cluster.kubeconfig().clone();
+    let entry = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+    entry.server = Some(cluster.url().replace("127.0.0.1", "localhost"));
+    let client = Https::new("test").client(&kubeconfig).unwrap();
+    assert_eq!(
+        client.apiserver_version().await.unwrap().git_version,
+        cluster_apiserver::DEFAULT_GIT_VERSION
+    );
+}
+
+#[tokio::test]
+async fn controllers_work_beside_it_and_a_namespace_goes_with_what_is_in_it() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = cluster.client();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let made = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    namespaces.create(&PostParams::default(), &made).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "a");
+    wait_until(&accounts, "default", PATIENCE, |account| match account {
+        Some(_) => Judgement::Done(()),
+        None => Judgement::NotYet("it is not made".to_owned()),
+    })
+    .await
+    .unwrap();
+    namespaces.delete("a", &DeleteParams::default()).await.unwrap();
+    wait_until(&namespaces, "a", PATIENCE, |namespace| match namespace {
+        None => Judgement::Done(()),
+        Some(_) => Judgement::NotYet("it is there".to_owned()),
+    })
+    .await
+    .unwrap();
+    assert!(accounts.list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn a_deployment_runs_on_its_node() {
+    let cluster = Cluster::builder()
+        .node(ImageCatalogue::new().simulating(), Volumes::new())
+        .start()
+        .await
+        .unwrap();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client(), "default");
+    let deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "nginx:1"}]},
+        },
+    }}))
+    .unwrap();
+    deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    wait_until(&deployments, "web", PATIENCE, |deployment| {
+        let status = deployment
+            .and_then(|deployment| deployment.status.clone())
+            .unwrap_or_default();
+        match status.available_replicas {
+            Some(2) => Judgement::Done(()),
+            other => Judgement::NotYet(format!("available: {other:?}")),
+        }
+    })
+    .await
+    .unwrap();
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn alone_it_changes_nothing_by_itself_and_takes_pods_without_accounts() {
+    let cluster = Cluster::builder().without_controllers().start().await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
+    let pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}],
+    }}))
+    .unwrap();
+    let made = pods.create(&PostParams::default(), &pod).await.unwrap();
+    assert_eq!(
+        pods.get("p").await.unwrap().metadata.resource_version,
+        made.metadata.resource_version
+    );
+    assert!(made.spec.unwrap().service_account_name.is_none());
+}
+
+#[tokio::test]
+async fn what_is_kept_is_there_again_for_whom_it_knew_before() {
+    let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
+    let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
+    let start = || Cluster::builder().store(store.clone()).keys(keys.clone()).start();
+    let first = start().await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(first.client(), "default");
+    let map = serde_json::from_value(json!({"metadata": {"name": "m"}})).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let mut kubeconfig = first.kubeconfig().clone();
+    first.stop().await;
+
+    let second = start().await.unwrap();
+    let entry = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+    entry.server = Some(second.url().to_owned());
+    let before = Https::new("test").client(&kubeconfig).unwrap();
+    Api::<ConfigMap>::namespaced(before, "default").get("m").await.unwrap();
+}
+
+#[tokio::test]
+async fn dropped_it_is_gone() {
+    let cluster = Cluster::start().await.unwrap();
+    let client = Https::new("test").client(cluster.kubeconfig()).unwrap();
+    client.apiserver_version().await.unwrap();
+    let address = cluster.url().trim_start_matches("https://").to_owned();
+    drop(cluster);
+    let closed = async {
+        while tokio::net::TcpStream::connect(&address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, closed).await.unwrap();
+    client.apiserver_version().await.unwrap_err();
+}

@@ -1,0 +1,107 @@
+//! What API servers keep in a folder: each its keys and its objects, beside the `format` that comes first. It starts
+//! nothing but the stores' own threads.
+
+mod format;
+mod keys;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_clock::{Clock, Entropy};
+use cluster_store::{FileError, FileOptions, FileStore, MemoryStore, Store};
+
+use crate::data_folder;
+pub(crate) use format::{check, is_in};
+pub(crate) use keys::Keys;
+
+/// An API server's keys, in its folder.
+const KEYS: &str = "keys";
+/// An API server's objects, likewise.
+const STORE: &str = "store";
+/// The folder of volumes, beside those of the API servers.
+pub(crate) const VOLUMES: &str = "volumes";
+
+/// What an API server keeps.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keys: Keys,
+}
+
+impl Kept {
+    /// Nothing yet; what comes is kept as long as this value.
+    ///
+    /// # Errors
+    /// Keys cannot be made, which is a bug.
+    pub(crate) fn memory(name: &str, clock: &Clock, entropy: &Entropy) -> Result<Self, Fault> {
+        Ok(Self {
+            keys: Keys::generate(name, clock, entropy)?,
+            store: Arc::new(MemoryStore::new()),
+        })
+    }
+}
+
+/// Opens what one API server keeps in its folder of the state's.
+///
+/// # Errors
+/// It cannot be read or written, or is damaged. It is left as it was.
+pub(crate) async fn open(
+    folder: &Path,
+    name: &str,
+    clock: &Clock,
+    entropy: &Entropy,
+    files: &mut Vec<FileStore>,
+) -> Result<Kept, Fault> {
+    let own = folder.join(name);
+    let path = own.join(STORE);
+    let keys = match Keys::read(&own.join(KEYS))? {
+        Some(keys) => keys,
+        // The folder of volumes comes last. An empty store beside it would know none of them, and its nodes would
+        // remove what they hold.
+        None if path.exists() || folder.join(VOLUMES).exists() => {
+            return Err(damaged(
+                &own.join(KEYS),
+                "it is missing",
+                "the keys of the objects beside it",
+            ));
+        }
+        None => {
+            data_folder::make("the state's folder", &own)?;
+            let keys = Keys::generate(name, clock, entropy)?;
+            keys.write(&own.join(KEYS))?;
+            keys
+        }
+    };
+    let store = FileStore::open(path, FileOptions::default()).await.map_err(refused)?;
+    files.push(store.clone());
+    Ok(Kept {
+        store: Arc::new(store),
+        keys,
+    })
+}
+
+/// A part of the state that is not as it was left.
+fn damaged(path: &Path, found: &str, expected: &str) -> Fault {
+    Fault::user(format!("{} is damaged: {found}, expected {expected}", path.display()))
+        .hint("restore the whole data folder from a copy, or name another one with --data-dir")
+}
+
+/// A store that cannot be opened. What to do is said of the whole state: one store alone is worth nothing.
+fn refused(error: FileError) -> Fault {
+    match error {
+        FileError::Damaged { path, found, expected } => damaged(&path, &found, &expected),
+        FileError::NotAStore { path, found, expected } => damaged(&path, &format!("it is {found}"), expected),
+        FileError::NotWritable { path, source } | FileError::NoSpace { path, source } => {
+            data_folder::unusable("open", &path, &source)
+        }
+        FileError::OtherFormat {
+            path,
+            what,
+            found,
+            expected,
+        } => format::other(&path, what, &found.to_string(), &expected.to_string()),
+        // These say what to do themselves.
+        other => Fault::user(other.to_string()),
+    }
+}
