@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use cluster_schema::{FieldError, Schema, builtin};
+use cluster_store::Revision;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -126,11 +127,13 @@ const FIELDS: [(&str, &[&str]); 9] = [
     ("services", &["spec.clusterIP", "spec.type"]),
 ];
 
-/// Puts all built-in kinds into the registry, each with what guards it.
-pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>]) {
+/// Puts all built-in kinds into the registry, each with what guards it. `since`: what the store has of them in their
+/// present form.
+pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: Revision) {
     let view = events::view(&fields_of("events"));
     let made = builtin::kinds().iter().filter_map(|table| make(table, guards));
-    registry.put_all(made.chain([view]).map(Arc::new));
+    let made = made.chain([view]).map(|served| Arc::new(served.since(since)));
+    registry.put_all(made);
 }
 
 fn make(table: &'static builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Option<Served> {
@@ -251,6 +254,15 @@ impl Kind for BuiltinKind {
     fn default(&self, version: &str, object: &mut Value) {
         builtin::default(&self.info.group, version, &self.info.kind, object);
         builtin::fill_status_zeros(&self.info.group, &self.info.kind, object);
+    }
+
+    fn refresh(&self, version: &str, object: &mut Value) {
+        if let Some(schema) = self.schema(version) {
+            schema.drop_nulls(object);
+            schema.default(object);
+        }
+        self.default(version, object);
+        builtin::fill_spec_zeros(&self.info.group, &self.info.kind, object);
     }
 
     fn prepare(&self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) {

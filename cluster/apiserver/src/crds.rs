@@ -91,13 +91,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
-        let server = server.clone();
-        let tasks = server.tasks.clone();
-        tasks.spawn(async move {
-            if let Err(error) = establish::retry(&server, &group).await {
-                tracing::warn!(server = %server.name, group, %error, "definitions that wait for a name were not looked at");
-            }
-        });
+        establish::retry_later(server, group);
         return;
     }
     let uid = metadata::text(&definition, "uid");
@@ -135,6 +129,9 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
 fn serve(server: &Inner, entry: &Entry, definition: &Value, life: &Arc<Life>, before: Option<Arc<Served>>) {
     match CustomKind::new(definition) {
         Ok(kind) => {
+            for rule in kind.passed_over() {
+                tracing::warn!(server = %server.name, crd = %entry.key.name, rule, "a rule of a CRD cannot be run");
+            }
             let same = |served: &Arc<Served>| {
                 Arc::ptr_eq(&served.life, life) && served.custom.as_ref().is_some_and(|before| before.reads_as(&kind))
             };

@@ -17,9 +17,13 @@ pub(crate) struct CustomKind {
     fields: Vec<SelectableField>,
     /// Versions differ in nothing but their name.
     same_fields: bool,
+    /// Which rules of validation cannot be run, and why.
+    passed_over: Vec<String>,
 }
 
 struct CustomVersion {
+    /// Versions of one number have equal schemas.
+    shape: usize,
     schema: Option<Schema>,
     document: Option<Value>,
     columns: Vec<Column>,
@@ -29,7 +33,10 @@ impl CustomKind {
     /// Reads a CRD. Errors: a text for the condition `NonStructuralSchema` or `Established`.
     pub(crate) fn new(definition: &Value) -> Result<Self, String> {
         let spec = definition.get("spec").ok_or("spec is missing")?;
-        let names = spec.get("names").ok_or("spec.names is missing")?;
+        // Names that it asks for belong to somebody else until they are accepted.
+        let accepted = definition.pointer("/status/acceptedNames");
+        let accepted = accepted.filter(|names| names["kind"].as_str().is_some_and(|kind| !kind.is_empty()));
+        let names = accepted.or_else(|| spec.get("names")).ok_or("spec.names is missing")?;
         let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let list = |field: &str| {
             let list = names.get(field).and_then(Value::as_array);
@@ -53,7 +60,8 @@ impl CustomKind {
             versions: Vec::new(),
             subresources: Vec::new(),
         };
-        let (mut versions, mut fields) = (BTreeMap::new(), Vec::new());
+        let (mut versions, mut fields, mut passed_over) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut shapes: Vec<Option<&Value>> = Vec::new();
         for version in spec.get("versions").and_then(Value::as_array).into_iter().flatten() {
             let name = text(version, "name");
             let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
@@ -67,7 +75,15 @@ impl CustomKind {
             });
             subresources(version, &mut info);
             selectable(version, &mut fields);
-            versions.insert(name, custom_version(version)?);
+            let document = version.pointer("/schema/openAPIV3Schema");
+            let shape = shapes
+                .iter()
+                .position(|known| *known == document)
+                .unwrap_or(shapes.len());
+            if shape == shapes.len() {
+                shapes.push(document);
+            }
+            versions.insert(name, custom_version(version, shape, &mut passed_over)?);
         }
         let strategy = spec
             .pointer("/conversion/strategy")
@@ -78,11 +94,17 @@ impl CustomKind {
             versions,
             fields,
             same_fields: strategy == "None",
+            passed_over,
         })
     }
 }
 
 impl CustomKind {
+    /// Which rules of validation cannot be run, and why. None of a definition that was taken by this version.
+    pub(crate) fn passed_over(&self) -> &[String] {
+        &self.passed_over
+    }
+
     /// The version that an object says it is in.
     fn version_of(&self, object: &Value) -> Option<String> {
         let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -91,23 +113,18 @@ impl CustomKind {
 
     /// Whether objects that were stored under the one are still what they would be under the other.
     pub(crate) fn reads_as(&self, other: &Self) -> bool {
-        let documents = |kind: &Self| -> Vec<(String, Option<Value>)> {
-            let versions = kind.versions.iter();
-            versions
-                .map(|(name, version)| (name.clone(), version.document.clone()))
-                .collect()
-        };
-        documents(self) == documents(other)
+        fn documents(kind: &CustomKind) -> impl Iterator<Item = (&String, &Option<Value>)> {
+            kind.versions.iter().map(|(name, version)| (name, &version.document))
+        }
+        documents(self).eq(documents(other))
     }
 }
 
-fn custom_version(version: &Value) -> Result<CustomVersion, String> {
+fn custom_version(version: &Value, shape: usize, passed_over: &mut Vec<String>) -> Result<CustomVersion, String> {
     let document = version.pointer("/schema/openAPIV3Schema").cloned();
-    let schema = document
-        .as_ref()
-        .map(Schema::from_crd)
-        .transpose()
-        .map_err(|error| error.to_string())?;
+    let schema = document.as_ref().map(Schema::from_stored_crd).transpose();
+    let (schema, rules) = schema.map_err(|error| error.to_string())?.unzip();
+    passed_over.extend(rules.into_iter().flatten().map(|error: FieldError| error.to_string()));
     let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
     let columns = columns.into_iter().flatten().map(|column| {
         let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -122,6 +139,7 @@ fn custom_version(version: &Value) -> Result<CustomVersion, String> {
         }
     });
     Ok(CustomVersion {
+        shape,
         schema,
         document,
         columns: columns.collect(),
@@ -230,8 +248,8 @@ impl Kind for CustomKind {
     }
 
     fn same_shape(&self, one: &str, other: &str) -> bool {
-        let document = |version: &str| self.versions.get(version).map(|version| &version.document);
-        one == other || self.same_fields && document(one) == document(other)
+        let shape = |version: &str| self.versions.get(version).map(|version| version.shape);
+        one == other || self.same_fields && shape(one) == shape(other)
     }
 
     fn refresh(&self, version: &str, object: &mut Value) {

@@ -36,7 +36,11 @@ fn conditions(definition: &Value) -> &[Value] {
 
 /// Whether it has names of its own, so that it is served.
 pub(crate) fn is_established(definition: &Value) -> bool {
-    let said = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    is_true(definition, "Established")
+}
+
+fn is_true(definition: &Value, kind: &str) -> bool {
+    let said = |condition: &Value| condition["type"] == kind && condition["status"] == "True";
     conditions(definition).iter().any(said)
 }
 
@@ -102,17 +106,37 @@ pub(crate) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
     new.filter(|format| !had.contains(format)).collect()
 }
 
-/// Writes into its status what becomes of a definition, and serves it when its names are its own.
+/// Writes into its status what becomes of a definition, and serves it when its names are its own. Names that it gives up
+/// may be what others wait for.
 pub(crate) async fn establish(server: &Arc<Inner>, key: &Key) -> Result<(), StoreError> {
+    if let Some(group) = settle(server, key).await? {
+        retry_later(server, group);
+    }
+    Ok(())
+}
+
+/// Looks again at the definitions of a group that wait for a name, on a task of the server.
+pub(crate) fn retry_later(server: &Arc<Inner>, group: String) {
+    let server = server.clone();
+    let tasks = server.tasks.clone();
+    tasks.spawn(async move {
+        if let Err(error) = retry(&server, &group).await {
+            tracing::warn!(server = %server.name, group, %error, "definitions that wait for a name were not looked at");
+        }
+    });
+}
+
+/// Gives the group whose names are given out anew.
+async fn settle(server: &Arc<Inner>, key: &Key) -> Result<Option<String>, StoreError> {
     // Of two that want one name, the second must see that the first has it.
     let _turn = server.turns.lock().await;
     let kinds = server.registry.snapshot();
     let Some(served) = kinds.find(GROUP, PLURAL) else {
-        return Ok(());
+        return Ok(None);
     };
     loop {
         let Some(entry) = server.store.get(key).await? else {
-            return Ok(());
+            return Ok(None);
         };
         let old = entry.object.value(entry.revision);
         let (mut new, now) = (old.clone(), server.clock.now());
@@ -121,8 +145,11 @@ pub(crate) async fn establish(server: &Arc<Inner>, key: &Key) -> Result<(), Stor
         }
         if new == old {
             server.written(served, &entry, false);
-            return Ok(());
+            return Ok(None);
         }
+        let names = |definition: &Value| definition.pointer("/status/acceptedNames").cloned();
+        let renamed = names(&old) != names(&new);
+        let group = text(&new, "/spec/group").to_owned();
         let options = UpdateOptions {
             manager: MANAGER,
             subresource: "status",
@@ -134,7 +161,7 @@ pub(crate) async fn establish(server: &Arc<Inner>, key: &Key) -> Result<(), Stor
         match server.store.update(key, entry.revision, Object::from_value(new)?).await {
             Ok(entry) => {
                 server.written(served, &entry, false);
-                return Ok(());
+                return Ok(renamed.then_some(group));
             }
             Err(StoreError::Conflict { .. }) => {}
             Err(error) => return Err(error),
@@ -142,16 +169,21 @@ pub(crate) async fn establish(server: &Arc<Inner>, key: &Key) -> Result<(), Stor
     }
 }
 
-/// Looks again at the definitions of a group that wait for a name, after one has gone.
-pub(crate) async fn retry(server: &Arc<Inner>, group: &str) -> Result<(), StoreError> {
-    let listing = server.store.list(&Range::all(STORE_NAME), Page::default()).await?;
-    for entry in &listing.entries {
-        let definition = entry.object.value(entry.revision);
-        if text(&definition, "/spec/group") == group && !is_established(&definition) {
-            establish(server, &entry.key).await?;
+/// Until nobody of them has got another name. It ends, for who gets a name takes it from nobody.
+async fn retry(server: &Arc<Inner>, group: &str) -> Result<(), StoreError> {
+    loop {
+        let listing = server.store.list(&Range::all(STORE_NAME), Page::default()).await?;
+        let mut again = false;
+        for entry in &listing.entries {
+            let definition = entry.object.value(entry.revision);
+            if text(&definition, "/spec/group") == group && !is_true(&definition, "NamesAccepted") {
+                again |= settle(server, &entry.key).await?.is_some();
+            }
+        }
+        if !again {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 fn judge(kinds: &Kinds, definition: &mut Value, now: Timestamp) {

@@ -24,6 +24,7 @@ mod establish;
 mod event_age;
 mod events;
 mod filter;
+mod forms;
 mod health;
 mod incoming;
 mod inert;

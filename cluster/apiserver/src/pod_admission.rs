@@ -30,6 +30,8 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Taints of a node in trouble, and for how many seconds pods stay there.
 const TROUBLES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 const TROUBLE_SECONDS: i64 = 300;
+/// What the bytes of a class hold that is for all pods which name none.
+const GLOBAL_DEFAULT: &[u8] = b"\"globalDefault\":true";
 /// Where priority classes are.
 const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 
@@ -47,7 +49,9 @@ pub(crate) async fn admit(context: &Context, pod: &mut Value, old: Option<&Value
         }
         Some(old) => keep_priority(pod, old),
     }
-    tolerate_troubles(pod);
+    if old.is_none_or(tolerates_troubles) {
+        tolerate_troubles(pod);
+    }
     Ok(())
 }
 
@@ -248,8 +252,6 @@ async fn default_class(context: &Context) -> Result<Option<Value>, Status> {
     Ok(classes.min_by_key(|class| class.get("value").and_then(Value::as_i64)))
 }
 
-const GLOBAL_DEFAULT: &[u8] = b"\"globalDefault\":true";
-
 fn keep_priority(pod: &mut Value, old: &Value) {
     for field in ["priority", "preemptionPolicy"] {
         let before = old.get("spec").and_then(|spec| spec.get(field)).cloned();
@@ -259,28 +261,32 @@ fn keep_priority(pod: &mut Value, old: &Value) {
     }
 }
 
+/// The taints among [`TROUBLES`] of which these tolerations say nothing.
+fn untolerated(tolerations: &[Value]) -> Vec<&'static str> {
+    let text = |toleration: &Value, field: &str| toleration[field].as_str().unwrap_or_default().to_owned();
+    let untolerated = TROUBLES.into_iter().filter(|trouble| {
+        let meant = |toleration: &Value| {
+            let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
+            (key.is_empty() || key == *trouble) && (effect.is_empty() || effect == "NoExecute")
+        };
+        !tolerations.iter().any(meant)
+    });
+    untolerated.collect()
+}
+
+/// What every pod does that was created here; one that an earlier version stored stays as it is.
+fn tolerates_troubles(pod: &Value) -> bool {
+    let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
+    untolerated(tolerations.map(Vec::as_slice).unwrap_or_default()).is_empty()
+}
+
 fn tolerate_troubles(pod: &mut Value) {
     let Some(spec) = spec(pod) else { return };
-    let text = |toleration: &Value, field: &str| {
-        toleration
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Some(tolerations) = tolerations.as_array_mut() else {
         return;
     };
-    let missing = TROUBLES.into_iter().filter(|trouble| {
-        let meant = |key: &str, effect: &str| {
-            (key.is_empty() || key == *trouble) && (effect.is_empty() || effect == "NoExecute")
-        };
-        !tolerations
-            .iter()
-            .any(|one| meant(&text(one, "key"), &text(one, "effect")))
-    });
-    let missing: Vec<&str> = missing.collect();
+    let missing = untolerated(tolerations);
     tolerations.extend(missing.into_iter().map(
         |key| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TROUBLE_SECONDS}),
     ));

@@ -155,6 +155,11 @@ impl Served {
         }
     }
 
+    /// The same kind, when all that was stored before a revision may have another form.
+    pub(crate) fn since(self, as_of: Revision) -> Self {
+        Self { as_of, ..self }
+    }
+
     /// A kind that has its fields since a revision.
     pub(crate) fn custom(kind: Arc<CustomKind>, life: Arc<Life>, as_of: Revision) -> Self {
         Self {

@@ -53,7 +53,10 @@ async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> R
         (Form::Part, "update") => update::update(context, body).await,
         (Form::Part, "patch") => patch::patch(context, body).await,
         (Form::Scale(paths), verb) => scale::answer(context, paths, verb, body).await,
-        (Form::Action(action), "create") => action::run(context, action.as_ref(), body).await,
+        (Form::Action(action), "create") => {
+            context.query.check("CreateOptions", Vec::new())?;
+            action::run(context, action.as_ref(), body).await
+        }
         (Form::Internal, "create") => match (context.served.role, name) {
             (Role::Pod, "binding") => pods::bind(context, body).await,
             (Role::Pod, "eviction") => pods::evict(context, body).await,

@@ -35,6 +35,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
             Ok(Answer::value(StatusCode::OK, &scale))
         }
         "update" => {
+            context.query.check("UpdateOptions", Vec::new())?;
             let wanted = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
             let (name, given) = (context.name(), metadata::text(&wanted, "name"));
             if !given.is_empty() && given != name {
@@ -49,6 +50,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
             apply(context, paths, &wanted).await
         }
         "patch" => {
+            context.query.check("PatchOptions", Vec::new())?;
             let media = media_type(&context.headers);
             let patch = decode(&read_body(body).await?, Encoding::Json)?.value;
             change(context, paths, |scale| {

@@ -16,6 +16,7 @@ use crate::PeerCertificates;
 use crate::access::{Access, Authorities};
 use crate::applied::Applied;
 use crate::audit::AuditLog;
+use crate::context::store_status;
 use crate::health::Readiness;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
@@ -23,7 +24,7 @@ use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
-use crate::{bootstrap, builtin, event_age, pipeline};
+use crate::{bootstrap, builtin, event_age, forms, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.
 pub const DEFAULT_GIT_VERSION: &str = "v1.35.0";
@@ -264,7 +265,8 @@ impl Builder {
         let registry = Registry::default();
         if self.builtin {
             let guards: Vec<_> = self.kinds.iter().flat_map(|kind| kind.guards()).collect();
-            builtin::register(&registry, &guards);
+            let since = forms::since(&*store).await.map_err(store_status)?;
+            builtin::register(&registry, &guards, since);
         }
         for kind in self.kinds {
             registry.put(Arc::new(Served::new(kind, Role::Ordinary)));

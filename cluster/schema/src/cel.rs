@@ -160,21 +160,13 @@ struct Run<'v> {
 #[derive(Clone, Copy)]
 struct Before<'o> {
     value: Option<&'o Value>,
-    /// The closest value above of which it is known had not changed.
+    /// The closest value above of which it is known had not changed. Told once for all parts of a value.
     settled: bool,
 }
 
-impl<'o> Before<'o> {
+impl Before<'_> {
     fn is_settled(self, value: &Value) -> bool {
         self.value.map_or(self.settled, |old| old == value)
-    }
-
-    /// Of a part: its own old value, when it can be told which that is.
-    fn of_part(self, value: &Value, old: Option<&'o Value>) -> Self {
-        Self {
-            value: old,
-            settled: self.is_settled(value),
-        }
     }
 }
 
@@ -203,8 +195,12 @@ impl Run<'_> {
         match (&node.kind, value) {
             (Kind::Object(object), Value::Object(map)) => {
                 let old = before.value.filter(|_| object.map_type == MapType::Granular);
+                let settled = before.is_settled(value);
                 for (key, child) in map {
-                    let of_part = || before.of_part(value, old.and_then(|old| old.get(key)));
+                    let of_part = || Before {
+                        value: old.and_then(|old| old.get(key)),
+                        settled,
+                    };
                     if let Some(field) = object.fields.get(&**key) {
                         self.walk(field, child, of_part(), &path.field(key));
                     } else if let Some(field) = &object.additional {
@@ -214,13 +210,13 @@ impl Run<'_> {
             }
             (Kind::List(list), Value::Array(items)) => {
                 let old = OldItems::new(&list.list_type, before.value);
+                let settled = before.is_settled(value);
                 for (index, item) in items.iter().enumerate() {
-                    self.walk(
-                        &list.items,
-                        item,
-                        before.of_part(value, old.of(item)),
-                        &path.index(index),
-                    );
+                    let before = Before {
+                        value: old.of(item),
+                        settled,
+                    };
+                    self.walk(&list.items, item, before, &path.index(index));
                 }
             }
             _ => {}

@@ -1,10 +1,14 @@
 //! What one node of a CustomResourceDefinition's schema must say beside being structural
 //! (apiextensions-apiserver v0.35 `pkg/apis/apiextensions/validation/validation.go`). It looks at no node below.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use crate::{FieldError, FieldPath};
+use crate::{ERRORS_MAX, FieldError, FieldPath};
 
+/// Of the keys of a list so many are shown in an error; honest ones are two or three.
+const KEYS_SHOWN_MAX: usize = 32;
 /// Parts of JSON Schema that are not to be used, in whose presence no tree is made.
 pub(crate) const UNSUPPORTED: [&str; 6] = [
     "$ref",
@@ -182,17 +186,21 @@ fn judge_keys(
         errors.push(FieldError::invalid(below.field("type"), shape, why));
         return;
     }
-    let required = |key: &str| {
-        let mut names = items["required"].as_array().into_iter().flatten();
-        names.any(|name| name == key)
-    };
+    let names = items["required"].as_array().into_iter().flatten();
+    let names: HashSet<&str> = names.filter_map(Value::as_str).collect();
+    let required = |key: &str| names.contains(key);
     let properties = below.field("properties");
-    for (position, key) in keys.iter().enumerate() {
+    let shown: Vec<&str> = keys.iter().copied().take(KEYS_SHOWN_MAX).collect();
+    let mut seen = HashSet::new();
+    for key in keys {
+        if errors.len() >= ERRORS_MAX {
+            return;
+        }
         let field = properties.key(key);
         match items["properties"].get(*key) {
             None => errors.push(FieldError::invalid(
                 at,
-                keys.to_vec(),
+                shown.clone(),
                 "entries must all be names of item properties",
             )),
             Some(schema) => {
@@ -210,10 +218,10 @@ fn judge_keys(
                 }
             }
         }
-        if keys[..position].contains(key) {
+        if !seen.insert(key) {
             errors.push(FieldError::invalid(
                 at,
-                keys.to_vec(),
+                shown.clone(),
                 "must not contain duplicate entries",
             ));
         }

@@ -147,7 +147,9 @@ fn is_spoken_duration(text: &str) -> bool {
         let unit = unit.to_lowercase();
         SHORT.contains(&&*unit) || matches!(&*unit, "d" | "w") || WORDS.iter().any(|word| unit.starts_with(word))
     };
-    text.match_indices(|c: char| c.is_ascii_digit()).any(|(start, _)| {
+    let bytes = text.as_bytes();
+    let begins = |place: &usize| bytes[*place].is_ascii_digit() && (*place == 0 || !bytes[*place - 1].is_ascii_digit());
+    (0..bytes.len()).filter(begins).any(|start| {
         let rest = text[start..]
             .trim_start_matches(|c: char| c.is_ascii_digit())
             .trim_start();

@@ -6,6 +6,7 @@ mod bounds;
 pub mod builtin;
 mod cel;
 mod crd_defaults;
+mod crd_reader;
 mod default;
 mod document;
 mod error;

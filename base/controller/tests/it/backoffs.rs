@@ -8,7 +8,7 @@ use api_meta::{Fault, FaultClass};
 use base_client::delete;
 use base_controller::{Cache, Controller, Next, ObjectKey};
 use futures::StreamExt;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
@@ -19,25 +19,25 @@ use crate::server::{Server, start};
 
 type Turns = Arc<Mutex<Vec<u64>>>;
 
-fn api(server: &Server) -> Api<Deployment> {
+fn api(server: &Server) -> Api<ReplicaSet> {
     Api::namespaced(server.client.clone(), "default")
 }
 
 async fn create(server: &Server) {
-    let deployment = json!({"metadata": {"name": "a", "finalizers": ["example.org/held"]}, "spec": {
+    let set = json!({"metadata": {"name": "a", "finalizers": ["example.org/held"]}, "spec": {
         "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
-    let deployment = serde_json::from_value(deployment).unwrap();
-    api(server).create(&PostParams::default(), &deployment).await.unwrap();
+    let set = serde_json::from_value(set).unwrap();
+    api(server).create(&PostParams::default(), &set).await.unwrap();
 }
 
-async fn patch(api: &Api<Deployment>, patch: Value) {
+async fn patch(api: &Api<ReplicaSet>, patch: Value) {
     api.patch("a", &PatchParams::default(), &Patch::Merge(patch))
         .await
         .unwrap();
 }
 
-fn controller(server: &Server) -> Controller<Deployment> {
+fn controller(server: &Server) -> Controller<ReplicaSet> {
     let cache = Cache::start(api(server), watcher::Config::default(), server.stop.clone());
     Controller::new("test", cache)
 }
@@ -45,7 +45,7 @@ fn controller(server: &Server) -> Controller<Deployment> {
 /// Fails at every turn, after `act` with the turn's number from 1.
 fn fail<F: Future<Output = ()> + Send + 'static>(
     server: &Server,
-    controller: Controller<Deployment>,
+    controller: Controller<ReplicaSet>,
     act: impl Fn(usize) -> F + Send + Sync + 'static,
 ) -> Turns {
     let turns = Turns::default();
@@ -94,7 +94,7 @@ async fn who_labels_what_it_fails_on_or_writes_its_status_waits_for_the_back_off
 async fn another_wish_ends_the_back_off_and_another_label_does_not() {
     let server = start().await;
     create(&server).await;
-    let marked = |object: &Deployment| object.metadata.labels.as_ref()?.get("marked").cloned();
+    let marked = |object: &ReplicaSet| object.metadata.labels.as_ref()?.get("marked").cloned();
     let controller = controller(&server).news(move |old, new| marked(old) != marked(new));
     let turns = fail(&server, controller, |_| async {});
     let (api, seen) = (api(&server), || turns.lock().unwrap().len());
@@ -142,7 +142,7 @@ async fn a_label_that_comes_during_a_turn_which_succeeds_is_seen_by_another() {
     let (log, api) = (Arc::new(Mutex::new(Vec::new())), api(&server));
     let inner = log.clone();
     tokio::spawn(
-        controller(&server).run(server.stop.clone(), move |object: Arc<Deployment>| {
+        controller(&server).run(server.stop.clone(), move |object: Arc<ReplicaSet>| {
             let labels: BTreeMap<String, String> = object.metadata.labels.clone().unwrap_or_default();
             let mut log = inner.lock().unwrap();
             log.push(labels.contains_key("x"));
@@ -172,8 +172,8 @@ async fn a_status_that_two_turns_have_not_seen_calls_for_one_more() {
     let (call, calls) = futures::channel::mpsc::unbounded();
     let inner = log.clone();
     let controller = controller(&server).called_by(calls.boxed());
-    tokio::spawn(controller.run(server.stop.clone(), move |object: Arc<Deployment>| {
-        let seen = object.status.as_ref().and_then(|status| status.replicas);
+    tokio::spawn(controller.run(server.stop.clone(), move |object: Arc<ReplicaSet>| {
+        let seen = object.status.as_ref().map(|status| status.replicas);
         inner.lock().unwrap().push(seen);
         async { Ok(Next::Change) }
     }));
@@ -185,7 +185,7 @@ async fn a_status_that_two_turns_have_not_seen_calls_for_one_more() {
         api.patch_status("a", &PatchParams::default(), &status).await.unwrap();
         seconds(1).await;
     }
-    assert_eq!(*log.lock().unwrap(), [None, None, Some(1)]);
+    assert_eq!(*log.lock().unwrap(), [Some(0), Some(0), Some(1)]);
 }
 
 #[tokio::test(start_paused = true)]

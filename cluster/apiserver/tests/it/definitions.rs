@@ -211,6 +211,14 @@ async fn a_definition_that_nobody_had_looked_at_is_settled_by_the_next_server() 
     })
     .await
     .unwrap();
+    stored("lax.example.org", &|stored| {
+        settled("lax", stored);
+        let rule = json!({"rule": "self >\n0"});
+        let properties = json!({"n": {"type": "integer", "x-kubernetes-validations": [rule], "x-kubernetes-preserve-unknown-fields": false}});
+        stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = properties;
+    })
+    .await
+    .unwrap();
     stored("others.example.org", &|stored| settled("others", stored))
         .await
         .unwrap();
@@ -227,6 +235,7 @@ async fn a_definition_that_nobody_had_looked_at_is_settled_by_the_next_server() 
     for (name, is, code) in [
         ("things", "True", 200),
         ("others", "True", 200),
+        ("lax", "True", 200),
         ("aliens", "False", 404),
         ("broken", "False", 404),
     ] {
@@ -241,5 +250,43 @@ async fn a_definition_that_nobody_had_looked_at_is_settled_by_the_next_server() 
         while get(&client, &path).await.0 != 404 {
             yield_now().await;
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_given_up_goes_to_who_waits_for_it_and_is_served_under_nobody_else() {
+    let server = start().await;
+    let client = server.admin();
+    let named = |plural: &str, short: &str| {
+        let mut named = definition();
+        named["metadata"]["name"] = format!("{plural}.example.org").into();
+        named["spec"]["names"] = json!({"plural": plural, "kind": plural, "shortNames": [short]});
+        named
+    };
+    for (plural, short) in [("ones", "xx"), ("twos", "xx"), ("threes", "zz")] {
+        assert_eq!(post(&client, CRDS, &named(plural, short)).await.0, 201);
+    }
+    let short_names = async |plural: &str| {
+        let (_, found) = get(&client, "/apis/example.org/v1").await;
+        let resources = found["resources"].as_array().cloned().unwrap_or_default();
+        resources
+            .into_iter()
+            .find(|resource| resource["name"] == plural)
+            .map(|found| found["shortNames"].clone())
+    };
+    assert_eq!(short_names("ones").await, Some(json!(["xx"])));
+    assert_eq!(short_names("twos").await, None, "it waits");
+    let wish = |short: &str| json!({"spec": {"names": {"shortNames": [short]}}});
+    let ones = format!("{CRDS}/ones.example.org");
+    assert_eq!(merge(&client, &ones, &wish("zz")).await.0, 200);
+    assert_eq!(
+        short_names("ones").await,
+        Some(json!(["xx"])),
+        "what it asks for is another's"
+    );
+    assert_eq!(merge(&client, &ones, &wish("yy")).await.0, 200);
+    assert_eq!(short_names("ones").await, Some(json!(["yy"])));
+    while short_names("twos").await != Some(json!(["xx"])) {
+        yield_now().await;
     }
 }

@@ -9,6 +9,7 @@ mod default_policy;
 mod definitions;
 mod dropped;
 mod escalation;
+mod forms;
 mod hostile;
 mod nodes;
 mod ownership;

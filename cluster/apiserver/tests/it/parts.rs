@@ -41,6 +41,16 @@ async fn a_scale_that_is_none_changes_nothing() {
     assert_eq!(put(&client, &path, &later).await.0, 400);
     assert_eq!(put(&client, &path, &json!([1])).await.0, 400);
     assert_eq!(get(&client, &path).await.1["spec"]["replicas"], 3);
+    let nonsense = put(
+        &client,
+        &format!("{path}?dryRun=nonsense"),
+        &json!({"spec": {"replicas": 5}}),
+    )
+    .await;
+    assert_eq!(
+        (nonsense.0, &nonsense.1["details"]["causes"][0]["field"]),
+        (422, &json!("dryRun"))
+    );
     let (code, scaled) = put(&client, &path, &json!({"spec": {"replicas": 5}})).await;
     assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(5)));
     let (code, scaled) = put(&client, &path, &json!({"kind": "Scale", "spec": {}})).await;

@@ -72,8 +72,9 @@ pub(crate) enum VolumeError {
     NotRead { volume: String },
 }
 
-/// The pod with the service account volume that kube-apiserver's admission injects, where it did not. In a pod where
-/// nothing is real nobody could read a token, so none is asked for, nor what comes with it.
+/// The pod with the service account volume that kube-apiserver's admission injects, where there is no such admission: then
+/// a pod has no account's name. Where there is one, it has decided who gets a token. In a pod where nothing is real nobody
+/// could read a token, so none is asked for, nor what comes with it.
 pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bool) -> Pod {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return pod };
@@ -99,7 +100,8 @@ pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bo
         }
         return pod;
     }
-    if spec.automount_service_account_token == Some(false) {
+    let decided = spec.service_account_name.as_ref().is_some_and(|name| !name.is_empty());
+    if decided || spec.automount_service_account_token == Some(false) {
         return pod;
     }
     let mut added = false;
@@ -456,6 +458,13 @@ mod tests {
         let mut without = bare.clone();
         without.spec.as_mut().unwrap().automount_service_account_token = Some(false);
         assert_eq!(with_service_account(&without, |_| true), without);
+        let mut decided = bare.clone();
+        decided.spec.as_mut().unwrap().service_account_name = Some("shy".to_owned());
+        assert_eq!(
+            with_service_account(&decided, |_| true),
+            decided,
+            "admission gave it none"
+        );
         let mut injected = service_account_volume();
         injected.name = format!("{INJECTED}abcde");
         let injected = pod(json!([injected]));

@@ -72,7 +72,7 @@ impl Cluster {
         Self::around(server, clock).await
     }
 
-    /// As [`Cluster::new`], with service account tokens.
+    /// As [`Cluster::new`], with service account tokens and the admission that mounts them.
     pub(crate) async fn with_tokens() -> (Self, ApiServer) {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let tokens = TokenAuthority {
@@ -85,7 +85,6 @@ impl Cluster {
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
-            .pods_as_accounts(false)
             .authorities(Authorities {
                 service_accounts: Some(tokens),
                 ..Authorities::default()

@@ -192,26 +192,31 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let at = path.field("versions");
     let versions: Vec<&Value> = elements(spec, "versions").collect();
     let with_status = |version: &Value| !version.pointer("/subresources/status").is_none_or(Value::is_null);
+    let (of_schema, of_subresources) = (common(spec, "schema"), common(spec, "subresources"));
+    let (of_columns, of_fields) = (
+        common(spec, "additionalPrinterColumns"),
+        common(spec, "selectableFields"),
+    );
     for (index, version) in versions.iter().enumerate() {
         let (at, name) = (at.index(index), text(version, "name"));
         if let Some(why) = names::dns_label_1035(name) {
             errors.push(FieldError::invalid(at.field("name"), name, why));
         }
         warning(version, &at, errors);
-        if common(spec, "schema").is_none() {
+        if of_schema.is_none() {
             schema(&version["schema"], with_status(version), &at.field("schema"), errors);
         }
-        if common(spec, "subresources").is_none() {
+        if of_subresources.is_none() {
             scale(&version["subresources"]["scale"], &at.field("subresources"), errors);
         }
-        if common(spec, "additionalPrinterColumns").is_none() {
+        if of_columns.is_none() {
             columns(
                 &version["additionalPrinterColumns"],
                 &at.field("additionalPrinterColumns"),
                 errors,
             );
         }
-        if common(spec, "selectableFields").is_none() {
+        if of_fields.is_none() {
             let document = &version["schema"]["openAPIV3Schema"];
             selectable(
                 &version["selectableFields"],
@@ -221,18 +226,18 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
             );
         }
     }
-    if let Some(validation) = common(spec, "schema") {
+    if let Some(validation) = of_schema {
         let with_status = versions.iter().any(|version| with_status(version));
         schema(validation, with_status, &path.field("validation"), errors);
     }
-    if let Some(subresources) = common(spec, "subresources") {
+    if let Some(subresources) = of_subresources {
         scale(&subresources["scale"], &path.field("subresources"), errors);
     }
-    if let Some(given) = common(spec, "additionalPrinterColumns") {
+    if let Some(given) = of_columns {
         columns(given, &path.field("additionalPrinterColumns"), errors);
     }
-    if let Some(given) = common(spec, "selectableFields") {
-        let document = &common(spec, "schema").unwrap_or(&Value::Null)["openAPIV3Schema"];
+    if let Some(given) = of_fields {
+        let document = &of_schema.unwrap_or(&Value::Null)["openAPIV3Schema"];
         selectable(given, document, &path.field("selectableFields"), errors);
     }
     let shown = || json!(versions.iter().map(|version| text(version, "name")).collect::<Vec<_>>());

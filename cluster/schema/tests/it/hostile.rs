@@ -217,6 +217,45 @@ fn many_errors_are_cut_off() {
 }
 
 #[test]
+fn many_keys_of_a_list_are_told_in_few_words() {
+    let keys: Vec<String> = (0..100_000).map(|n| format!("k{}", n / 2)).collect();
+    let items = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let spec =
+        json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys, "items": items});
+    let refused = Schema::from_crd(&document(spec)).expect_err("none of the keys is a field");
+    let shown: usize = refused
+        .errors
+        .iter()
+        .map(|error| format!("{:?}", error.value).len())
+        .sum();
+    assert!(
+        refused.errors.len() <= cluster_schema::ERRORS_MAX && shown < 1 << 20,
+        "{shown} bytes"
+    );
+}
+
+#[test]
+fn a_long_number_is_no_duration() {
+    let schema = Schema::from_crd(&document(json!({"type": "string", "format": "duration"}))).expect("structural");
+    let started = Instant::now();
+    assert_eq!(schema.validate(&json!({"spec": "1".repeat(3 << 20)}), None).len(), 1);
+    assert!(started.elapsed() < PATIENCE);
+}
+
+#[test]
+fn rules_below_a_list_that_stays_cost_no_more_than_below_a_new_one() {
+    let rule = json!([{"rule": "self.n >= 0"}]);
+    let items = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "x-kubernetes-validations": rule});
+    let schema =
+        Schema::from_crd(&document(json!({"type": "array", "maxItems": 20_000, "items": items}))).expect("structural");
+    let list: Vec<Value> = (0..20_000).map(|n| json!({"n": n})).collect();
+    let value = json!({"spec": list});
+    let started = Instant::now();
+    assert_eq!(schema.validate(&value, Some(&value)), Vec::new());
+    assert!(started.elapsed() < PATIENCE);
+}
+
+#[test]
 fn documents_of_wrong_shape_are_errors_not_panics() {
     for odd in [
         json!(null),

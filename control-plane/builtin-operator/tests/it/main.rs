@@ -103,7 +103,7 @@ impl Landscape {
         let progressing = json!({"type": "Progressing", "status": "True", "reason": reason});
         let available = json!({"type": "Available", "status": available});
         let status = json!({"status": {"observedGeneration": generation, "replicas": all, "updatedReplicas": updated,
-            "availableReplicas": 1, "conditions": [available, progressing]}});
+            "readyReplicas": 1, "availableReplicas": 1, "conditions": [available, progressing]}});
         self.deployments()
             .patch_status("some", &PatchParams::default(), &Patch::Merge(status))
             .await
