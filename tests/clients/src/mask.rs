@@ -4,7 +4,12 @@
 use regex::Regex;
 
 /// Patterns and what stands in their place, in this order.
-const MASKS: [(&str, &str); 14] = [
+const MASKS: [(&str, &str); 19] = [
+    (r"(?m)^[WIE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", "LOG "),
+    (r"X509SHA256=[0-9a-f]{64}", "FINGERPRINT"),
+    (r"/tmp/kubectl-edit-\d+", "/tmp/kubectl-edit-NUMBER"),
+    (r"(Machine ID:\s+)[0-9a-f]{32}", "${1}MACHINE"),
+    (r"(Resource Version:\s+)\d+", "${1}VERSION"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
     (
@@ -13,7 +18,7 @@ const MASKS: [(&str, &str); 14] = [
     ),
     (r"\b(127\.0\.0\.1|localhost):\d+", "SERVER"),
     (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b", "IP"),
-    (r#"("?resourceVersion"?: )"\d+""#, "${1}VERSION"),
+    (r#"("?resourceVersion"?: ?)"\d+""#, "${1}VERSION"),
     (
         r"-[bcdfghjklmnpqrstvwxz2456789]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b",
         "-HASH-SUFFIX",
