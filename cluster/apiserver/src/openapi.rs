@@ -135,15 +135,15 @@ struct Common {
 }
 
 impl Common {
-    /// Read from the smallest document that has an object.
+    /// Read from a small document.
     fn published() -> Self {
-        let bytes = cluster_schema::builtin::openapi_v3("coordination.k8s.io", "v1");
+        let bytes = cluster_schema::builtin::openapi_v3("scheduling.k8s.io", "v1");
         let document: Value = bytes
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         let field = |name: &str| {
             let field = document.pointer(&format!(
-                "/components/schemas/io.k8s.api.coordination.v1.Lease/properties/{name}"
+                "/components/schemas/io.k8s.api.scheduling.v1.PriorityClass/properties/{name}"
             ));
             (name.to_owned(), field.cloned().unwrap_or_else(|| json!({})))
         };
