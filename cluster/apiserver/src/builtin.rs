@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
-use crate::resource::{Form, ResourceInfo, ScalePaths};
+use crate::resource::{Form, ResourceInfo, ScalePaths, Version};
 use crate::status::Status;
 use crate::{events, namespaces, pods, signing_requests, strategies};
 
@@ -127,6 +127,10 @@ const FIELDS: [(&str, &[&str]); 9] = [
     ("services", &["spec.clusterIP", "spec.type"]),
 ];
 
+/// What every answer about Endpoints says (kubernetes/kubernetes v1.35 staging/src/k8s.io/api/core/v1 lifecycle of
+/// Endpoints).
+const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
 /// Puts all built-in kinds into the registry, each with what guards it. `since`: what the store has of them in their
 /// present form.
 pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: Revision) {
@@ -156,6 +160,10 @@ fn make(table: &'static builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Opti
     for name in &table.subresources {
         let (body, form) = subresource(&table.resource, name);
         info = info.subresource(name, body, form);
+    }
+    if table.group.is_empty() && table.resource == "endpoints" {
+        let warning = |version: &mut Version| version.deprecation_warning = Some(ENDPOINTS_WARNING.to_owned());
+        info.versions.iter_mut().for_each(warning);
     }
     let fields = fields_of(&table.resource);
     let generation = WITH_GENERATION.contains(&table.resource.as_str());

@@ -97,10 +97,11 @@ fn build(kinds: &Kinds, group: &str, version: &str) -> Value {
 
 fn describe(kinds: &Kinds, group: &str, version: &str, mut document: Value) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
-    let mut schemas = Map::new();
+    let common = Common::published();
+    let mut schemas = common.schemas.clone();
     for served in served_in(kinds, group, version) {
         let name = schema_name(group, version, &served.info().kind);
-        schemas.insert(name.clone(), schema(served, version));
+        schemas.insert(name.clone(), schema(served, version, &common));
         add_paths(&mut paths, served, group, version, &name);
     }
     if let Some(published) = document.pointer("/components/schemas").and_then(Value::as_object) {
@@ -125,7 +126,55 @@ fn group_version_kind(served: &Served, version: &str) -> Value {
     json!({"group": served.group(), "version": version, "kind": served.info().kind})
 }
 
-fn schema(served: &Served, version: &str) -> Value {
+/// What every object has, in the words that Kubernetes publishes for a kind of its own.
+struct Common {
+    /// `apiVersion`, `kind`, `metadata`.
+    fields: Map<String, Value>,
+    /// The schema that `metadata` refers to, and those that it refers to.
+    schemas: Map<String, Value>,
+}
+
+impl Common {
+    /// Read from a small document.
+    fn published() -> Self {
+        let bytes = cluster_schema::builtin::openapi_v3("scheduling.k8s.io", "v1");
+        let document: Value = bytes
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        let field = |name: &str| {
+            let field = document.pointer(&format!(
+                "/components/schemas/io.k8s.api.scheduling.v1.PriorityClass/properties/{name}"
+            ));
+            (name.to_owned(), field.cloned().unwrap_or_else(|| json!({})))
+        };
+        let fields = Map::from_iter(["apiVersion", "kind", "metadata"].map(field));
+        let mut schemas = Map::new();
+        let mut wanted = references(&json!(fields));
+        while let Some(name) = wanted.pop() {
+            let schema = document.pointer(&format!("/components/schemas/{name}"));
+            if let Some(schema) = schema.filter(|_| !schemas.contains_key(&name)) {
+                wanted.extend(references(schema));
+                schemas.insert(name, schema.clone());
+            }
+        }
+        Self { fields, schemas }
+    }
+}
+
+/// The schemas that one refers to.
+fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(fields) => {
+            let own = fields.get("$ref").and_then(Value::as_str);
+            let own = own.and_then(|path| path.rsplit('/').next()).map(str::to_owned);
+            own.into_iter().chain(fields.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn schema(served: &Served, version: &str, common: &Common) -> Value {
     let open = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut schema = served.kind.openapi(version).unwrap_or_else(open);
     if let Some(fields) = schema.as_object_mut() {
@@ -135,11 +184,8 @@ fn schema(served: &Served, version: &str) -> Value {
         );
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
-            properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
-            properties.insert("kind".to_owned(), json!({"type": "string"}));
-            properties
-                .entry("metadata")
-                .or_insert_with(|| json!({"type": "object"}));
+            // What a definition says of them limits names and changes nothing else.
+            properties.extend(common.fields.clone());
         }
     }
     schema

@@ -8,7 +8,7 @@ use api_meta::Fault;
 use base_client::{Connector, fault_of};
 use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
-use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
+use cluster_apiserver::{ApiServer, Authorities, DEFAULT_GIT_VERSION, TokenAuthority};
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_store::{MemoryStore, Store};
@@ -92,6 +92,7 @@ pub struct Builder {
     store: Option<Arc<dyn Store>>,
     keys: Option<Keys>,
     listener: Option<TcpListener>,
+    git_version: String,
     controllers: bool,
     node: Option<(ImageCatalogue, Volumes)>,
 }
@@ -114,6 +115,7 @@ impl Cluster {
             store: None,
             keys: None,
             listener: None,
+            git_version: DEFAULT_GIT_VERSION.to_owned(),
             controllers: true,
             node: None,
         }
@@ -188,6 +190,13 @@ impl Builder {
         self
     }
 
+    /// The version that the server reports: `v1.35.2`. How it behaves does not depend on it.
+    #[must_use]
+    pub fn git_version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.git_version);
+        self
+    }
+
     /// No controllers and no scheduler: nothing changes but by somebody's request, as with a lone kube-apiserver. Pods
     /// need no service account then, for nobody would make one.
     #[must_use]
@@ -214,6 +223,7 @@ impl Builder {
             store,
             keys,
             listener,
+            git_version,
             controllers,
             node,
         } = self;
@@ -222,6 +232,7 @@ impl Builder {
         let (listener, url) = listening(listener).await?;
         let server = ApiServer::builder(NAME)
             .shared_store(store)
+            .git_version(&git_version)
             .clock(clock.clone())
             .entropy(entropy.clone())
             .authorities(authorities(&keys))

@@ -1,15 +1,69 @@
-//! What a controller finds under the name that it wants to create: its own, nobody's, which it adopts, or another's.
-//! It never takes anything from another owner. After kubernetes v1.35 `pkg/controller/controller_ref_manager.go`.
+//! What a controller takes over: all that its selector selects and nobody owns, and what it finds under the name that it
+//! wants to create if that is nobody's. It never takes anything from another owner. After kubernetes v1.35 `pkg/controller/controller_ref_manager.go`.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use api_meta::Fault;
 use base_client::{get, patch_changed};
+use base_controller::Cache;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::pods::{REVISION, controller_of, owner_reference};
+use crate::seen::seen_with_controller;
+
+/// Makes `owner` the controller of all that its selector selects in its namespace and nobody controls, and waits until
+/// the mirror shows it. An owner that is on its way out takes nothing: what it leaves behind is to stay.
+pub(crate) async fn claim<K, O>(
+    client: &Client,
+    cache: &Cache<K>,
+    owner: &O,
+    selector: &LabelSelector,
+) -> Result<(), Fault>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Serialize
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static,
+    O: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let namespace = owner.namespace().unwrap_or_default();
+    let selector = Selector::try_from(selector.clone())
+        .map_err(|error| Fault::user(format!("{} {namespace}/{}: {error}", O::kind(&()), owner.name_any())))?;
+    let is_free = |object: &Arc<K>| {
+        controller_of(object.meta()).is_none()
+            && object.meta().deletion_timestamp.is_none()
+            && selector.matches(object.labels())
+    };
+    let free: Vec<Arc<K>> = cache.list_in(&namespace).into_iter().filter(is_free).collect();
+    if selector.selects_all() || free.is_empty() {
+        return Ok(());
+    }
+    // The mirror may not show yet that the owner goes and leaves these behind.
+    let owners: Api<O> = Api::namespaced(client.clone(), &namespace);
+    let now = get(&owners, &owner.name_any()).await?;
+    let stays = |now: &O| now.meta().uid == owner.meta().uid && now.meta().deletion_timestamp.is_none();
+    if !now.as_ref().is_some_and(stays) {
+        return Ok(());
+    }
+    let api: Api<K> = Api::namespaced(client.clone(), &namespace);
+    for there in free {
+        let mut adopted = (*there).clone();
+        adopted.owner_references_mut().push(owner_reference(owner));
+        patch_changed(&api, &*there, &adopted).await?;
+        seen_with_controller(cache, &*there).await?;
+    }
+    Ok(())
+}
 
 /// What stands under the name.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,11 +79,7 @@ pub(crate) enum Found {
 /// takes its name meanwhile is left alone.
 pub(crate) async fn adopt<K, O>(client: &Client, owner: &O, wanted: &K) -> Result<Found, Fault>
 where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + Serialize
-        + DeserializeOwned
-        + Debug,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Serialize + DeserializeOwned + Debug,
     O: Resource<DynamicType = ()>,
 {
     let namespace = wanted.namespace().unwrap_or_default();

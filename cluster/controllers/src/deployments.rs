@@ -1,5 +1,6 @@
 //! Deployments: one ReplicaSet per template, scaled so that enough pods stay available while the newest takes over.
-//! Never touches pods and never takes ReplicaSets from others: it adopts the one of its template that nobody owns. After kubernetes v1.35 `pkg/controller/deployment`.
+//! Never touches pods and never takes ReplicaSets from others: it adopts those that its selector selects and nobody owns.
+//! After kubernetes v1.35 `pkg/controller/deployment`.
 
 mod report;
 mod rollout;
@@ -15,7 +16,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::adoption::{Found, adopt};
+use crate::adoption::{Found, adopt, claim};
 use crate::pods::{controller_of, is_finished, managed_by};
 use crate::seen::{Made, create_seen};
 pub(crate) use rollout::share;
@@ -80,6 +81,15 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
 async fn reconcile(deployment: Arc<Deployment>, context: Context) -> Result<Next, Fault> {
     if deployment.metadata.deletion_timestamp.is_some() {
         return Ok(Next::Change);
+    }
+    if let Some(spec) = &deployment.spec {
+        claim(
+            &context.client,
+            &context.caches.replica_sets(),
+            &*deployment,
+            &spec.selector,
+        )
+        .await?;
     }
     let mut seen = observe(deployment, &context);
     let plan = plan(&seen);

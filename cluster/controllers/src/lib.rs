@@ -111,6 +111,20 @@ impl Name {
         Name::TokenCleaner,
     ];
 
+    /// Who its events come from (kubernetes/kubernetes v1.35: what each controller gives its recorder).
+    fn component(self) -> &'static str {
+        match self {
+            Name::Deployment => "deployment-controller",
+            Name::ReplicaSet => "replicaset-controller",
+            Name::StatefulSet => "statefulset-controller",
+            Name::DaemonSet => "daemonset-controller",
+            Name::Job => "job-controller",
+            Name::NodeIpam => "cidrAllocator",
+            Name::NodeLifecycle => "node-controller",
+            _ => "controller-manager",
+        }
+    }
+
     /// What an API server without pods needs: namespaces, owners, service accounts.
     pub const WITHOUT_WORKLOADS: [Name; 4] = [
         Name::Namespace,
@@ -174,19 +188,19 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
         entropy,
     } = options;
     let caches = Caches::new(client.clone(), stop.clone());
-    let events = Recorder::new(client.clone(), "controller-manager", clock.clone());
     let inventory = Inventory::new(client.clone(), caches.clone(), stop.clone());
-    let context = Context {
-        client,
-        caches,
-        inventory,
-        clock,
-        events,
-        doubts: Doubts::default(),
-    };
+    let doubts = Doubts::default();
     let mut running = JoinSet::new();
     for name in controllers {
-        let (context, stop) = (context.clone(), stop.clone());
+        let context = Context {
+            events: Recorder::new(client.clone(), name.component(), clock.clone()),
+            client: client.clone(),
+            caches: caches.clone(),
+            inventory: inventory.clone(),
+            clock: clock.clone(),
+            doubts: doubts.clone(),
+        };
+        let stop = stop.clone();
         match name {
             Name::Namespace => running.spawn(namespaces::run(context, stop)),
             Name::GarbageCollector => running.spawn(garbage::run(context, stop)),

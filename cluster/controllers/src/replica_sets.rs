@@ -1,4 +1,5 @@
-//! ReplicaSets: as many pods as asked for. Never adopts pods of others and never looks at templates of live pods.
+//! ReplicaSets: as many pods as asked for, those that nobody owns among them. Never adopts pods of others and never looks
+//! at templates of live pods.
 //! After kubernetes v1.35 `pkg/controller/replicaset`.
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
+use crate::adoption::claim;
 use crate::pods::{
     BURST_MAX, Readiness, create_pod, delete_pod, from_template, is_active, is_ready, managed_by, phase,
 };
@@ -29,6 +31,9 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
 
 async fn reconcile(set: Arc<ReplicaSet>, context: Context) -> Result<Next, Fault> {
     let cache = context.caches.pods();
+    if let Some(spec) = set.spec.as_ref().filter(|_| set.metadata.deletion_timestamp.is_none()) {
+        claim(&context.client, &cache, &*set, &spec.selector).await?;
+    }
     let plan = plan(&set, &pods_of(&context, &*set).await?);
     for pod in &plan.create {
         if !create_pod(&context, &*set, pod).await? {

@@ -162,6 +162,19 @@ pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) 
     seen.await.map_err(|_| unseen("deleted", "Pod", &key))
 }
 
+/// Waits until the mirror shows that somebody has taken over an object, or that it has gone.
+pub(crate) async fn seen_with_controller<K>(cache: &Cache<K>, object: &K) -> Result<(), Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let key = ObjectKey::of(object);
+    let seen = cache.wait_until(&key, SEEN_TIMEOUT, |now| match now {
+        Some(now) if controller_of(now.meta()).is_none() => Judgement::NotYet("not seen yet".to_owned()),
+        _ => Judgement::Done(()),
+    });
+    seen.await.map_err(|_| unseen("adopted", K::kind(&()).as_ref(), &key))
+}
+
 fn unseen(done: &str, kind: &str, key: &ObjectKey) -> Fault {
     Fault::transient(format!(
         "{kind} {key} was {done}, and the watch has not shown it for {} s",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::process::{call, cargo};
-use crate::{Outcome, real};
+use crate::{Outcome, cache, real};
 
 /// Which tests, and which of them.
 #[derive(clap::Args)]
@@ -31,12 +31,62 @@ pub(crate) struct Test {
 enum Suite {
     /// The same requests to real Kubernetes and to the embedded API server
     Conformance,
+    /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, and a Go controller's
+    /// tests on both
+    Clients,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
     match test.suite {
         Suite::Conformance => conformance(test),
+        Suite::Clients => clients(test),
     }
+}
+
+/// What a suite cannot do.
+fn refuse(flag: &str, is_set: bool) -> Outcome {
+    match is_set {
+        true => Err(format!("{flag} is for `cargo xtask test conformance`: leave it out")),
+        false => Ok(()),
+    }
+}
+
+fn clients(test: &Test) -> Outcome {
+    refuse("--propose", test.propose)?;
+    refuse("--serve", test.serve.is_some())?;
+    for part in [real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients] {
+        real::run(Some(part))?;
+    }
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "tests-clients", "--"]);
+    command.args(&test.filter);
+    if test.show {
+        command.arg("--show");
+    }
+    call(&mut command)?;
+    // The tests of a controller are no script: they run as a whole or not at all.
+    if test.filter.is_none() { envtest() } else { Ok(()) }
+}
+
+/// The same tests with real kube-apiserver and etcd, and with ours in their place.
+fn envtest() -> Outcome {
+    let cache = cache::folder()?;
+    let ours = cache.join("real/envtest-ours");
+    let mut write = cargo();
+    write.args([
+        "run",
+        "--quiet",
+        "--package",
+        "programs-orangery",
+        "--",
+        "apiserver",
+        "--envtest-assets",
+    ]);
+    call(write.arg(&ours))?;
+    for assets in [cache.join("real/kubernetes"), ours] {
+        call(&mut real::clients::envtest_example(&assets))?;
+    }
+    Ok(())
 }
 
 fn conformance(test: &Test) -> Outcome {

@@ -67,6 +67,18 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
     let (_, document) = get(&client, "/openapi/v3/apis/example.org/v1").await;
     let patch = &document["paths"]["/apis/example.org/v1/namespaces/{namespace}/things/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Thing");
+    let schemas = &document["components"]["schemas"];
+    let metadata = &schemas["org.example.v1.Thing"]["properties"]["metadata"];
+    assert!(
+        metadata["description"]
+            .as_str()
+            .unwrap()
+            .starts_with("Standard object's metadata")
+    );
+    for name in ["ObjectMeta", "OwnerReference", "ManagedFieldsEntry"] {
+        let schema = &schemas[format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}")];
+        assert!(schema["properties"].is_object(), "{name}");
+    }
     assert!(
         patch["parameters"]
             .as_array()

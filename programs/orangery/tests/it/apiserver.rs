@@ -1,0 +1,253 @@
+//! `orangery apiserver` and envtest's programs as processes: killed and started again, refused, asked to end.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use base_client::{Connector, Https, Judgement, wait_until};
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::PostParams;
+use kube::config::Kubeconfig;
+use kube::{Api, Client};
+use serde_json::json;
+use tests_kit::free_port;
+
+/// Real time: many times what a slow machine needs.
+const PATIENCE: Duration = Duration::from_secs(120);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A running process; killed when it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(program: &Path, arguments: &[&str], folder: &Path) -> Self {
+        let child = Command::new(program)
+            .args(arguments)
+            .current_dir(folder)
+            .env_remove("RUST_LOG")
+            .stdout(Stdio::piped())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    /// `orangery apiserver`, ready; and what it said then.
+    fn apiserver(folder: &Path, arguments: &str) -> (Self, String) {
+        let words: Vec<&str> = ["apiserver"].into_iter().chain(arguments.split_whitespace()).collect();
+        let mut running = Self::start(Path::new(env!("CARGO_BIN_EXE_orangery")), &words, folder);
+        let mut line = String::new();
+        BufReader::new(running.0.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert!(line.starts_with("ready: https://127.0.0.1:"), "{line}");
+        (running, line)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    fn stop(mut self) {
+        let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        assert!(asked.unwrap().success());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn client_of(path: &Path) -> Client {
+    let text = std::fs::read_to_string(path).unwrap();
+    Https::new("test")
+        .client(&Kubeconfig::from_yaml(&text).unwrap())
+        .unwrap()
+}
+
+fn refusal(folder: &Path, arguments: &str) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn what_it_kept_outlives_a_kill_and_so_do_its_kubeconfig_and_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = format!("--data-dir d --port {}", free_port().unwrap());
+    let (first, line) = Running::apiserver(folder.path(), &arguments);
+    let path = folder.path().join("d/admin.kubeconfig");
+    assert!(
+        line.contains(&format!("export KUBECONFIG={}", path.display())),
+        "{line}"
+    );
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let client = client_of(&path);
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let map = serde_json::from_value(json!({"metadata": {"name": "m"}, "data": {"k": "v"}})).unwrap();
+    let made = maps.create(&PostParams::default(), &map).await.unwrap();
+    first.kill();
+
+    let before = std::fs::read(&path).unwrap();
+    let (second, _) = Running::apiserver(folder.path(), &arguments);
+    assert_ne!(
+        std::fs::read(&path).unwrap(),
+        before,
+        "every start issues certificates anew"
+    );
+    // The old one's, and on the same port.
+    assert_eq!(maps.get("m").await.unwrap().metadata.uid, made.metadata.uid);
+    second.stop();
+}
+
+#[tokio::test]
+async fn with_a_node_pods_run_and_in_memory_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, _) = Running::apiserver(folder.path(), "--data-dir d --memory --node --port 0");
+    let client = client_of(&folder.path().join("d/admin.kubeconfig"));
+    let deployments: Api<Deployment> = Api::namespaced(client, "default");
+    let deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}},
+    }}))
+    .unwrap();
+    deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    wait_until(&deployments, "web", PATIENCE, |found| {
+        match found.and_then(|found| found.status.as_ref()?.available_replicas) {
+            Some(1) => Judgement::Done(()),
+            other => Judgement::NotYet(format!("available: {other:?}")),
+        }
+    })
+    .await
+    .unwrap();
+    running.stop();
+    assert!(!folder.path().join("d/apiserver").exists());
+}
+
+#[test]
+fn a_folder_or_port_that_is_not_free_is_named_with_a_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, line) = Running::apiserver(folder.path(), "--data-dir d --port 0");
+    let port = line.split([':', ',']).nth(3).unwrap();
+    let said = refusal(folder.path(), &format!("apiserver --data-dir other --port {port}"));
+    assert!(
+        said.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}: ")) && said.contains("--port"),
+        "{said}"
+    );
+    assert!(!folder.path().join("other").exists());
+    let other = "hint: end that one, or name another folder with --data-dir";
+    let said = refusal(folder.path(), "apiserver --data-dir d --port 0");
+    assert_eq!(
+        said.trim(),
+        format!("error: the data folder d is in use by another `orangery apiserver`\n{other}")
+    );
+    running.stop();
+
+    let another = "hint: name another folder with --data-dir";
+    let said = refusal(folder.path(), "up --data-dir d --port 0");
+    assert_eq!(
+        said.trim(),
+        format!("error: the data folder d holds the Kubernetes of an `orangery apiserver`\n{another}")
+    );
+    std::fs::create_dir_all(folder.path().join("l/state")).unwrap();
+    std::fs::write(folder.path().join("l/state/format"), "{}").unwrap();
+    let said = refusal(folder.path(), "apiserver --data-dir l --port 0");
+    assert_eq!(
+        said.trim(),
+        format!("error: the data folder l holds a landscape of `orangery up`\n{another}")
+    );
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let said = refusal(folder.path(), "apiserver --data-dir file --port 0");
+    assert!(said.contains("file is a file") && said.contains("--data-dir"), "{said}");
+    std::fs::write(folder.path().join("d/apiserver/kubernetes/keys"), "{").unwrap();
+    let said = refusal(folder.path(), "apiserver --data-dir d --port 0");
+    assert!(said.contains("kubernetes/keys is damaged"), "{said}");
+}
+
+#[tokio::test]
+async fn envtest_finds_its_programs_and_a_server_that_knows_its_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let assets = folder.path().join("assets");
+    let write = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_orangery"));
+        command.args(["apiserver", "--envtest-assets"]).arg(&assets);
+        command.output().unwrap()
+    };
+    // Again, after an update of the program.
+    assert!(write().status.success() && write().status.success());
+    let help = Command::new(assets.join("etcd")).arg("--help").output().unwrap();
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--unsafe-no-fsync"));
+
+    let (clock, entropy) = (Clock::real(), Entropy::os());
+    let authority = Authority::generate("envtest", &clock, &entropy).unwrap();
+    let spec = CertificateSpec::server(
+        "envtest",
+        vec!["localhost".to_owned()],
+        vec![[127, 0, 0, 1].into()],
+        DAY,
+    );
+    let serving = authority.issue(&spec, &clock, &entropy).unwrap();
+    let pem = authority.certificate_pem();
+    for (file, text) in [
+        ("apiserver.crt", &serving.certificate_pem()),
+        ("apiserver.key", &serving.key_pem().expose().to_owned()),
+        ("client-cert-auth-ca.crt", &pem),
+        ("sa-signer.crt", &pem),
+        ("sa-signer.key", &authority.key_pem().expose().to_owned()),
+    ] {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let port = free_port().unwrap();
+    let (port_flag, issuer) = (
+        format!("--secure-port={port}"),
+        format!("--service-account-issuer=https://127.0.0.1:{port}/"),
+    );
+    let flags = [
+        "--allow-privileged=true",
+        "--authorization-mode=RBAC",
+        "--bind-address=127.0.0.1",
+        "--cert-dir=.",
+        "--client-ca-file=client-cert-auth-ca.crt",
+        "--disable-admission-plugins=ServiceAccount",
+        "--etcd-servers=http://127.0.0.1:1",
+        &port_flag,
+        "--service-account-key-file=sa-signer.crt",
+        "--service-account-signing-key-file=sa-signer.key",
+        &issuer,
+        "--service-cluster-ip-range=10.0.0.0/24",
+    ];
+    let running = Running::start(&assets.join("kube-apiserver"), &flags, folder.path());
+    let masters = CertificateSpec::client("default", &["system:masters"], DAY);
+    let kubeconfig = base_secrets::kubeconfig(&KubeconfigSpec {
+        name: "envtest".to_owned(),
+        server: format!("https://127.0.0.1:{port}"),
+        tls_server_name: None,
+        authorities: pem,
+        credential: Credential::Certificate(Box::new(authority.issue(&masters, &clock, &entropy).unwrap())),
+        namespace: None,
+    });
+    let client = Https::new("test").client(&kubeconfig).unwrap();
+    let answers = async { while client.apiserver_version().await.is_err() {} };
+    tokio::time::timeout(PATIENCE, answers).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    let pod = serde_json::from_value(
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+    );
+    let made = pods.create(&PostParams::default(), &pod.unwrap()).await.unwrap();
+    assert_eq!(made.spec.unwrap().service_account_name, None);
+    running.stop();
+}
