@@ -31,11 +31,14 @@ pub(crate) struct Test {
 enum Suite {
     /// The same requests to real Kubernetes and to the embedded API server
     Conformance,
+    /// The suite of all stores on a real etcd, and etcd killed in the middle of its work
+    Stores,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
     match test.suite {
         Suite::Conformance => conformance(test),
+        Suite::Stores => stores(test),
     }
 }
 
@@ -52,5 +55,27 @@ fn conformance(test: &Test) -> Outcome {
     if let Some(kubeconfig) = &test.serve {
         command.arg("--serve").arg(kubeconfig);
     }
+    call(&mut command)
+}
+
+fn stores(test: &Test) -> Outcome {
+    if test.show || test.propose || test.serve.is_some() {
+        return Err("--show, --propose and --serve belong to `test conformance`: leave them out".to_owned());
+    }
+    real::run(Some(real::Part::Etcd))?;
+    let mut command = cargo();
+    // Each starts an etcd of its own: not more of them at once than a small machine bears.
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "tests-stores",
+        "--test",
+        "etcd",
+        "--",
+        "--test-threads",
+        "2",
+    ]);
+    command.args(&test.filter);
     call(&mut command)
 }

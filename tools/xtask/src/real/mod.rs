@@ -13,6 +13,8 @@ use crate::Outcome;
 pub(crate) enum Part {
     /// kubectl 1.32 as Debian 13 (trixie) ships it
     Kubectl,
+    /// etcd alone, built from its Go module
+    Etcd,
     /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules: minutes the first time
     Kubernetes,
 }
@@ -21,7 +23,8 @@ pub(crate) enum Part {
 pub(crate) fn run(part: Option<Part>) -> Outcome {
     match part {
         Some(Part::Kubectl) => kubectl::prepare(),
-        Some(Part::Kubernetes) => kubernetes::prepare(),
-        None => kubectl::prepare().and_then(|()| kubernetes::prepare()),
+        Some(Part::Etcd) => kubernetes::prepare(&["etcd"]),
+        Some(Part::Kubernetes) => kubernetes::prepare(&[]),
+        None => kubectl::prepare().and_then(|()| kubernetes::prepare(&[])),
     }
 }
