@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in these files everything is a test")]
 
 mod bounds;
+mod compaction;
 mod crash;
 mod damage;
 mod file;
