@@ -18,7 +18,7 @@ const AIR_FACTOR: u64 = 4;
 
 /// Whether and when a file is copied.
 pub(super) struct Compaction {
-    /// Files below are left as they are.
+    /// Files below are left as they are; 0: every file is copied, however it is.
     above_bytes: u64,
     /// What the file has to grow to before the next copy: one that failed would fail again, and one that has just been made
     /// is as small as it gets ...
@@ -59,7 +59,8 @@ impl Compaction {
         let bytes = place.file_bytes().unwrap_or(0);
         let is_air = bytes / AIR_FACTOR > rows_bytes && bytes >= self.above_bytes;
         let is_time = bytes >= self.wait_for_bytes || rows_bytes < self.unless_below_bytes;
-        if self.copy.is_some() || !is_air || !is_time {
+        let is_due = self.above_bytes == 0 || is_air && is_time;
+        if self.copy.is_some() || !is_due {
             return;
         }
         let blank = place.clear().and_then(|()| Disk::blank(&place.in_the_making(), medium));

@@ -42,7 +42,7 @@ pub struct FileOptions {
     /// older program never misreads what a newer one wrote.
     pub content_format: u32,
     /// A file of at least so many bytes that is mostly air is copied into a smaller one while the store is in use. Smaller
-    /// files are not worth the writing.
+    /// files are not worth the writing. 0, for tests: every file, again and again.
     pub compact_above_bytes: u64,
 }
 

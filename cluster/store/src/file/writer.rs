@@ -401,7 +401,6 @@ mod tests {
     #[tokio::test]
     async fn whatever_fails_while_pages_are_given_back_the_store_lacks_nothing() {
         let options = FileOptions {
-            // Even a new file is mostly air.
             compact_above_bytes: 0,
             ..FileOptions::default()
         };

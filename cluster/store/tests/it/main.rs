@@ -4,7 +4,6 @@
 
 mod bounds;
 mod compaction;
-mod crash;
 mod damage;
 mod file;
 mod memory;
