@@ -95,8 +95,8 @@ mod tests {
                 (Key::new("pods", Some("a"), "x"), "/registry/pods/a/x"),
                 (Key::new("nodes", None, "x"), "/registry/nodes/x"),
                 (
-                    Key::new("core.gardener.cloud/shoots", Some("garden-local"), "local"),
-                    "/registry/core.gardener.cloud/shoots/garden-local/local",
+                    Key::new("example.com/widgets", Some("a-b"), "x"),
+                    "/registry/example.com/widgets/a-b/x",
                 ),
             ] {
                 assert_eq!(layout.key(&key), expected);

@@ -52,8 +52,11 @@ struct Inner {
     leases: Leases,
     newest: Newest,
     orders: mpsc::UnboundedSender<Order>,
-    repeaters: Mutex<BTreeMap<Arc<str>, Arc<OnceCell<Arc<Repeater>>>>>,
+    repeaters: Mutex<Repeaters>,
 }
+
+/// By resource; empty until the resource is read for the first time.
+type Repeaters = BTreeMap<Arc<str>, Arc<OnceCell<Arc<Repeater>>>>;
 
 impl Drop for EtcdStore {
     fn drop(&mut self) {
@@ -118,7 +121,7 @@ impl Inner {
         Ok(repeater.clone())
     }
 
-    fn cells(&self) -> std::sync::MutexGuard<'_, BTreeMap<Arc<str>, Arc<OnceCell<Arc<Repeater>>>>> {
+    fn cells(&self) -> std::sync::MutexGuard<'_, Repeaters> {
         self.repeaters
             .lock()
             .expect("no holder of this lock panics: it only moves pointers")

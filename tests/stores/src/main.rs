@@ -67,7 +67,7 @@ async fn kill_all(runs: u32, seed: u64) -> Outcome {
     let begun = Instant::now();
     let program = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     let told = |shown: &Shown| {
-        if shown.kills % PROGRESS_EVERY == 0 {
+        if shown.kills.is_multiple_of(PROGRESS_EVERY) {
             println!("{} kills, {:.0} s", shown.kills, begun.elapsed().as_secs_f64());
         }
     };

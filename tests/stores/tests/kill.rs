@@ -1,7 +1,5 @@
 //! A sample of what `cargo xtask crash --store` shows in full.
 
-#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
-
 use std::path::Path;
 
 use tests_stores::kill::kill;
