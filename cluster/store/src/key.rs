@@ -1,5 +1,6 @@
 //! Where objects live and in which order: keys, ranges of keys, revisions. Plain values.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The place of one object. Keys order by resource, then namespace (none first), then name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The place of one object. Keys order by resource, then by the bytes of `NAMESPACE/NAME` or of `NAME` alone, as
+/// kube-apiserver's keys do in etcd: `a-b/x` comes before `a/x`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// `<group>/<plural>`, of the core group `<plural>` alone.
     pub resource: Arc<str>,
@@ -33,6 +35,33 @@ impl Key {
             name: name.into(),
         }
     }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.resource
+            .cmp(&other.resource)
+            .then_with(|| match (&self.namespace, &other.namespace) {
+                (Some(one), Some(another)) if one != another => {
+                    one.bytes().chain([b'/']).cmp(another.bytes().chain([b'/']))
+                }
+                (None, Some(namespace)) => self.name.bytes().cmp(path(namespace, &other.name)),
+                (Some(namespace), None) => path(namespace, &self.name).cmp(other.name.bytes()),
+                (None, None) | (Some(_), Some(_)) => self.name.cmp(&other.name),
+            })
+            // Only a name with a slash in it, which nothing has, comes here with two different keys.
+            .then_with(|| self.namespace.cmp(&other.namespace))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn path<'a>(namespace: &'a str, name: &'a str) -> impl Iterator<Item = u8> {
+    namespace.bytes().chain([b'/']).chain(name.bytes())
 }
 
 impl fmt::Display for Key {
@@ -91,5 +120,42 @@ impl Range {
                 .as_ref()
                 .is_none_or(|namespace| key.namespace.as_ref() == Some(namespace))
             && self.name.as_ref().is_none_or(|name| *name == key.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Key;
+
+    #[test]
+    fn keys_order_as_their_paths_do() {
+        let places = [
+            (None, "a"),
+            (None, "a-b"),
+            (None, "b"),
+            (Some("a"), "x"),
+            (Some("a"), "y"),
+        ];
+        let more = [
+            (Some("a-b"), "x"),
+            (Some("a.b"), "x"),
+            (Some("ab"), "a"),
+            (Some(""), "x"),
+        ];
+        let keys: Vec<Key> = places
+            .into_iter()
+            .chain(more)
+            .map(|(namespace, name)| Key::new("pods", namespace, name))
+            .collect();
+        for one in &keys {
+            for another in &keys {
+                assert_eq!(
+                    one.cmp(another),
+                    one.to_string().cmp(&another.to_string()),
+                    "{one} and {another}"
+                );
+            }
+        }
+        assert!(Key::new("pods", None, "z") < Key::new("pods.x", None, "a"));
     }
 }

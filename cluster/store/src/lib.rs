@@ -5,13 +5,16 @@
 //! a change is kept.
 //!
 //! [`MemoryStore`] starts no threads and no tasks: every byte of its work happens in the caller's poll. [`FileStore`]
-//! keeps the same in a folder and has one thread that writes. Both pass one suite; a body on etcd will pass it too.
+//! keeps the same in a folder and has one thread that writes. The body on etcd is a crate of its own
+//! (`cluster/store-etcd`), because it brings a network with it; [`Mirror`] is what it reads from. All pass one suite
+//! (`tests/stores`).
 
 mod error;
 mod file;
 mod key;
 mod link;
 mod memory;
+mod mirror;
 mod object;
 mod write;
 
@@ -28,6 +31,7 @@ pub use link::Link;
 pub use memory::{
     HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore, SWEEP_EVERY,
 };
+pub use mirror::{Mirror, Repeated};
 pub use object::{DEPTH_MAX, Meta, Object, Owner};
 
 /// An object at the place and revision where it was last written.

@@ -158,6 +158,18 @@ impl Object {
         Ok(Object { meta, bytes, gap })
     }
 
+    /// An object with nothing in it, where only a place is needed.
+    pub(crate) fn empty() -> Self {
+        let mut fields = serde_json::Map::new();
+        fields.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
+        let (bytes, gap) = print(&fields);
+        Object {
+            meta: Meta::default(),
+            bytes,
+            gap,
+        }
+    }
+
     /// Reads back what [`Object::bytes`] gave, for bodies that keep bytes elsewhere. Errors as [`Object::from_value`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         let value = serde_json::from_slice(bytes).map_err(|error| StoreError::Malformed(error.to_string()))?;

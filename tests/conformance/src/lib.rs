@@ -8,7 +8,6 @@ pub mod known;
 mod mask;
 pub mod ours;
 mod pki;
-mod program;
 pub mod real;
 pub mod run;
 pub mod script;

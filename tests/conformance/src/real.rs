@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use tempfile::TempDir;
-use tests_kit::{CACHE_VARIABLE, cache_folder, free_port};
+use tests_parts::{Program, etcd_flags, folder_of_programs, free_port};
 
 use crate::pki::Pki;
-use crate::program::Program;
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
 
@@ -109,14 +108,6 @@ impl Real {
     }
 }
 
-/// Where `cargo xtask real kubernetes` leaves the programs.
-fn folder_of_programs() -> Outcome<PathBuf> {
-    let cache = cache_folder().ok_or_else(|| {
-        format!("no home folder is known: set {CACHE_VARIABLE} to the folder of `cargo xtask real kubernetes`")
-    })?;
-    Ok(cache.join("real/kubernetes"))
-}
-
 /// What the programs read from their folder.
 struct Files {
     folder: PathBuf,
@@ -162,20 +153,11 @@ fn temporary_folder(options: Options) -> std::io::Result<TempDir> {
 }
 
 fn etcd(files: &Files, options: Options, clients: u16, peers: u16) -> Vec<String> {
-    let mut arguments = vec![
-        "--name=real".to_owned(),
-        files.flag("data-dir", "etcd"),
-        "--log-level=warn".to_owned(),
-        format!("--listen-client-urls=http://127.0.0.1:{clients}"),
-        format!("--advertise-client-urls=http://127.0.0.1:{clients}"),
-        format!("--listen-peer-urls=http://127.0.0.1:{peers}"),
-        format!("--initial-advertise-peer-urls=http://127.0.0.1:{peers}"),
-        format!("--initial-cluster=real=http://127.0.0.1:{peers}"),
-    ];
+    let mut flags = etcd_flags(&files.path("etcd"), clients, peers);
     if !options.durable {
-        arguments.push("--unsafe-no-fsync".to_owned());
+        flags.push("--unsafe-no-fsync".to_owned());
     }
-    arguments
+    flags
 }
 
 fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {

@@ -12,12 +12,15 @@ pub(crate) struct Crash {
     /// Harm every task of a Shoot's flows instead, in one process and virtual time: it fails, runs twice, hangs, panics
     #[arg(long, group = "simulated")]
     tasks: bool,
+    /// Kill processes that write to a file store instead, 1,000 times unless told otherwise
+    #[arg(long, conflicts_with = "simulated")]
+    store: bool,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many times the real binary is killed
-    #[arg(long, default_value_t = 100, conflicts_with = "simulated")]
-    runs: u32,
+    /// How many times the real binary is killed: 100 times unless told otherwise
+    #[arg(long, conflicts_with = "simulated")]
+    runs: Option<u32>,
     /// Only calls whose description contains this text: what a failure says
     #[arg(long, requires = "every_call")]
     call: Option<String>,
@@ -32,7 +35,15 @@ pub(crate) struct Crash {
     before: bool,
 }
 
+/// How often the real binary is killed.
+const RUNS: u32 = 100;
+/// How often a process that writes to a file store is killed: each takes a fifth of a second.
+const STORE_RUNS: u32 = 1000;
+
 pub(crate) fn run(crash: &Crash) -> Outcome {
+    if crash.store {
+        return store(crash);
+    }
     let how = match (crash.every_call, crash.tasks) {
         (true, _) => "every-call",
         (_, true) => "tasks",
@@ -48,7 +59,7 @@ pub(crate) fn run(crash: &Crash) -> Outcome {
     command.args(["--", how]);
     command.args(["--seed", &crash.seed.to_string()]);
     if how == "process" {
-        command.args(["--runs", &crash.runs.to_string()]);
+        command.args(["--runs", &crash.runs.unwrap_or(RUNS).to_string()]);
     } else if let Some(sample) = crash.sample {
         command.args(["--sample", &sample.to_string()]);
     }
@@ -61,5 +72,13 @@ pub(crate) fn run(crash: &Crash) -> Outcome {
     if crash.before {
         command.arg("--before");
     }
+    call(&mut command)
+}
+
+fn store(crash: &Crash) -> Outcome {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "tests-stores", "--", "kill"]);
+    command.args(["--seed", &crash.seed.to_string()]);
+    command.args(["--runs", &crash.runs.unwrap_or(STORE_RUNS).to_string()]);
     call(&mut command)
 }

@@ -34,12 +34,15 @@ enum Suite {
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, and a Go controller's
     /// tests on both
     Clients,
+    /// The suite of all stores on a real etcd, and etcd killed in the middle of its work
+    Stores,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
     match test.suite {
         Suite::Conformance => conformance(test),
         Suite::Clients => clients(test),
+        Suite::Stores => stores(test),
     }
 }
 
@@ -102,5 +105,27 @@ fn conformance(test: &Test) -> Outcome {
     if let Some(kubeconfig) = &test.serve {
         command.arg("--serve").arg(kubeconfig);
     }
+    call(&mut command)
+}
+
+fn stores(test: &Test) -> Outcome {
+    refuse("--show", test.show)?;
+    refuse("--propose", test.propose)?;
+    refuse("--serve", test.serve.is_some())?;
+    real::run(Some(real::Part::Etcd))?;
+    let mut command = cargo();
+    // Each starts an etcd of its own: not more of them at once than a small machine bears.
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "tests-stores",
+        "--test",
+        "etcd",
+        "--",
+        "--test-threads",
+        "2",
+    ]);
+    command.args(&test.filter);
     call(&mut command)
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::backends::FileBackend;
-use redb::{Builder, Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 
 use super::FileOptions;
 use super::error::FileError;
@@ -72,13 +72,7 @@ pub(super) struct Meta {
 impl Disk {
     /// Makes an empty store at the path and closes it.
     pub(super) fn create(path: &Path, medium: &impl Medium, options: &FileOptions) -> Result<(), FileError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(|source| FileError::io(path, "making the file", source))?;
-        let disk = Disk::over(path, medium.backend(file))?;
+        let disk = Disk::blank(path, medium)?;
         let start = options.start.0.to_le_bytes();
         let numbers = [
             ("magic", MAGIC),
@@ -99,6 +93,17 @@ impl Disk {
         };
         write().map_err(|error| FileError::database(path, "filling the new file", error))?;
         disk.close()
+    }
+
+    /// Makes a file with nothing in it, not even what tells it from others.
+    pub(super) fn blank(path: &Path, medium: &impl Medium) -> Result<Self, FileError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|source| FileError::io(path, "making the file", source))?;
+        Disk::over(path, medium.backend(file))
     }
 
     /// Opens a store and checks every page of it.
@@ -179,17 +184,18 @@ impl Disk {
         }
     }
 
-    /// Everything in the file as a memory store, with what its history no longer needs.
-    pub(super) fn load(&self, meta: &Meta) -> Result<(MemoryStore, Forgotten), FileError> {
+    /// Everything in the file as a memory store, with what its history no longer needs, and how many bytes the rows have.
+    pub(super) fn load(&self, meta: &Meta) -> Result<(MemoryStore, Forgotten, u64), FileError> {
         let horizons = guarded(&self.path, || {
             self.horizons()
                 .map_err(|error| FileError::database(&self.path, "reading how far the history goes", error))
         })?;
         let mut loader = Loader::new(meta.start, horizons);
-        self.rows_after(Revision(0), |row| loader.row(row))?;
-        loader
+        let bytes = self.rows_after(Revision(0), |row| loader.row(row))?;
+        let (model, forgotten) = loader
             .finish(meta.newest)
-            .map_err(|found| FileError::damaged(&self.path, found))
+            .map_err(|found| FileError::damaged(&self.path, found))?;
+        Ok((model, forgotten, bytes))
     }
 
     fn horizons(&self) -> Result<BTreeMap<Arc<str>, Revision>, redb::Error> {
@@ -202,12 +208,13 @@ impl Disk {
         Ok(horizons)
     }
 
-    /// Hands over every row after this revision in order; of what `each` says is wrong, the first ends it.
+    /// Hands over every row after this revision in order; of what `each` says is wrong, the first ends it. Returns how many
+    /// bytes these rows have.
     pub(super) fn rows_after(
         &self,
         revision: Revision,
         each: impl FnMut(Decided) -> Result<(), String>,
-    ) -> Result<(), FileError> {
+    ) -> Result<u64, FileError> {
         guarded(&self.path, || self.read_rows_after(revision, each))
     }
 
@@ -215,41 +222,44 @@ impl Disk {
         &self,
         revision: Revision,
         mut each: impl FnMut(Decided) -> Result<(), String>,
-    ) -> Result<(), FileError> {
+    ) -> Result<u64, FileError> {
         let failed = |error: redb::Error| FileError::database(&self.path, "reading the rows", error);
         let mut reader = Reader::default();
+        let mut bytes = 0;
         let transaction = self.database.begin_read().map_err(|error| failed(error.into()))?;
         let table = transaction.open_table(ROWS).map_err(|error| failed(error.into()))?;
         let rows = table.range(revision.0 + 1..).map_err(|error| failed(error.into()))?;
         for entry in rows {
             let (revision, row) = entry.map_err(|error| failed(error.into()))?;
             let revision = Revision(revision.value());
+            bytes += row.value().len() as u64;
             reader
                 .decode(revision, row.value())
                 .map_err(|found| format!("the row of revision {revision}: {found}"))
                 .and_then(&mut each)
                 .map_err(|found| FileError::damaged(&self.path, found))?;
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Writes these rows and removes what was forgotten, all or nothing. It has happened, durably, when it returns; an
-    /// error leaves open whether it has.
+    /// error leaves open whether it has. Returns how many bytes the removed rows had.
     pub(super) fn commit(
         &self,
         rows: &[(Revision, Vec<u8>)],
         forgotten: &Forgotten,
         newest: Revision,
-    ) -> Result<(), FileError> {
-        let write = || -> Result<(), redb::Error> {
+    ) -> Result<u64, FileError> {
+        let write = || -> Result<u64, redb::Error> {
             let mut transaction = self.database.begin_write()?;
             transaction.set_two_phase_commit(true);
             let mut table = transaction.open_table(ROWS)?;
             for (revision, row) in rows {
                 table.insert(revision.0, row.as_slice())?;
             }
+            let mut removed = 0;
             for revision in &forgotten.rows {
-                table.remove(revision.0)?;
+                removed += table.remove(revision.0)?.map_or(0, |row| row.value().len() as u64);
             }
             drop(table);
             if !forgotten.horizons.is_empty() {
@@ -262,11 +272,79 @@ impl Disk {
                 .open_table(META)?
                 .insert("newest", newest.0.to_le_bytes().as_slice())?;
             transaction.commit()?;
-            Ok(())
+            Ok(removed)
         };
         guarded(&self.path, || {
             write().map_err(|error| FileError::database(&self.path, "writing", error))
         })
+    }
+
+    /// Copies the next rows behind a revision into another file, about so many bytes of them, and returns the revision of
+    /// the last one and how many bytes they had; `None` when there are no more. The copy is not durable yet.
+    pub(super) fn copy_rows(
+        &self,
+        after: Revision,
+        bytes: u64,
+        to: &Disk,
+    ) -> Result<Option<(Revision, u64)>, FileError> {
+        let copy = || -> Result<Option<(Revision, u64)>, redb::Error> {
+            let from = self.database.begin_read()?.open_table(ROWS)?;
+            let mut transaction = to.database.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            let mut table = transaction.open_table(ROWS)?;
+            let (mut last, mut copied) = (None, 0);
+            for entry in from.range(after.0 + 1..)? {
+                let (revision, row) = entry?;
+                table.insert(revision.value(), row.value())?;
+                last = Some(Revision(revision.value()));
+                copied += row.value().len() as u64;
+                if copied >= bytes {
+                    break;
+                }
+            }
+            drop(table);
+            transaction.commit()?;
+            Ok(last.map(|last| (last, copied)))
+        };
+        guarded(&self.path, || {
+            copy().map_err(|error| FileError::database(&to.path, "copying rows", error))
+        })
+    }
+
+    /// Makes a file that has all rows of this one, but for these too many, the same store as this one. It is durable.
+    pub(super) fn complete(&self, to: &Disk, too_many: &[Revision]) -> Result<(), FileError> {
+        let copy = || -> Result<(), redb::Error> {
+            let from = self.database.begin_read()?;
+            let mut transaction = to.database.begin_write()?;
+            transaction.set_two_phase_commit(true);
+            let mut rows = transaction.open_table(ROWS)?;
+            for revision in too_many {
+                rows.remove(revision.0)?;
+            }
+            drop(rows);
+            let mut horizons = transaction.open_table(HORIZONS)?;
+            for entry in from.open_table(HORIZONS)?.iter()? {
+                let (resource, horizon) = entry?;
+                horizons.insert(resource.value(), horizon.value())?;
+            }
+            drop(horizons);
+            let mut meta = transaction.open_table(META)?;
+            for entry in from.open_table(META)?.iter()? {
+                let (name, value) = entry?;
+                meta.insert(name.value(), value.value())?;
+            }
+            drop(meta);
+            transaction.commit()?;
+            Ok(())
+        };
+        guarded(&self.path, || {
+            copy().map_err(|error| FileError::database(&to.path, "completing the copy", error))
+        })
+    }
+
+    /// The same file under another name.
+    pub(super) fn renamed(self, path: PathBuf) -> Self {
+        Disk { path, ..self }
     }
 
     /// Closes the file cleanly: the next open finds everything in place.

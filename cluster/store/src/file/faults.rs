@@ -22,7 +22,7 @@ use crate::{Key, Object, Page, Range, Revision, Store, StoreError};
 const SYNC_WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, Default)]
-struct Faults(Arc<(Mutex<Plan>, Condvar)>);
+pub(super) struct Faults(Arc<(Mutex<Plan>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct Plan {
@@ -34,12 +34,12 @@ struct Plan {
 }
 
 impl Faults {
-    fn fail_after(&self, operations: usize, kind: io::ErrorKind) {
+    pub(super) fn fail_after(&self, operations: usize, kind: io::ErrorKind) {
         self.0.0.lock().unwrap().fail = Some((operations, kind));
     }
 
     /// Lets everything succeed again, and says whether anything failed.
-    fn heal(&self) -> bool {
+    pub(super) fn heal(&self) -> bool {
         matches!(self.0.0.lock().unwrap().fail.take(), Some((0, _)))
     }
 
@@ -100,7 +100,7 @@ impl Medium for Faults {
 }
 
 #[derive(Debug)]
-struct Faulty {
+pub(super) struct Faulty {
     file: FileBackend,
     faults: Faults,
 }

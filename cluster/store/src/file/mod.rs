@@ -7,6 +7,7 @@
 //!
 //! It follows no virtual time: threads and disks do not.
 
+mod compaction;
 mod disk;
 mod error;
 #[cfg(test)]
@@ -40,14 +41,21 @@ pub struct FileOptions {
     /// The number of the format in which the caller writes objects. A store with another number is refused, so that an
     /// older program never misreads what a newer one wrote.
     pub content_format: u32,
+    /// A file of at least so many bytes that is mostly air is copied into a smaller one while the store is in use. Smaller
+    /// files are not worth the writing. 0, for tests: every file, again and again.
+    pub compact_above_bytes: u64,
 }
 
+/// Below, a disk does not notice; a process with a hundred stores keeps them all small.
+const COMPACT_ABOVE_BYTES: u64 = 8 << 20;
+
 impl Default for FileOptions {
-    /// From revision 1, content format 1.
+    /// From revision 1, content format 1, smaller than 8 MiB when there is no more in it.
     fn default() -> Self {
         FileOptions {
             start: Revision(1),
             content_format: 1,
+            compact_above_bytes: COMPACT_ABOVE_BYTES,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The data folder: who holds it, which file in it is the store, how the last holder left it. It never reads objects.
 //!
-//! `store.redb` is the store. `store.redb.new` is one in the making that nobody has written to. `lock` is held locked
+//! `store.redb` is the store. `store.redb.new` is one in the making that nobody has written to, or that the store is being
+//! copied into; without its owner it is worth nothing. `lock` is held locked
 //! by the process that has the store open, and says how things stand: `new PID` while the store is being made,
 //! `open PID` while it is in use, `closed REVISION` after a clean close.
 
@@ -133,17 +134,44 @@ impl Place {
 
     /// Makes a store: `make` fills a file at the path it is given and syncs it; then the file takes its place at once.
     pub(super) fn make_store(&mut self, make: impl FnOnce(&Path) -> Result<(), FileError>) -> Result<(), FileError> {
-        let path = self.folder.join(IN_THE_MAKING);
+        self.clear()?;
+        self.write_note(&format!("new {}", std::process::id()))?;
+        make(&self.in_the_making())?;
+        self.put_in_place()
+    }
+
+    /// Where a file is made that will take the store's place.
+    pub(super) fn in_the_making(&self) -> PathBuf {
+        self.folder.join(IN_THE_MAKING)
+    }
+
+    /// Removes what was never finished.
+    pub(super) fn clear(&self) -> Result<(), FileError> {
+        let path = self.in_the_making();
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(FileError::io(&path, "removing what was never finished", error));
+                Err(FileError::io(&path, "removing what was never finished", error))
             }
-            _ => {}
+            _ => Ok(()),
         }
-        self.write_note(&format!("new {}", std::process::id()))?;
-        make(&path)?;
-        let placed = std::fs::rename(&path, self.file()).and_then(|()| File::open(&self.folder)?.sync_all());
-        placed.map_err(|source| FileError::io(&path, "putting the new store in place", source))
+    }
+
+    /// Lets what was made, and is durable, take the store's place at once.
+    pub(super) fn put_in_place(&self) -> Result<(), FileError> {
+        let path = self.in_the_making();
+        std::fs::rename(&path, self.file()).map_err(|source| FileError::io(&path, "putting it in place", source))?;
+        self.sync()
+    }
+
+    /// Makes durable which file is the store.
+    pub(super) fn sync(&self) -> Result<(), FileError> {
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| FileError::io(&self.folder, "syncing the folder", source))
+    }
+
+    /// How large the store's file is, in bytes.
+    pub(super) fn file_bytes(&self) -> std::io::Result<u64> {
+        Ok(std::fs::metadata(self.file())?.len())
     }
 
     /// Notes, before anything else is written, that the store is in use.

@@ -1,5 +1,5 @@
 //! The one thread that writes the file: it collects what waits, judges it in order, commits it at once, then shows and
-//! answers it. It never shows or answers anything before the commit is durable, a refusal neither, for a refusal too
+//! answers it; between commits it gives pages back to the disk. It never shows or answers anything before the commit is durable, a refusal neither, for a refusal too
 //! may tell of a write of the same batch.
 
 use std::collections::HashMap;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::FileOptions;
+use super::compaction::Compaction;
 use super::disk::{Disk, Medium, rows};
 use super::error::FileError;
 use super::place::{Note, Place};
@@ -42,6 +43,9 @@ pub(super) struct Writer<M> {
     model: MemoryStore,
     /// What the history no longer needs and the file still has.
     forgotten: Forgotten,
+    /// How many bytes the file's rows have.
+    rows_bytes: u64,
+    compaction: Compaction,
     failure: Option<Failure>,
     reopen_pause: Duration,
 }
@@ -80,9 +84,12 @@ impl<M: Medium> Writer<M> {
                 ),
             });
         }
-        let (model, forgotten) = disk.load(&meta)?;
+        let (model, forgotten, rows_bytes) = disk.load(&meta)?;
         place.note_open()?;
-        Ok(Writer {
+        place.clear()?;
+        let mut writer = Writer {
+            compaction: Compaction::new(options.compact_above_bytes),
+            rows_bytes,
             place,
             medium,
             options,
@@ -91,7 +98,9 @@ impl<M: Medium> Writer<M> {
             forgotten,
             failure: None,
             reopen_pause: REOPEN_PAUSE,
-        })
+        };
+        writer.consider_compaction();
+        Ok(writer)
     }
 
     /// What readers see.
@@ -107,7 +116,7 @@ impl<M: Medium> Writer<M> {
 
     /// Writes until it is told to close or nobody can tell it anything any more.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Message>) {
-        while let Some(first) = queue.blocking_recv() {
+        while let Some(first) = self.next(&mut queue) {
             let mut waiting = Vec::new();
             let mut bytes = 0;
             let mut close = None;
@@ -128,6 +137,7 @@ impl<M: Medium> Writer<M> {
                 };
             }
             self.write(waiting);
+            self.compact();
             if let Some(answer) = close {
                 let closed = self.close();
                 // The answer says that the folder is free, so let go of it first.
@@ -139,6 +149,36 @@ impl<M: Medium> Writer<M> {
         }
         // Nobody is left to be told of an error; whatever was acknowledged is in the file already.
         let _ = self.close();
+    }
+
+    /// The next message. While nobody says anything, a copy goes on.
+    fn next(&mut self, queue: &mut mpsc::Receiver<Message>) -> Option<Message> {
+        while self.compaction.is_under_way() {
+            match queue.try_recv() {
+                Ok(message) => return Some(message),
+                Err(mpsc::error::TryRecvError::Empty) => self.compact(),
+                Err(mpsc::error::TryRecvError::Disconnected) => return None,
+            }
+        }
+        queue.blocking_recv()
+    }
+
+    fn consider_compaction(&mut self) {
+        self.compaction.consider(&self.place, &self.medium, self.rows_bytes);
+    }
+
+    /// One step of a copy that is under way.
+    fn compact(&mut self) {
+        let Some(disk) = &self.disk else { return };
+        match self.compaction.go_on(disk, &self.place) {
+            Ok(None) => {}
+            Ok(Some(copy)) => {
+                if let Some(before) = self.disk.replace(copy) {
+                    before.abandon();
+                }
+            }
+            Err(error) => drop(self.fail(&error)),
+        }
     }
 
     /// Judges, commits, shows, answers.
@@ -201,7 +241,11 @@ impl<M: Medium> Writer<M> {
             .as_ref()
             .expect("the file was made ready before the batch was judged");
         match disk.commit(&rows, &self.forgotten, newest) {
-            Ok(()) => {
+            Ok(removed_bytes) => {
+                let added_bytes: u64 = rows.iter().map(|(_, row)| row.len() as u64).sum();
+                self.rows_bytes = (self.rows_bytes + added_bytes).saturating_sub(removed_bytes);
+                self.compaction.forgot(&self.forgotten.rows);
+                self.consider_compaction();
                 self.forgotten = Forgotten::default();
                 self.model
                     .apply(std::mem::take(&mut batch.decided), &mut self.forgotten);
@@ -212,6 +256,7 @@ impl<M: Medium> Writer<M> {
     }
 
     fn fail(&mut self, error: &FileError) -> StoreError {
+        self.compaction.give_up(&self.place);
         if let Some(disk) = self.disk.take() {
             disk.abandon();
         }
@@ -246,6 +291,8 @@ impl<M: Medium> Writer<M> {
     /// Opens the file and shows what it has beyond what readers know: a commit whose failure came too late to undo it.
     fn reopen(&mut self) -> Result<Disk, FileError> {
         let path = self.place.file();
+        // What failed may have been a change of files.
+        self.place.sync()?;
         let disk = Disk::open(&path, &self.medium)?;
         let meta = disk.meta(&self.options)?;
         let shown = self.model.newest();
@@ -257,7 +304,7 @@ impl<M: Medium> Writer<M> {
             });
         }
         let mut unseen = Vec::new();
-        disk.rows_after(shown, |row| {
+        self.rows_bytes += disk.rows_after(shown, |row| {
             unseen.push(row);
             Ok(())
         })?;
@@ -273,6 +320,7 @@ impl<M: Medium> Writer<M> {
     }
 
     fn close(&mut self) -> Result<(), FileError> {
+        self.compaction.give_up(&self.place);
         match self.disk.take() {
             Some(disk) => disk.close()?,
             // Closed by a failure that was told to those it met.
@@ -284,9 +332,11 @@ impl<M: Medium> Writer<M> {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
     use serde_json::json;
 
     use super::super::disk::Plain;
+    use super::super::faults::Faults;
     use super::*;
     use crate::{HISTORY_AGE_MAX, Object, Range, Store};
 
@@ -294,7 +344,7 @@ mod tests {
         Writer::open(folder, Plain, FileOptions::default()).unwrap()
     }
 
-    impl Writer<Plain> {
+    impl<M: Medium> Writer<M> {
         fn write_one(&mut self, write: Write) -> Entry {
             let (answer, mut answered) = oneshot::channel();
             self.write(vec![(Box::new(write), answer)]);
@@ -345,5 +395,54 @@ mod tests {
         assert_eq!(expired, Some(StoreError::Expired { asked, oldest }));
         assert!(again.watch(&Range::all("pods"), second.revision).await.is_ok());
         assert_eq!(again.current(&first.key), Some(second));
+    }
+
+    /// A copy is made in the face of a disk that fails from one operation of it on, of every operation in turn.
+    #[tokio::test]
+    async fn whatever_fails_while_pages_are_given_back_the_store_lacks_nothing() {
+        let options = FileOptions {
+            compact_above_bytes: 0,
+            ..FileOptions::default()
+        };
+        for operations in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let faults = Faults::default();
+            let mut writer = Writer::open(folder.path(), faults.clone(), options.clone()).unwrap();
+            writer.reopen_at_once();
+            let mut written: Vec<_> = (0..3)
+                .map(|number| writer.write_one(create("pods", &format!("p{number}"))))
+                .collect();
+            assert!(writer.compaction.is_under_way());
+            writer.compact();
+            // Goes and comes behind what has been copied.
+            let gone = written.remove(0);
+            let (key, expected) = (gone.key, gone.revision);
+            writer.write_one(Write::Delete { key, expected });
+            written.push(writer.write_one(create("pods", "while")));
+
+            faults.fail_after(operations, std::io::ErrorKind::StorageFull);
+            while writer.compaction.is_under_way() {
+                writer.compact();
+            }
+            let met_fault = faults.heal();
+            written.push(writer.write_one(create("pods", "after")));
+            written.sort_by(|one, other| one.key.cmp(&other.key));
+            writer.close().unwrap();
+            drop(writer);
+            let again = open(folder.path()).model();
+            let pods = Range::all("pods");
+            assert_eq!(
+                again.list(&pods, crate::Page::default()).await.unwrap().entries,
+                written
+            );
+            let told = again.watch(&pods, Revision(1)).await.unwrap().take(6);
+            let told: Vec<u64> = told.map(|change| change.unwrap().entry.revision.0).collect().await;
+            assert_eq!(told, [2, 3, 4, 5, 6, 7]);
+            assert!(!folder.path().join("store.redb.new").exists());
+            if !met_fault {
+                assert!(operations > 4, "a copy writes, syncs, writes and syncs: {operations}");
+                return;
+            }
+        }
     }
 }

@@ -35,6 +35,8 @@ impl Loader {
         Loader {
             complete_after: horizons.values().copied().fold(start, Revision::max),
             state: State {
+                start,
+                epoch: 0,
                 revision: start,
                 tables,
                 swept: begun,
@@ -68,7 +70,7 @@ impl Loader {
                 ));
             }
             self.state.revision = revision;
-            self.state.table(&resource, self.start).put_unrecorded(row.entry);
+            self.state.table(&resource).put_unrecorded(row.entry);
             return Ok(());
         }
         if current != row.previous {
@@ -78,7 +80,7 @@ impl Loader {
                 shown(current)
             ));
         }
-        self.state.apply(row, self.start, self.begun, &mut self.forgotten);
+        self.state.apply(row, self.begun, &mut self.forgotten);
         Ok(())
     }
 
@@ -93,7 +95,6 @@ impl Loader {
         let store = MemoryStore {
             shared: Arc::new(Shared {
                 state: Mutex::new(self.state),
-                start: self.start,
             }),
         };
         Ok((store, self.forgotten))

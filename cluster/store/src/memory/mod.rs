@@ -46,10 +46,13 @@ pub struct MemoryStore {
 
 struct Shared {
     state: Mutex<State>,
-    start: Revision,
 }
 
 struct State {
+    /// Where it began, or began anew.
+    start: Revision,
+    /// How often it began anew: whoever watches from before has missed what nobody can tell.
+    epoch: u64,
     revision: Revision,
     tables: BTreeMap<Arc<str>, Table>,
     /// When all tables were last looked through for what is too old.
@@ -72,6 +75,8 @@ impl MemoryStore {
     /// the old one's last revision, so that old readers are told to list again.
     pub fn starting_at(start: Revision) -> Self {
         let state = State {
+            start,
+            epoch: 0,
             revision: start,
             tables: BTreeMap::new(),
             swept: Instant::now(),
@@ -79,7 +84,6 @@ impl MemoryStore {
         MemoryStore {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
-                start,
             }),
         }
     }
@@ -94,9 +98,9 @@ impl Shared {
 }
 
 impl State {
-    fn table(&mut self, resource: &Arc<str>, start: Revision) -> &mut Table {
+    fn table(&mut self, resource: &Arc<str>) -> &mut Table {
         if !self.tables.contains_key(resource) {
-            self.tables.insert(resource.clone(), Table::new(start));
+            self.tables.insert(resource.clone(), Table::new(self.start));
         }
         self.tables.get_mut(resource).expect("it was inserted above")
     }
@@ -106,7 +110,7 @@ impl State {
     }
 
     /// Does what was decided, and from time to time forgets what has become too old in all tables.
-    fn apply(&mut self, decided: Decided, start: Revision, now: Instant, forgotten: &mut Forgotten) {
+    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) {
         let Decided {
             kind,
             entry,
@@ -114,7 +118,7 @@ impl State {
         } = decided;
         self.revision = entry.revision;
         let resource = entry.key.resource.clone();
-        let table = self.table(&resource, start);
+        let table = self.table(&resource);
         let dropped = match kind {
             DecidedKind::Put => table.put(entry, now),
             DecidedKind::Delete => table.delete(&entry.key, entry.revision, now),
@@ -150,7 +154,29 @@ impl MemoryStore {
     pub(crate) fn apply(&self, decided: Vec<Decided>, forgotten: &mut Forgotten) {
         let (mut state, now) = (self.shared.lock(), Instant::now());
         for decided in decided {
-            state.apply(decided, self.shared.start, now, forgotten);
+            state.apply(decided, now, forgotten);
+        }
+    }
+
+    /// Notes that nothing has happened up to this revision beyond what is known.
+    pub(crate) fn advance(&self, to: Revision) {
+        let mut state = self.shared.lock();
+        state.revision = state.revision.max(to);
+    }
+
+    /// Throws all away for these entries as they are at this revision. Whoever watches is told [`StoreError::Expired`].
+    pub(crate) fn begin_anew(&self, revision: Revision, entries: Vec<Entry>) {
+        let mut state = self.shared.lock();
+        let before = std::mem::take(&mut state.tables);
+        state.epoch += 1;
+        state.start = revision;
+        state.revision = revision;
+        for entry in entries {
+            let resource = entry.key.resource.clone();
+            state.table(&resource).put_unrecorded(entry);
+        }
+        for table in before.into_values() {
+            table.news().tell(Revision(u64::MAX));
         }
     }
 
@@ -162,7 +188,7 @@ impl MemoryStore {
         let current = state.get(write.key());
         let decided = write.decide(current, next)?;
         let entry = decided.entry.clone();
-        state.apply(decided, self.shared.start, Instant::now(), &mut Forgotten::default());
+        state.apply(decided, Instant::now(), &mut Forgotten::default());
         Ok(entry)
     }
 }
@@ -200,9 +226,9 @@ impl Store for MemoryStore {
         }
         match state.tables.get(&range.resource) {
             Some(table) => table.list(range, &page, at),
-            None if at < self.shared.start => Err(StoreError::Expired {
+            None if at < state.start => Err(StoreError::Expired {
                 asked: at,
-                oldest: self.shared.start,
+                oldest: state.start,
             }),
             None => Ok(Listing {
                 entries: Vec::new(),
@@ -232,10 +258,12 @@ impl Store for MemoryStore {
         if from > current {
             return Err(StoreError::Ahead { asked: from, current });
         }
-        let table = state.table(&range.resource, self.shared.start);
+        let epoch = state.epoch;
+        let table = state.table(&range.resource);
         table.reaches(from)?;
         let watcher = Watcher {
             shared: self.shared.clone(),
+            epoch,
             range: range.clone(),
             cursor: from,
             news: table.news(),
@@ -252,6 +280,8 @@ impl Store for MemoryStore {
 /// A cursor into the history of one resource.
 struct Watcher {
     shared: Arc<Shared>,
+    /// The store's when it began.
+    epoch: u64,
     range: Range,
     /// Everything up to here has been handed out, put into the batch, or lies outside the range.
     cursor: Revision,
@@ -276,6 +306,12 @@ async fn next_change(watcher: Option<Watcher>) -> Option<(Result<Arc<Change>, St
 impl Watcher {
     fn take_batch(&mut self) -> Result<(), StoreError> {
         let state = self.shared.lock();
+        if state.epoch != self.epoch {
+            return Err(StoreError::Expired {
+                asked: self.cursor,
+                oldest: state.start,
+            });
+        }
         let table = state
             .tables
             .get(&self.range.resource)

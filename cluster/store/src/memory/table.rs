@@ -169,7 +169,8 @@ impl Table {
         self.history.partition_point(|record| record.revision() <= revision)
     }
 
-    /// Appends up to `limit` changes of the range after `cursor` and returns the new cursor.
+    /// Appends about `limit` changes of the range after `cursor` and returns the new cursor. Changes that share a revision
+    /// are never parted: the cursor stands behind all of them.
     pub(super) fn since(
         &self,
         mut cursor: Revision,
@@ -179,7 +180,7 @@ impl Table {
     ) -> Revision {
         let mut taken = 0;
         for record in self.history.range(self.position_after(cursor)..) {
-            if taken == limit {
+            if taken >= limit && record.revision() > cursor {
                 break;
             }
             if range.contains(&record.change.entry.key) {
@@ -194,13 +195,14 @@ impl Table {
     /// One page as of `at`, which must not be ahead of the store.
     pub(super) fn list(&self, range: &Range, page: &Page, at: Revision) -> Result<Listing, StoreError> {
         self.reaches(at)?;
+        let first = Key {
+            resource: range.resource.clone(),
+            namespace: range.namespace.clone(),
+            name: "".into(),
+        };
         let lower = match &page.after {
-            Some(after) => Bound::Excluded(after.clone()),
-            None => Bound::Included(Key {
-                resource: range.resource.clone(),
-                namespace: range.namespace.clone(),
-                name: "".into(),
-            }),
+            Some(after) if *after >= first => Bound::Excluded(after.clone()),
+            _ => Bound::Included(first),
         };
         let in_page = |key: &Key| match &lower {
             Bound::Excluded(after) => key > after,
@@ -212,7 +214,8 @@ impl Table {
             .entries
             .range((lower.clone(), Bound::Unbounded))
             .map(|(_, entry)| entry)
-            .take_while(|entry| range.namespace.is_none() || entry.key.namespace <= range.namespace)
+            // The keys of a namespace lie side by side.
+            .take_while(|entry| range.namespace.is_none() || entry.key.namespace == range.namespace)
             .filter(|entry| range.contains(&entry.key));
         let limit = page.limit.map_or(usize::MAX, |limit| limit.get());
         let mut listing = Listing {

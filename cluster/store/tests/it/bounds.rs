@@ -11,7 +11,8 @@ use futures::{FutureExt, StreamExt};
 use serde_json::json;
 
 use crate::file::Files;
-use crate::suite::{Body, Memory, object, pod};
+use crate::memory::Memory;
+use crate::suite::{Body, object, pod};
 
 async fn rewrite(store: &dyn Store, times: usize, size: usize) {
     let key = pod("a", "x");

@@ -120,10 +120,7 @@ pub(crate) fn check(body: &(impl Body + Sync)) {
     let result = runner.run(&steps(), |steps| {
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .build()
-                    .expect("a runtime without drivers");
-                runtime.block_on(follow(body, steps));
+                body.runtime().block_on(follow(body, steps));
             });
             run.join().map_err(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();

@@ -1,12 +1,18 @@
-//! What every body of the store promises, asked of any of them.
+//! What every body of the store promises, asked of any of them: here of those in memory and in a file, in `tests/stores`
+//! of the one on etcd.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use cluster_store::{ChangeKind, Key, Link, MemoryStore, Object, Page, Range, Revision, Store, StoreError};
+use cluster_store::{
+    Change, ChangeKind, Changes, HISTORY_CHANGES_MAX, Key, Object, Page, Range, Revision, Store, StoreError,
+};
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::race;
 
 pub(crate) fn object(name: &str, content: i64) -> Object {
     Object::from_value(json!({"metadata": {"name": name}, "content": content})).unwrap()
@@ -26,23 +32,29 @@ pub(crate) trait Body {
     fn reopened(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         store
     }
-}
 
-/// The memory body.
-pub(crate) struct Memory;
+    /// The same store when it has forgotten how it came to its newest revision.
+    fn forgotten(&self, store: Arc<dyn Store>) -> impl Future<Output = Arc<dyn Store>> {
+        async move {
+            overwrite(&*store, "pods", HISTORY_CHANGES_MAX).await;
+            store
+        }
+    }
 
-impl Body for Memory {
-    fn fresh(&self) -> Arc<dyn Store> {
-        Arc::new(MemoryStore::new())
+    /// What a store of this body runs in; most need neither timers nor sockets.
+    fn runtime(&self) -> Runtime {
+        Builder::new_current_thread()
+            .build()
+            .expect("a runtime without drivers")
     }
 }
 
-/// The memory body behind a connection that nobody cuts.
-pub(crate) struct Linked;
-
-impl Body for Linked {
-    fn fresh(&self) -> Arc<dyn Store> {
-        Arc::new(Link::new(Memory.fresh()))
+/// Writes one object of a resource and then again and again.
+pub(crate) async fn overwrite(store: &dyn Store, resource: &str, times: usize) {
+    let key = Key::new(resource, Some("overwritten"), "x");
+    let mut entry = store.create(key.clone(), object("x", 0)).await.unwrap();
+    for _ in 0..times {
+        entry = store.update(&key, entry.revision, object("x", 0)).await.unwrap();
     }
 }
 
@@ -55,7 +67,13 @@ pub(crate) async fn run(body: &(impl Body + Sync)) {
     case(fresh(), watch_tells_every_change_of_its_range_once_and_in_order).await;
     case(fresh(), watch_waits_and_wakes).await;
     case(fresh(), revisions_ahead_of_the_store_are_refused).await;
+    case(fresh(), lists_come_in_the_order_of_paths).await;
+    case(fresh(), large_objects_come_back_byte_for_byte).await;
+    case(fresh(), everybody_who_watches_is_told_everything).await;
+    case(fresh(), race::writers_who_race_each_win_what_they_were_told).await;
+    revisions_go_on_after_a_restart(body).await;
     crate::model::check(body);
+    what_was_forgotten_is_refused(body).await;
 }
 
 async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn Store>) -> T) {
@@ -272,4 +290,149 @@ async fn revisions_ahead_of_the_store_are_refused(store: Arc<dyn Store>) {
         ..Page::default()
     };
     assert_eq!(store.list(&Range::all("pods"), page).await.err(), Some(ahead));
+}
+
+async fn lists_come_in_the_order_of_paths(store: Arc<dyn Store>) {
+    let places = [
+        ("b", "a"),
+        ("a", "x"),
+        ("a-b", "x"),
+        ("a.b", "x"),
+        ("a", "x-y"),
+        ("a", "x.y"),
+        ("a0", "a"),
+        ("a", "x0"),
+    ];
+    for (namespace, name) in places {
+        store.create(pod(namespace, name), object(name, 0)).await.unwrap();
+    }
+    let mut expected: Vec<String> = places
+        .iter()
+        .map(|(namespace, name)| format!("pods/{namespace}/{name}"))
+        .collect();
+    expected.sort();
+    let mut page = Page {
+        limit: NonZeroUsize::new(3),
+        ..Page::default()
+    };
+    let mut seen = Vec::new();
+    loop {
+        let listing = store.list(&Range::all("pods"), page.clone()).await.unwrap();
+        seen.extend(listing.entries.iter().map(|entry| entry.key.to_string()));
+        page.after = listing.entries.last().map(|entry| entry.key.clone());
+        page.at = Some(listing.revision);
+        if !listing.more() {
+            break;
+        }
+    }
+    assert_eq!(seen, expected);
+    assert_eq!(seen[0], "pods/a-b/x", "as kube-apiserver lists them");
+    // Behind a key that comes before the namespace, all of the namespace follows.
+    let after = Page {
+        after: Some(pod("a-b", "x")),
+        ..Page::default()
+    };
+    let of_b = store.list(&Range::namespaced("pods", "b"), after).await.unwrap();
+    assert_eq!(of_b.entries.len(), 1);
+}
+
+async fn large_objects_come_back_byte_for_byte(store: Arc<dyn Store>) {
+    // As much as a client may send to kube-apiserver and etcd takes.
+    let text: String = (0..150_000_u32).map(|number| format!("{number:x} ü\" ")).collect();
+    let large = |name: &str| {
+        let text = text.get(..1_000_000).unwrap();
+        Object::from_value(json!({"metadata": {"name": name}, "text": text})).unwrap()
+    };
+    let start = store.revision().await.unwrap();
+    let mut watch = store.watch(&Range::all("pods"), start).await.unwrap();
+    for name in ["a", "b", "c", "d"] {
+        let created = store.create(pod("n", name), object(name, 0)).await.unwrap();
+        store.update(&created.key, created.revision, large(name)).await.unwrap();
+        assert_eq!(told(&mut watch).await.entry, created);
+        assert_eq!(*told(&mut watch).await.entry.object, large(name));
+    }
+    let listing = store.list(&Range::all("pods"), Page::default()).await.unwrap();
+    let whole = |entry: &cluster_store::Entry| *entry.object == large(&entry.key.name);
+    assert_eq!(listing.entries.iter().filter(|entry| whole(entry)).count(), 4);
+    assert_eq!(*store.get(&pod("n", "a")).await.unwrap().unwrap().object, large("a"));
+}
+
+async fn told(watch: &mut Changes) -> Arc<Change> {
+    watch.next().await.expect("the watch goes on").unwrap()
+}
+
+async fn everybody_who_watches_is_told_everything(store: Arc<dyn Store>) {
+    const WATCHERS: usize = 1000;
+    const WRITES: i64 = 50;
+    let start = store.revision().await.unwrap();
+    let mut watches = Vec::new();
+    for number in 0..WATCHERS {
+        let range = match number % 3 {
+            0 => Range::all("pods"),
+            1 => Range::namespaced("pods", "n"),
+            _ => Range::one(&pod("n", "x")),
+        };
+        watches.push(store.watch(&range, start).await.unwrap());
+    }
+    let mut entry = store.create(pod("n", "x"), object("x", 0)).await.unwrap();
+    let mut expected = vec![entry.clone()];
+    for content in 1..WRITES {
+        entry = store
+            .update(&entry.key, entry.revision, object("x", content))
+            .await
+            .unwrap();
+        expected.push(entry.clone());
+    }
+    for mut watch in watches {
+        for entry in &expected {
+            assert_eq!(told(&mut watch).await.entry, *entry);
+        }
+        assert!(watch.next().now_or_never().is_none());
+    }
+}
+
+async fn revisions_go_on_after_a_restart(body: &impl Body) {
+    let store = body.fresh();
+    let a = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
+    let b = store.create(pod("n", "b"), object("b", 0)).await.unwrap();
+    let gone = store.delete(&b.key, b.revision).await.unwrap();
+    let store = body.reopened(store);
+    assert_eq!(store.revision().await.unwrap(), gone.revision);
+    assert_eq!(store.get(&a.key).await.unwrap(), Some(a.clone()));
+    assert_eq!(store.get(&b.key).await.unwrap(), None);
+    let mut watch = store
+        .watch(&Range::all("pods"), a.revision)
+        .await
+        .expect("a watch resumes");
+    let again = store.create(pod("n", "b"), object("b", 1)).await.unwrap();
+    assert!(again.revision > gone.revision);
+    let put = told(&mut watch).await;
+    assert_eq!((put.previous(), &put.entry), (None, &b));
+    let delete = told(&mut watch).await;
+    assert_eq!((delete.previous(), &delete.entry), (Some(&b.object), &gone));
+    assert_eq!(told(&mut watch).await.entry, again);
+}
+
+async fn what_was_forgotten_is_refused(body: &impl Body) {
+    let store = body.fresh();
+    let first = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
+    let store = body.forgotten(store).await;
+    let pods = Range::all("pods");
+    let asked = Revision(first.revision.0 - 1);
+    let watch = store.watch(&pods, asked).await.err();
+    assert!(matches!(watch, Some(StoreError::Expired { .. })), "{watch:?}");
+    let page = Page {
+        at: Some(asked),
+        ..Page::default()
+    };
+    let list = store.list(&pods, page).await.err();
+    assert!(matches!(list, Some(StoreError::Expired { .. })), "{list:?}");
+    let now = store.list(&pods, Page::default()).await.unwrap();
+    assert!(now.entries.contains(&first));
+    let mut watch = store
+        .watch(&pods, now.revision)
+        .await
+        .expect("who has seen all goes on");
+    let next = store.update(&first.key, first.revision, object("a", 1)).await.unwrap();
+    assert_eq!(told(&mut watch).await.entry, next);
 }

@@ -69,11 +69,14 @@ const PROGRAMS: [Program; 4] = [
     },
 ];
 
-/// Builds what is missing or stale.
-pub(super) fn prepare() -> Outcome {
+/// Builds what is missing or stale of these programs; of all when none is named.
+pub(super) fn prepare(names: &[&str]) -> Outcome {
     let folder = cache::folder()?.join(FOLDER);
     fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    for program in &PROGRAMS {
+    for program in PROGRAMS
+        .iter()
+        .filter(|program| names.is_empty() || names.contains(&program.name))
+    {
         build(program, &folder)?;
     }
     Ok(())

@@ -14,6 +14,8 @@ use crate::Outcome;
 pub(crate) enum Part {
     /// kubectl 1.32 as Debian 13 (trixie) ships it
     Kubectl,
+    /// etcd alone, built from its Go module
+    Etcd,
     /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules: minutes the first time
     Kubernetes,
     /// Helm and a client-go program, built from Go modules, and Python's client: minutes the first time
@@ -24,10 +26,11 @@ pub(crate) enum Part {
 pub(crate) fn run(part: Option<Part>) -> Outcome {
     match part {
         Some(Part::Kubectl) => kubectl::prepare(),
-        Some(Part::Kubernetes) => kubernetes::prepare(),
+        Some(Part::Etcd) => kubernetes::prepare(&["etcd"]),
+        Some(Part::Kubernetes) => kubernetes::prepare(&[]),
         Some(Part::Clients) => clients::prepare(),
         None => kubectl::prepare()
-            .and_then(|()| kubernetes::prepare())
+            .and_then(|()| kubernetes::prepare(&[]))
             .and_then(|()| clients::prepare()),
     }
 }

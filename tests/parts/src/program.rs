@@ -8,15 +8,15 @@ use crate::Outcome;
 /// Lines of a failed program's log that are shown.
 const LOG_LINES_MAX: usize = 8;
 
-/// Runs the program until the standard input ends, which it does however its owner ends; then nothing of it is left,
-/// its folder included. A program that ends by itself leaves its log.
+/// Runs the program until the standard input ends, which it does however its owner ends; then it is killed, and its
+/// folder goes when one is named. A program that ends by itself leaves its log.
 const KEEPER: &str = r#"
 folder=$1 log=$2
 shift 2
 exec 3<&0
 "$@" >"$log" 2>&1 </dev/null &
 program=$!
-( read -r _ <&3; trap '' TERM; kill -9 "$program"; rm -rf "$folder" ) >/dev/null 2>&1 &
+( read -r _ <&3; trap '' TERM; kill -9 "$program"; if [ -n "$folder" ]; then rm -rf "$folder"; fi ) >/dev/null 2>&1 &
 watcher=$!
 wait "$program"
 status=$?
@@ -24,8 +24,8 @@ kill "$watcher"
 exit "$status"
 "#;
 
-/// A running program.
-pub(crate) struct Program {
+/// A running program. Dropping it kills it, as `kill -9` does.
+pub struct Program {
     name: &'static str,
     program: PathBuf,
     log: PathBuf,
@@ -34,7 +34,22 @@ pub(crate) struct Program {
 
 impl Program {
     /// Starts it. `folder` goes with it in the end.
-    pub(crate) fn start(name: &'static str, program: &Path, folder: &Path, arguments: &[String]) -> Outcome<Self> {
+    ///
+    /// # Errors
+    /// The program is missing or cannot be started.
+    pub fn start(name: &'static str, program: &Path, folder: &Path, arguments: &[String]) -> Outcome<Self> {
+        Self::keep(name, program, folder, folder, arguments)
+    }
+
+    /// Starts it; `folder` stays when it ends, so that it can be started there again.
+    ///
+    /// # Errors
+    /// The program is missing or cannot be started.
+    pub fn start_beside(name: &'static str, program: &Path, folder: &Path, arguments: &[String]) -> Outcome<Self> {
+        Self::keep(name, program, folder, Path::new(""), arguments)
+    }
+
+    fn keep(name: &'static str, program: &Path, folder: &Path, goes: &Path, arguments: &[String]) -> Outcome<Self> {
         if !program.exists() {
             return Err(format!(
                 "{} is missing: run `cargo xtask real kubernetes`",
@@ -44,7 +59,7 @@ impl Program {
         let log = folder.join(format!("{name}.log"));
         let keeper = Command::new("/bin/sh")
             .args(["-c", KEEPER, "keeper"])
-            .args([folder, &log, program])
+            .args([goes, &log, program])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -60,12 +75,16 @@ impl Program {
     }
 
     /// How it is called.
-    pub(crate) fn name(&self) -> &'static str {
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// The number of its process, which is a child of the keeper's.
-    pub(crate) fn process(&self) -> Outcome<u32> {
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn process(&self) -> Outcome<u32> {
         let keeper = self.keeper.id();
         let children = std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).unwrap_or_default();
         let program = self.program.canonicalize().ok();
@@ -77,8 +96,11 @@ impl Program {
         children.next().ok_or_else(|| format!("{} does not run", self.name))
     }
 
-    /// Fails when the program has ended, with the last lines it said.
-    pub(crate) fn check(&mut self) -> Outcome {
+    /// Looks whether it still runs.
+    ///
+    /// # Errors
+    /// It has ended; with the last lines it said.
+    pub fn check(&mut self) -> Outcome {
         match self.keeper.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(format!("{} ended ({status}):\n{}", self.name, self.said())),
@@ -87,7 +109,8 @@ impl Program {
     }
 
     /// The last lines of its log.
-    pub(crate) fn said(&self) -> String {
+    #[must_use]
+    pub fn said(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines

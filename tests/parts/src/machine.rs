@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
+use crate::Outcome;
+
 /// The variable that names another cache folder than the one below the home folder.
 pub const CACHE_VARIABLE: &str = "ORANGERY_CACHE";
 
@@ -10,7 +12,7 @@ pub const CACHE_VARIABLE: &str = "ORANGERY_CACHE";
 ///
 /// # Errors
 /// No port is free.
-pub fn free_port() -> Result<u16, String> {
+pub fn free_port() -> Outcome<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
@@ -24,4 +26,15 @@ pub fn cache_folder() -> Option<PathBuf> {
         Some(cache) => Some(cache.into()),
         None => Some(std::env::home_dir()?.join(".cache/orangery")),
     }
+}
+
+/// Where `cargo xtask real kubernetes` leaves etcd and Kubernetes' servers.
+///
+/// # Errors
+/// Nobody knows where the cache is.
+pub fn folder_of_programs() -> Outcome<PathBuf> {
+    let cache = cache_folder().ok_or_else(|| {
+        format!("no home folder is known: set {CACHE_VARIABLE} to the folder of `cargo xtask real kubernetes`")
+    })?;
+    Ok(cache.join("real/kubernetes"))
 }

@@ -1,0 +1,92 @@
+//! Throwing etcd's history away, as kube-apiserver does and in step with it: of all servers on an etcd one compacts per
+//! interval, to where etcd stood at the interval before. So history is kept between one interval and two.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go)
+//!
+//! How often somebody compacted is the version of a key that all of them know; who finds it as it was the last time has
+//! won and writes it. Its value is the revision that was compacted to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+
+use crate::client::{Client, Failure};
+use crate::wire::{
+    CompactionRequest, Compare, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_VERSION, Target,
+    TxnRequest, asked, revision_of,
+};
+
+/// The key that all of them know.
+pub(crate) const COMPACT_KEY: &str = "compact_rev_key";
+
+/// What was seen at the end of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// How often somebody has compacted.
+    times: i64,
+    /// Where etcd stood; 0: nobody has looked yet.
+    revision: u64,
+}
+
+/// Compacts for ever.
+pub(crate) async fn run(client: Arc<Client>, every: Duration) {
+    let mut seen = Seen::default();
+    loop {
+        tokio::time::sleep(every).await;
+        match once(&client, seen).await {
+            Ok(now) => seen = now,
+            Err(failure) => tracing::debug!(%failure, "etcd is not compacted this time"),
+        }
+    }
+}
+
+/// One interval's work; returns what the next one has to know.
+pub(crate) async fn once(client: &Client, seen: Seen) -> Result<Seen, Failure> {
+    let key = Bytes::from_static(COMPACT_KEY.as_bytes());
+    let op = |request| RequestOp { request: Some(request) };
+    let answer = client
+        .transact(TxnRequest {
+            compare: vec![Compare {
+                target: TARGET_VERSION,
+                key: key.clone(),
+                value: Some(Target::Version(seen.times)),
+            }],
+            success: vec![op(Request::Put(PutRequest {
+                key: key.clone(),
+                value: seen.revision.to_string().into(),
+                lease: 0,
+            }))],
+            failure: vec![op(Request::Range(RangeRequest {
+                key,
+                ..RangeRequest::default()
+            }))],
+        })
+        .await?;
+    let revision = revision_of(answer.header.as_ref());
+    if !answer.succeeded {
+        let found = answer.responses.into_iter().find_map(|op| match op.response {
+            Some(Response::Range(range)) => range.kvs.into_iter().next(),
+            _ => None,
+        });
+        let times = found.map_or(0, |kv| kv.version);
+        return Ok(Seen { times, revision });
+    }
+    let now = Seen {
+        times: seen.times + 1,
+        revision,
+    };
+    // Nothing is known yet of what others may still need.
+    if seen.revision == 0 {
+        return Ok(now);
+    }
+    let request = CompactionRequest {
+        revision: asked(seen.revision),
+    };
+    match client.compact(request).await {
+        Ok(()) => tracing::debug!(revision = seen.revision, "etcd's history is compacted"),
+        // Somebody else did, in another way.
+        Err(Failure::Refused { text, .. }) => tracing::debug!(%text, "etcd's history was compacted already"),
+        Err(failure) => return Err(failure),
+    }
+    Ok(now)
+}

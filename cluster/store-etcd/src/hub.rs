@@ -1,0 +1,226 @@
+//! The one stream of watches to etcd: a watch per resource, however many read from it. It follows a broken connection
+//! with another from where each resource stands, and a history that was thrown away with a new beginning.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_store::Revision;
+use futures::{StreamExt, stream};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tonic::Streaming;
+
+use crate::client::{Client, Failure};
+use crate::layout::Layout;
+use crate::repeater::Repeater;
+use crate::wire::{Empty, RangeRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, asked, revision_of};
+
+/// Between two streams, when the first ended as soon as it began.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The watch that etcd names when it tells how far all watches of a stream have come.
+const ALL: i64 = -1;
+
+/// What the hub is told.
+pub(crate) enum Order {
+    /// Repeat this resource too.
+    Add(Arc<Repeater>),
+    /// Ask how far all has come: somebody waits, and perhaps nothing happens.
+    Progress,
+}
+
+/// The hub's state.
+pub(crate) struct Hub {
+    client: Arc<Client>,
+    layout: Layout,
+    orders: mpsc::UnboundedReceiver<Order>,
+    repeaters: Vec<Arc<Repeater>>,
+}
+
+/// An open stream.
+struct Open {
+    requests: mpsc::UnboundedSender<WatchRequest>,
+    answers: Streaming<WatchResponse>,
+    /// The repeaters of the watches that go on.
+    live: BTreeMap<i64, Arc<Repeater>>,
+    next: i64,
+}
+
+/// Why a stream is no longer read.
+enum End {
+    /// Nobody gives orders any more.
+    Closed,
+    Broken(String),
+}
+
+impl Hub {
+    pub(crate) fn new(client: Arc<Client>, layout: Layout, orders: mpsc::UnboundedReceiver<Order>) -> Self {
+        Hub {
+            client,
+            layout,
+            orders,
+            repeaters: Vec::new(),
+        }
+    }
+
+    /// Repeats until nobody gives orders any more.
+    pub(crate) async fn run(mut self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            while self.repeaters.is_empty() {
+                match self.orders.recv().await {
+                    Some(Order::Add(repeater)) => self.repeaters.push(repeater),
+                    Some(Order::Progress) => {}
+                    None => return,
+                }
+            }
+            let why = match self.open().await {
+                Ok(mut open) => {
+                    let begun = tokio::time::Instant::now();
+                    let end = self.follow(&mut open).await;
+                    if begun.elapsed() > PAUSE_MAX {
+                        pause = PAUSE_MIN;
+                    }
+                    match end {
+                        End::Closed => return,
+                        End::Broken(why) => why,
+                    }
+                }
+                Err(failure) => failure.to_string(),
+            };
+            tracing::debug!(%why, "the watch of etcd broke, it goes on from where it stands");
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Opens a stream on which every resource goes on from where it stands.
+    async fn open(&self) -> Result<Open, Failure> {
+        let now = self.client.range(anything()).await?;
+        let now = Revision(revision_of(now.header.as_ref()));
+        for repeater in &self.repeaters {
+            if repeater.mirror.revision() > now {
+                tracing::error!(
+                    resource = %repeater.resource, stood = %repeater.mirror.revision(), %now,
+                    "etcd has gone back, as one restored from a backup does; everybody lists again"
+                );
+                repeater.load_again(&self.client, &self.layout).await?;
+            }
+        }
+        let (requests, waiting) = mpsc::unbounded_channel();
+        let mut live = BTreeMap::new();
+        for (id, repeater) in (1..).zip(&self.repeaters) {
+            // It lives as long as this function holds the other end.
+            let _ = requests.send(create(id, repeater));
+            live.insert(id, repeater.clone());
+        }
+        let next = i64::try_from(live.len()).map_or(i64::MAX, |last| last + 1);
+        let waiting = stream::unfold(waiting, |mut waiting| async move {
+            let request = waiting.recv().await?;
+            Some((request, waiting))
+        });
+        Ok(Open {
+            answers: self.client.watch(waiting).await?,
+            requests,
+            live,
+            next,
+        })
+    }
+
+    async fn follow(&mut self, open: &mut Open) -> End {
+        loop {
+            let end = tokio::select! {
+                order = self.orders.recv() => match order {
+                    None => return End::Closed,
+                    Some(Order::Progress) => open.ask(Watching::Progress(Empty {})),
+                    Some(Order::Add(repeater)) => {
+                        self.repeaters.push(repeater.clone());
+                        open.add(repeater)
+                    }
+                },
+                answer = open.answers.next() => match answer {
+                    Some(Ok(answer)) => self.answer(open, answer).await,
+                    Some(Err(status)) => Some(status.message().to_owned()),
+                    None => Some("etcd ended it".to_owned()),
+                },
+            };
+            if let Some(why) = end {
+                return End::Broken(why);
+            }
+        }
+    }
+
+    /// Takes one answer; what makes the stream useless is returned.
+    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
+        let revision = Revision(revision_of(answer.header.as_ref()));
+        if answer.canceled {
+            let Some(repeater) = open
+                .live
+                .remove(&answer.watch_id)
+                .filter(|_| answer.compact_revision > 0)
+            else {
+                return Some(format!("etcd ended a watch: {}", answer.cancel_reason));
+            };
+            // What happened since was thrown away before it came here.
+            return match repeater.load_again(&self.client, &self.layout).await {
+                Ok(()) => open.add(repeater),
+                Err(failure) => Some(failure.to_string()),
+            };
+        }
+        if answer.created {
+            return None;
+        }
+        if !answer.events.is_empty() {
+            // The revision in the header may lie beyond events that are still to come.
+            if let Some(repeater) = open.live.get(&answer.watch_id) {
+                repeater.show(&self.layout, answer.events).await;
+            }
+        } else if answer.watch_id == ALL {
+            open.live.values().for_each(|repeater| repeater.advance(revision));
+        } else if let Some(repeater) = open.live.get(&answer.watch_id) {
+            repeater.advance(revision);
+        }
+        None
+    }
+}
+
+impl Open {
+    fn add(&mut self, repeater: Arc<Repeater>) -> Option<String> {
+        let id = self.next;
+        self.next += 1;
+        let request = create(id, &repeater);
+        self.live.insert(id, repeater);
+        self.send(request)
+    }
+
+    fn ask(&self, request: Watching) -> Option<String> {
+        self.send(WatchRequest { request: Some(request) })
+    }
+
+    fn send(&self, request: WatchRequest) -> Option<String> {
+        let sent = self.requests.send(request);
+        sent.is_err().then(|| "the connection is gone".to_owned())
+    }
+}
+
+fn create(watch_id: i64, repeater: &Repeater) -> WatchRequest {
+    WatchRequest {
+        request: Some(Watching::Create(WatchCreateRequest {
+            key: repeater.span.first.clone(),
+            range_end: repeater.span.end.clone(),
+            start_revision: asked(repeater.mirror.revision().0 + 1),
+            progress_notify: true,
+            watch_id,
+        })),
+    }
+}
+
+/// The cheapest question whose answer tells the newest revision.
+pub(crate) fn anything() -> RangeRequest {
+    RangeRequest {
+        key: prost::bytes::Bytes::from_static(crate::compact::COMPACT_KEY.as_bytes()),
+        keys_only: true,
+        ..RangeRequest::default()
+    }
+}

@@ -1,0 +1,455 @@
+//! The store itself: what is asked of etcd for each call, and what its answers mean.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cluster_store::{Changes, Entry, Key, Link, Listing, Object, Page, Range, Revision, Store, StoreError};
+use tokio::sync::{OnceCell, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+use tonic::Code;
+
+use crate::client::{CALL_TIMEOUT, Client, Failure};
+use crate::compact;
+use crate::hub::{Hub, Order};
+use crate::layout::{Layout, behind};
+use crate::leases::Leases;
+use crate::newest::Newest;
+use crate::options::{EtcdError, EtcdOptions};
+use crate::repeater::{Repeater, entry, unavailable};
+use crate::wire::{
+    Compare, DeleteRequest, KeyValue, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_MOD, Target,
+    TxnRequest, TxnResponse, asked, number, revision_of,
+};
+
+/// How often etcd is asked again how far a watch has come while somebody waits for it: it answers only when it has
+/// nothing else to tell.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// How long a write that has happened waits until memory shows it. Reads ask etcd anyway; a watch that broke at this
+/// moment is no reason to hold the writer.
+const SHOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Objects in etcd.
+///
+/// [`StoreError::Unavailable`] from a write says that etcd did not answer: the write may have happened, and reading
+/// tells. A call waits up to ten seconds for an etcd that is away; watches wait as long as it takes and go on where they
+/// were. A watch ends with [`StoreError::Expired`] when etcd threw away what it had still to tell, or lost data.
+///
+/// Dropping the store ends its watches with [`StoreError::Unavailable`].
+pub struct EtcdStore {
+    inner: Arc<Inner>,
+    /// How everybody reaches it, so that its end is told to those who watch.
+    link: Link,
+    /// End with it.
+    _tasks: JoinSet<()>,
+}
+
+struct Inner {
+    client: Arc<Client>,
+    layout: Layout,
+    leases: Leases,
+    newest: Newest,
+    orders: mpsc::UnboundedSender<Order>,
+    repeaters: Mutex<Repeaters>,
+}
+
+/// By resource; empty until the resource is read for the first time.
+type Repeaters = BTreeMap<Arc<str>, Arc<OnceCell<Arc<Repeater>>>>;
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        self.link.cut();
+    }
+}
+
+impl EtcdStore {
+    /// A store on the etcd of these options. Nothing is asked of it yet. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// The options cannot be used: see [`EtcdError`].
+    pub fn new(options: &EtcdOptions) -> Result<Self, EtcdError> {
+        let client = Arc::new(Client::new(options)?);
+        let layout = Layout::new(&options.prefix);
+        let (newest, answers) = Newest::new(client.clone());
+        let (orders, taken) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(answers);
+        tasks.spawn(Hub::new(client.clone(), layout.clone(), taken).run());
+        if let Some(every) = options.compact_every {
+            tasks.spawn(compact::run(client.clone(), every));
+        }
+        let inner = Arc::new(Inner {
+            client,
+            layout,
+            leases: Leases::new(options),
+            newest,
+            orders,
+            repeaters: Mutex::default(),
+        });
+        Ok(EtcdStore {
+            link: Link::new(inner.clone()),
+            inner,
+            _tasks: tasks,
+        })
+    }
+
+    /// Throws the history before this revision away, once and whatever others need of it. For tests and for tools; what
+    /// runs for long says [`EtcdOptions::compact_every`].
+    ///
+    /// # Errors
+    /// etcd does not answer or refuses, as it does for a revision that it has not come to.
+    pub async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        let revision = asked(revision.0);
+        let request = crate::wire::CompactionRequest { revision };
+        self.inner.client.compact(request).await.map_err(unavailable)
+    }
+}
+
+impl Inner {
+    /// The repeater of a resource, which begins with the first who asks for it.
+    async fn repeater(&self, resource: &Arc<str>) -> Result<Arc<Repeater>, StoreError> {
+        let cell = self.cells().entry(resource.clone()).or_default().clone();
+        let repeater = cell
+            .get_or_try_init(|| async {
+                let repeater = Arc::new(Repeater::load(&self.client, &self.layout, resource).await?);
+                self.order(Order::Add(repeater.clone()))?;
+                Ok::<_, StoreError>(repeater)
+            })
+            .await?;
+        Ok(repeater.clone())
+    }
+
+    fn cells(&self) -> std::sync::MutexGuard<'_, Repeaters> {
+        self.repeaters
+            .lock()
+            .expect("no holder of this lock panics: it only moves pointers")
+    }
+
+    /// The repeater of a resource if it has begun.
+    fn begun(&self, resource: &Arc<str>) -> Option<Arc<Repeater>> {
+        self.cells().get(resource)?.get().cloned()
+    }
+
+    fn order(&self, order: Order) -> Result<(), StoreError> {
+        let sent = self.orders.send(order);
+        sent.map_err(|_| StoreError::Unavailable("the store was closed".to_owned()))
+    }
+
+    /// Returns once memory shows a resource as far as a revision that etcd has come to.
+    async fn shows(&self, repeater: &Repeater, revision: Revision) -> Result<(), StoreError> {
+        if repeater.mirror.revision() >= revision {
+            return Ok(());
+        }
+        let shown = async {
+            let mut again = interval(PROGRESS_EVERY);
+            let mut shown = std::pin::pin!(repeater.has_come_to(revision));
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut shown => return Ok(()),
+                    _ = again.tick() => self.order(Order::Progress)?,
+                }
+            }
+        };
+        timeout(CALL_TIMEOUT, shown).await.unwrap_or_else(|_| {
+            let resource = &repeater.resource;
+            Err(StoreError::Unavailable(format!(
+                "etcd is at revision {revision}, but its watch of {resource} did not come there within {CALL_TIMEOUT:?}"
+            )))
+        })
+    }
+
+    /// The repeater of a resource, showing everything that was written before this call.
+    async fn current(&self, resource: &Arc<str>) -> Result<(Arc<Repeater>, Revision), StoreError> {
+        let repeater = self.repeater(resource).await?;
+        let newest = self.newest.revision().await?;
+        self.shows(&repeater, newest).await?;
+        Ok((repeater, newest))
+    }
+
+    /// A page of a revision that memory has forgotten and etcd may still have.
+    async fn list_there(&self, range: &Range, page: &Page, at: Revision) -> Result<Listing, StoreError> {
+        let span = self.layout.range(range);
+        let first = match &page.after {
+            Some(after) => behind(&self.layout.key(after)).max(span.first),
+            None => span.first,
+        };
+        // Of one name in many places nobody but the reader can tell how many there are.
+        let limit = if range.name.is_none() { page.limit } else { None };
+        let answer = self
+            .client
+            .range(RangeRequest {
+                key: first,
+                range_end: span.end,
+                limit: limit.map_or(0, |limit| asked(limit.get() as u64)),
+                revision: asked(at.0),
+                keys_only: false,
+            })
+            .await;
+        let answer = match answer {
+            Err(Failure::Refused {
+                code: Code::OutOfRange, ..
+            }) => {
+                let oldest = self
+                    .begun(&range.resource)
+                    .map_or(at, |repeater| repeater.mirror.revision());
+                return Err(StoreError::Expired { asked: at, oldest });
+            }
+            answer => answer.map_err(unavailable)?,
+        };
+        let read = answer.kvs.len() as u64;
+        let mut entries = Vec::new();
+        for kv in &answer.kvs {
+            match self.layout.parse(&range.resource, &kv.key) {
+                Some(key) if range.contains(&key) => entries.push(entry(key, kv)?),
+                _ => {}
+            }
+        }
+        let mut remaining = usize::try_from(number(answer.count).saturating_sub(read)).unwrap_or(usize::MAX);
+        if let Some(limit) = page.limit.filter(|limit| entries.len() > limit.get()) {
+            remaining += entries.len() - limit.get();
+            entries.truncate(limit.get());
+        }
+        Ok(Listing {
+            entries,
+            revision: at,
+            remaining,
+        })
+    }
+
+    /// Does this where the key was last written at `expected` (0: where nothing is), and reads the key where it was not.
+    async fn transact(&self, key: &Key, expected: Revision, write: Request) -> Result<TxnResponse, Failure> {
+        let place = self.layout.key(key);
+        let op = |request| vec![RequestOp { request: Some(request) }];
+        self.client
+            .transact(TxnRequest {
+                compare: vec![Compare {
+                    target: TARGET_MOD,
+                    key: place.clone(),
+                    value: Some(Target::ModRevision(asked(expected.0))),
+                }],
+                success: op(write),
+                failure: op(Request::Range(RangeRequest {
+                    key: place,
+                    ..RangeRequest::default()
+                })),
+            })
+            .await
+    }
+
+    async fn put(
+        &self,
+        key: Key,
+        expected: Revision,
+        object: Object,
+    ) -> Result<Result<Entry, Option<Entry>>, StoreError> {
+        let mut told_unknown_lease = false;
+        let answer = loop {
+            let lease = self.leases.of(&self.client, &key.resource).await.map_err(unavailable)?;
+            let put = PutRequest {
+                key: self.layout.key(&key),
+                value: object.bytes().clone(),
+                lease,
+            };
+            match self.transact(&key, expected, Request::Put(put)).await {
+                Err(Failure::Refused {
+                    code: Code::NotFound, ..
+                }) if lease != 0 && !told_unknown_lease => {
+                    told_unknown_lease = true;
+                    self.leases.forget(&key.resource, lease).await;
+                }
+                answer => break answer.map_err(|failure| write_failed(&key, failure))?,
+            }
+        };
+        if !answer.succeeded {
+            return Ok(Err(found(&key, answer)?));
+        }
+        let entry = Entry {
+            revision: Revision(revision_of(answer.header.as_ref())),
+            object: object.into(),
+            key,
+        };
+        self.written(&entry).await;
+        Ok(Ok(entry))
+    }
+
+    /// Waits until memory shows a write that has happened, as far as memory knows the resource.
+    async fn written(&self, entry: &Entry) {
+        if let Some(repeater) = self.begun(&entry.key.resource) {
+            // When it takes longer, reads wait for it themselves.
+            let _ = timeout(SHOWN_WITHIN, repeater.has_come_to(entry.revision)).await;
+        }
+    }
+
+    /// Why a write that replaces `expected` may not happen.
+    fn refusal(key: &Key, expected: Revision, current: Option<Entry>) -> StoreError {
+        match current {
+            Some(current) => StoreError::Conflict { expected, current },
+            None => StoreError::Missing { key: key.clone() },
+        }
+    }
+}
+
+/// What stands at the key of a write that did not happen.
+fn found(key: &Key, answer: TxnResponse) -> Result<Option<Entry>, StoreError> {
+    let kv = answer.responses.into_iter().find_map(|op| match op.response {
+        Some(Response::Range(range)) => range.kvs.into_iter().next(),
+        _ => None,
+    });
+    kv.map(|kv| entry(key.clone(), &kv)).transpose()
+}
+
+fn write_failed(key: &Key, failure: Failure) -> StoreError {
+    match failure {
+        Failure::Refused { text, .. } if text.contains("too large") || text.contains("larger than max") => {
+            StoreError::Malformed(format!("{key} is larger than etcd takes ({text})"))
+        }
+        Failure::Unknown(text) => StoreError::Unavailable(format!(
+            "etcd did not answer whether {key} is written ({text}): read it before you try again"
+        )),
+        failure => StoreError::Unavailable(format!("{key} is not written: {failure}")),
+    }
+}
+
+#[async_trait]
+impl Store for Inner {
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        let request = RangeRequest {
+            key: self.layout.key(key),
+            ..RangeRequest::default()
+        };
+        let answer = self.client.range(request).await.map_err(unavailable)?;
+        let Some(kv) = answer.kvs.first() else {
+            return Ok(None);
+        };
+        // What memory knows already need not be read again.
+        let known = self.begun(&key.resource).and_then(|repeater| repeater.mirror.get(key));
+        match known {
+            Some(known) if known.revision == Revision(number(kv.mod_revision)) => Ok(Some(known)),
+            _ => entry(key.clone(), kv).map(Some),
+        }
+    }
+
+    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
+        let Some(at) = page.at else {
+            let (repeater, _) = self.current(&range.resource).await?;
+            return repeater.mirror.list(range, page).await;
+        };
+        let mut repeater = self.repeater(&range.resource).await?;
+        if repeater.mirror.revision() < at {
+            let newest;
+            (repeater, newest) = self.current(&range.resource).await?;
+            if at > newest {
+                return Err(StoreError::Ahead {
+                    asked: at,
+                    current: newest,
+                });
+            }
+        }
+        match repeater.mirror.list(range, page.clone()).await {
+            Err(StoreError::Expired { .. }) => self.list_there(range, &page, at).await,
+            listing => listing,
+        }
+    }
+
+    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
+        match self.put(key.clone(), Revision(0), object).await? {
+            Ok(entry) => Ok(entry),
+            Err(Some(current)) => Err(StoreError::Exists { current }),
+            Err(None) => Err(StoreError::Unavailable(format!("etcd contradicts itself over {key}"))),
+        }
+    }
+
+    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
+        // To etcd, 0 means that nothing is there.
+        if expected == Revision(0) {
+            return Err(Inner::refusal(key, expected, self.get(key).await?));
+        }
+        let put = self.put(key.clone(), expected, object).await?;
+        put.map_err(|current| Inner::refusal(key, expected, current))
+    }
+
+    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
+        if expected == Revision(0) {
+            return Err(Inner::refusal(key, expected, self.get(key).await?));
+        }
+        let delete = DeleteRequest {
+            key: self.layout.key(key),
+            prev_kv: true,
+        };
+        let answer = self.transact(key, expected, Request::Delete(delete)).await;
+        let answer = answer.map_err(|failure| write_failed(key, failure))?;
+        if !answer.succeeded {
+            return Err(Inner::refusal(key, expected, found(key, answer)?));
+        }
+        let revision = Revision(revision_of(answer.header.as_ref()));
+        let last = answer.responses.into_iter().find_map(|op| match op.response {
+            Some(Response::Delete(delete)) => delete.prev_kvs.into_iter().next(),
+            _ => None,
+        });
+        let entry = Entry {
+            revision,
+            ..entry(key.clone(), &last.unwrap_or_else(KeyValue::default))?
+        };
+        self.written(&entry).await;
+        Ok(entry)
+    }
+
+    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
+        let mut repeater = self.repeater(&range.resource).await?;
+        if repeater.mirror.revision() < from {
+            let newest;
+            (repeater, newest) = self.current(&range.resource).await?;
+            if from > newest {
+                return Err(StoreError::Ahead {
+                    asked: from,
+                    current: newest,
+                });
+            }
+        }
+        repeater.mirror.watch(range, from).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        let newest = self.newest.revision().await?;
+        // Who has been told this revision may rely on every watch having told what came before.
+        let begun: Vec<_> = self.cells().values().filter_map(|cell| cell.get().cloned()).collect();
+        for repeater in begun {
+            self.shows(&repeater, newest).await?;
+        }
+        Ok(newest)
+    }
+}
+
+#[async_trait]
+impl Store for EtcdStore {
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        self.link.get(key).await
+    }
+
+    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
+        self.link.list(range, page).await
+    }
+
+    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
+        self.link.create(key, object).await
+    }
+
+    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
+        self.link.update(key, expected, object).await
+    }
+
+    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
+        self.link.delete(key, expected).await
+    }
+
+    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
+        self.link.watch(range, from).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        self.link.revision().await
+    }
+}

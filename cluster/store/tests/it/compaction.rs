@@ -1,0 +1,141 @@
+//! Pages that a file no longer needs go back to the disk, and nobody notices.
+
+use std::path::Path;
+
+use cluster_store::{Entry, FileOptions, FileStore, Key, Object, Page, Range, Store};
+use futures::{FutureExt, StreamExt};
+use serde_json::json;
+
+use crate::file::folder_in_memory;
+use crate::suite::object;
+
+const MIB: u64 = 1 << 20;
+/// Each of 10 KB, so that the few whose deletion can still be told are small change.
+const LARGE: usize = 3000;
+/// Far more than any compaction lasts.
+const WRITES_MAX: i64 = 20_000;
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+async fn open(folder: &Path, compact_above_bytes: u64) -> FileStore {
+    let options = FileOptions {
+        compact_above_bytes,
+        ..FileOptions::default()
+    };
+    FileStore::open(folder, options).await.unwrap()
+}
+
+fn bytes(folder: &Path) -> u64 {
+    std::fs::metadata(folder.join("store.redb")).unwrap().len()
+}
+
+/// Leaves a file that is mostly air, with some objects in it.
+async fn fill_and_empty(store: &FileStore) {
+    let pad = "p".repeat(10_000);
+    let mut entries = Vec::new();
+    for number in 0..LARGE {
+        let name = format!("large-{number}");
+        let large = Object::from_value(json!({"metadata": {"name": name}, "pad": pad})).unwrap();
+        entries.push(store.create(Key::new("secrets", Some("n"), name), large).await.unwrap());
+    }
+    for number in 0..50 {
+        let name = format!("stays-{number}");
+        let stays = store.create(Key::new("nodes", None, name.as_str()), object(&name, number));
+        stays.await.unwrap();
+    }
+    // What stays lies behind what goes.
+    for entry in entries {
+        store.delete(&entry.key, entry.revision).await.unwrap();
+    }
+}
+
+async fn all(store: &FileStore) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for resource in ["nodes", "pods", "secrets"] {
+        entries.extend(
+            store
+                .list(&Range::all(resource), Page::default())
+                .await
+                .unwrap()
+                .entries,
+        );
+    }
+    entries
+}
+
+/// Writes until the file is smaller than this.
+async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64) -> Vec<Entry> {
+    let key = Key::new("pods", Some("n"), "x");
+    let mut written = vec![store.create(key.clone(), object("x", 0)).await.unwrap()];
+    while bytes(folder) > limit {
+        let last = written.last().unwrap();
+        let content = i64::try_from(written.len()).unwrap();
+        assert!(content < WRITES_MAX, "the file still has {} bytes", bytes(folder));
+        written.push(store.update(&key, last.revision, object("x", content)).await.unwrap());
+    }
+    written
+}
+
+#[tokio::test]
+async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing() {
+    let folder = folder_in_memory();
+    let store = open(folder.path(), MIB).await;
+    let start = store.revision().await.unwrap();
+    let mut watch = store.watch(&Range::all("pods"), start).await.unwrap();
+    fill_and_empty(&store).await;
+    let full = bytes(folder.path());
+    assert!(full > 16 * MIB, "{full}");
+
+    let written = write_until_smaller(&store, folder.path(), 4 * MIB).await;
+    let mut told = Vec::new();
+    while let Some(change) = watch.next().now_or_never() {
+        told.push(change.unwrap().unwrap().entry.clone());
+    }
+    assert_eq!(told, written);
+    let expected = all(&store).await;
+    assert_eq!(expected.len(), 51);
+    // What was written before, while and after it was copied is in the file.
+    let after = store
+        .create(Key::new("pods", Some("n"), "y"), object("y", 0))
+        .await
+        .unwrap();
+    store.close().await.unwrap();
+    assert!(!folder.path().join("store.redb.new").exists());
+    let again = open(folder.path(), MIB).await;
+    assert_eq!(again.get(&after.key).await.unwrap(), Some(after.clone()));
+    again.delete(&after.key, after.revision).await.unwrap();
+    assert_eq!(all(&again).await, expected);
+    let from = written[written.len() - 2].revision;
+    let mut watch = again.watch(&Range::all("pods"), from).await.expect("a watch resumes");
+    assert_eq!(watch.next().await.unwrap().unwrap().entry, written[written.len() - 1]);
+}
+
+#[tokio::test]
+async fn store_that_is_opened_mostly_air_shrinks_before_anybody_writes() {
+    let folder = folder_in_memory();
+    let store = open(folder.path(), u64::MAX).await;
+    fill_and_empty(&store).await;
+    // Until the history has forgotten what was deleted.
+    crate::suite::overwrite(&store, "pods", 10).await;
+    let expected = all(&store).await;
+    // As a killed process leaves it: a clean end gives back what lies at the end of the file.
+    let copy = folder_in_memory();
+    for file in ["store.redb", "lock"] {
+        std::fs::copy(folder.path().join(file), copy.path().join(file)).unwrap();
+    }
+    std::fs::write(copy.path().join("store.redb.new"), "half a copy").unwrap();
+    assert!(bytes(copy.path()) > 16 * MIB);
+    let again = open(copy.path(), MIB).await;
+    // Closing waits for nothing that is under way, so look until the step is done.
+    let begun = std::time::Instant::now();
+    while bytes(copy.path()) > 4 * MIB {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "the file still has {} bytes",
+            bytes(copy.path())
+        );
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(all(&again).await, expected);
+    again.close().await.unwrap();
+    assert_eq!(all(&open(copy.path(), MIB).await).await, expected);
+}

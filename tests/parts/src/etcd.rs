@@ -1,0 +1,103 @@
+//! A real etcd on loopback, which can be killed and started again where it was.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::{Outcome, Program, folder_of_programs, free_port};
+
+/// Far beyond the half second that it takes.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Between two looks at whether it is ready: nothing tells.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// Somebody else may take a port between the moment it is found free and the moment it is used.
+const STARTS_MAX: usize = 3;
+
+/// An etcd of one member, until it is dropped.
+pub struct Etcd {
+    program: Option<Program>,
+    clients: u16,
+    peers: u16,
+    folder: TempDir,
+}
+
+impl Etcd {
+    /// Starts an empty one and waits until it takes connections.
+    ///
+    /// # Errors
+    /// The program is missing, ends while it starts, or is not ready in time.
+    pub fn start() -> Outcome<Self> {
+        let mut tries = 1;
+        loop {
+            let folder = tempfile::Builder::new().prefix("orangery-etcd-").tempdir();
+            let mut etcd = Etcd {
+                program: None,
+                clients: free_port()?,
+                peers: free_port()?,
+                folder: folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?,
+            };
+            match etcd.start_again() {
+                Err(why) if why.contains("address already in use") && tries < STARTS_MAX => tries += 1,
+                outcome => return outcome.map(|()| etcd),
+            }
+        }
+    }
+
+    /// Where its clients reach it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
+    /// The same, for who speaks to it in another way.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.clients))
+    }
+
+    /// Kills it at once, as `kill -9` does; what it has written stays.
+    pub fn kill(&mut self) {
+        drop(self.program.take());
+    }
+
+    /// Starts it where it was.
+    ///
+    /// # Errors
+    /// As [`Etcd::start`].
+    pub fn start_again(&mut self) -> Outcome {
+        let program = folder_of_programs()?.join("etcd");
+        let data = self.folder.path().join("data");
+        let arguments = flags(&data, self.clients, self.peers);
+        let mut program = Program::start_beside("etcd", &program, self.folder.path(), &arguments)?;
+        let begun = Instant::now();
+        while TcpStream::connect(self.address()).is_err() {
+            program.check()?;
+            if begun.elapsed() > READY_TIMEOUT {
+                return Err(format!(
+                    "etcd is not ready within {READY_TIMEOUT:?}:\n{}",
+                    program.said()
+                ));
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+        self.program = Some(program);
+        Ok(())
+    }
+}
+
+/// What an etcd of one member is started with.
+#[must_use]
+pub fn flags(data: &Path, clients: u16, peers: u16) -> Vec<String> {
+    vec![
+        "--name=real".to_owned(),
+        format!("--data-dir={}", data.display()),
+        "--log-level=warn".to_owned(),
+        format!("--listen-client-urls=http://127.0.0.1:{clients}"),
+        format!("--advertise-client-urls=http://127.0.0.1:{clients}"),
+        format!("--listen-peer-urls=http://127.0.0.1:{peers}"),
+        format!("--initial-advertise-peer-urls=http://127.0.0.1:{peers}"),
+        format!("--initial-cluster=real=http://127.0.0.1:{peers}"),
+    ]
+}

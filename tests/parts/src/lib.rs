@@ -1,0 +1,13 @@
+//! Real programs for tests: where `cargo xtask real` keeps them, a keeper that never lets one outlive its owner, and an
+//! etcd to write to. It needs nothing of the product.
+
+mod etcd;
+mod machine;
+mod program;
+
+pub use etcd::{Etcd, flags as etcd_flags};
+pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port};
+pub use program::Program;
+
+/// What cannot be done is a sentence for the person who runs the tests.
+pub type Outcome<T = ()> = Result<T, String>;
