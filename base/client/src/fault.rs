@@ -103,6 +103,10 @@ fn judge(error: &Error) -> (FaultClass, &'static str) {
                 FaultClass::Bug,
                 "this API server does not support the request; report it",
             ),
+            // What is applied and does not fit its type: Kubernetes has no better code for it.
+            500 if status.message.starts_with("failed to create typed patch object") => {
+                (FaultClass::User, "correct the field named in the message")
+            }
             500..=599 => (FaultClass::Dependency, "look at the API server's own health and logs"),
             _ => (FaultClass::Dependency, "look at the API server's answer"),
         },

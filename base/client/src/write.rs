@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use api_meta::Fault;
 use http::{HeaderValue, header};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::response::StatusDetails;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -151,12 +152,11 @@ where
 
 /// Operations that come from comparing with the version read fit that version. The API server applies them before
 /// it looks at the version they carry, so a 422 about a path means that the object has changed: a conflict. A 422
-/// about the object that the operations make names that object in its details.
+/// about what the operations make says in its details which object or why.
 fn stale_if_it_did_not_fit(error: kube::Error) -> kube::Error {
+    let says_nothing = |details: &StatusDetails| details.name.is_empty() && details.causes.is_empty();
     match error {
-        kube::Error::Api(mut status)
-            if status.code == 422 && status.details.as_ref().is_none_or(|details| details.name.is_empty()) =>
-        {
+        kube::Error::Api(mut status) if status.code == 422 && status.details.as_ref().is_none_or(says_nothing) => {
             status.code = 409;
             status.reason = "Conflict".to_owned();
             kube::Error::Api(status)
@@ -315,6 +315,23 @@ mod tests {
 
     fn diff(before: &str, after: &str) -> String {
         serde_json::to_string(&difference(&fields(before), &fields(after), "status", 1)).unwrap()
+    }
+
+    #[test]
+    fn a_patch_that_found_nothing_is_a_conflict_and_one_that_makes_nonsense_is_not() {
+        let code = |details: &str| {
+            let status = format!(r#"{{"status":"Failure","code":422,"reason":"Invalid","message":"m"{details}}}"#);
+            let status: kube::core::Status = serde_json::from_str(&status).unwrap();
+            match stale_if_it_did_not_fit(kube::Error::Api(Box::new(status))) {
+                kube::Error::Api(status) => status.code,
+                other => panic!("{other}"),
+            }
+        };
+        assert_eq!(code(""), 409);
+        assert_eq!(code(r#","details":{}"#), 409);
+        assert_eq!(code(r#","details":{"name":"a","kind":"Thing"}"#), 422);
+        let unreadable = r#"{"reason":"FieldValueInvalid","message":"m","field":"patch"}"#;
+        assert_eq!(code(&format!(r#","details":{{"causes":[{unreadable}]}}"#)), 422);
     }
 
     #[test]

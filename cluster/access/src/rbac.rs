@@ -251,10 +251,16 @@ impl RbacIndex {
     /// All rules the user has in the namespace (empty: cluster-wide ones only), for SelfSubjectRulesReview. The texts
     /// name roles that are bound but do not exist.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
-        let (mut rules, mut missing) = (Vec::new(), BTreeSet::new());
+        let (mut rules, missing) = self.bound_rules_for(user, namespace);
         if user.is_in(group::MASTERS) {
             rules.extend(everything());
         }
+        (rules, missing)
+    }
+
+    /// As [`Rbac::rules_for`], without what nobody has bound: what `system:masters` may do.
+    pub fn bound_rules_for(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
+        let (mut rules, mut missing) = (Vec::new(), BTreeSet::new());
         for (_, key, binding) in self.bindings_of(user, namespace) {
             match self.rules_of(&binding.role, key.0.as_deref()) {
                 Ok(more) => rules.extend_from_slice(more),

@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, action: &dyn Action, body: Body) -> R
         object: &object,
         body,
         now: context.now,
-        dry_run: context.query.dry_run()?,
+        dry_run: context.query.dry_run(),
         objects: &reader,
     };
     Ok(Answer::value(StatusCode::CREATED, &action.run(call).await?))

@@ -5,22 +5,31 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
+use crate::negotiate::Writing;
 use crate::status::Status;
+use crate::writing;
 
 const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
 /// Warnings per answer: kube-apiserver stops at a few kilobytes, which this many fit.
 const WARNINGS_MAX: usize = 32;
 /// Longest warning in bytes; longer ones are cut.
 const WARNING_BYTES_MAX: usize = 1024;
 
+enum Content {
+    Whole(Bytes),
+    Stream(ResponseBody),
+}
+
 /// An answer before it becomes an HTTP response.
 pub(crate) struct Answer {
     pub(crate) code: StatusCode,
     media_type: &'static str,
-    body: ResponseBody,
+    body: Content,
     warnings: Vec<String>,
     retry_after: Option<u32>,
     challenge: bool,
+    public: bool,
 }
 
 impl Answer {
@@ -40,16 +49,23 @@ impl Answer {
         Self {
             code,
             media_type,
-            body: full_body(bytes),
+            body: Content::Whole(bytes.into()),
             warnings: Vec::new(),
             retry_after: None,
             challenge: false,
+            public: false,
         }
+    }
+
+    /// Says that it is the same for everybody.
+    #[must_use]
+    pub(crate) fn public(self) -> Self {
+        Self { public: true, ..self }
     }
 
     pub(crate) fn stream(media_type: &'static str, body: ResponseBody) -> Self {
         Self {
-            body,
+            body: Content::Stream(body),
             ..Self::typed(StatusCode::OK, media_type, Bytes::new())
         }
     }
@@ -57,11 +73,15 @@ impl Answer {
     pub(crate) fn failure(status: &Status) -> Self {
         let retry_after = Some(status.details().retry_after_seconds).filter(|seconds| *seconds > 0);
         let challenge = status.code() == StatusCode::UNAUTHORIZED;
+        if status.is_text() {
+            return Self::text(status.code(), status.message().to_owned());
+        }
         Self {
             retry_after,
             challenge,
             ..Self::json(status.code(), status.to_json())
         }
+        .warn(status.warnings().iter().cloned())
     }
 
     #[must_use]
@@ -74,17 +94,27 @@ impl Answer {
         self
     }
 
-    pub(crate) fn into_response(self, head_only: bool) -> Response<ResponseBody> {
-        let body = if head_only {
-            base_client::empty_body()
-        } else {
-            self.body
+    pub(crate) fn into_response(self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
+        let mut media_type = self.media_type;
+        let body = match self.body {
+            _ if head_only => base_client::empty_body(),
+            Content::Whole(bytes) if media_type == JSON => match writing {
+                Writing::Json => full_body(bytes),
+                Writing::Pretty => full_body(writing::pretty(&bytes)),
+                Writing::Yaml => {
+                    media_type = YAML;
+                    full_body(writing::yaml(&bytes).unwrap_or(bytes))
+                }
+            },
+            Content::Whole(bytes) => full_body(bytes),
+            Content::Stream(stream) => stream,
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.media_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        let caching = if self.public { "public" } else { "no-cache, private" };
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
         for warning in &self.warnings {
             if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
                 headers.append(header::WARNING, value);

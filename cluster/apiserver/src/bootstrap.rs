@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cluster_schema::builtin::SYSTEM_PRIORITIES;
 use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         ensure(server, Key::new("namespaces", None, name), namespace, false).await?;
     }
     crate::default_policy::run(server).await?;
+    system_priorities(server).await?;
     kubernetes_service(server).await?;
     let listing = server
         .store
@@ -59,6 +61,22 @@ pub(crate) async fn ensure(
         Err(StoreError::Exists { .. }) => Ok(None),
         Err(error) => Err(store_status(error)),
     }
+}
+
+/// The priority classes of the system: pods may name them from the start.
+async fn system_priorities(server: &Arc<Inner>) -> Result<(), Status> {
+    for ((name, value), what) in SYSTEM_PRIORITIES.into_iter().zip([
+        "Used for system critical pods that must not be moved from their current node.",
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ]) {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
+            "description": what, "preemptionPolicy": "PreemptLowerPriority",
+        });
+        let key = Key::new("scheduling.k8s.io/priorityclasses", None, name);
+        ensure(server, key, class, true).await?;
+    }
+    Ok(())
 }
 
 async fn kubernetes_service(server: &Arc<Inner>) -> Result<(), Status> {

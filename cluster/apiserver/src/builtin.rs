@@ -1,5 +1,5 @@
 //! Kubernetes' own kinds: names and shapes from the tables of cluster-schema, the rest from the table below.
-//! What is not served (webhook configurations, API services) is not registered, so that nobody relies on it.
+//! What is not served is not registered, so that nobody relies on it.
 
 use std::sync::Arc;
 
@@ -11,17 +11,10 @@ use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::resource::{Form, ResourceInfo, ScalePaths};
 use crate::status::Status;
-use crate::{events, namespaces, pods, signing_requests};
+use crate::{events, namespaces, pods, signing_requests, strategies};
 
-/// Kinds of these groups are served elsewhere (events, reviews), or not at all yet: storing them would promise what
-/// is not kept.
-const LEFT_OUT: [&str; 5] = [
-    "admissionregistration.k8s.io",
-    "apiregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "events.k8s.io",
-];
+/// Kinds of these groups are served elsewhere: events, reviews.
+const LEFT_OUT: [&str; 3] = ["authentication.k8s.io", "authorization.k8s.io", "events.k8s.io"];
 
 /// Short names and categories (kubernetes/kubernetes v1.35 pkg/registry/*/storage, ShortNames and Categories).
 const NAMES: [(&str, &[&str], &[&str]); 30] = [
@@ -58,7 +51,7 @@ const NAMES: [(&str, &[&str], &[&str]); 30] = [
 ];
 
 /// Resources whose objects carry a generation.
-const WITH_GENERATION: [&str; 15] = [
+const WITH_GENERATION: [&str; 20] = [
     "cronjobs",
     "customresourcedefinitions",
     "daemonsets",
@@ -67,13 +60,18 @@ const WITH_GENERATION: [&str; 15] = [
     "ingresses",
     "ingressclasses",
     "jobs",
+    "mutatingwebhookconfigurations",
     "networkpolicies",
     "poddisruptionbudgets",
     "pods",
     "podtemplates",
     "priorityclasses",
     "replicasets",
+    "replicationcontrollers",
     "statefulsets",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
 ];
 
 /// Resources that PUT may create.
@@ -122,7 +120,7 @@ const FIELDS: [(&str, &[&str]); 9] = [
     ),
     ("secrets", &["type"]),
     ("namespaces", &["status.phase"]),
-    ("replicasets", &["status.replicas"]),
+    ("replicationcontrollers", &["status.replicas"]),
     ("jobs", &["status.successful"]),
     ("certificatesigningrequests", &["spec.signerName"]),
     ("services", &["spec.clusterIP", "spec.type"]),
@@ -138,10 +136,7 @@ pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>]) {
 fn make(table: &'static builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Option<Served> {
     let left_out = LEFT_OUT.contains(&table.group.as_str())
         || (table.group == "autoscaling" && table.version == "v1")
-        || matches!(
-            table.resource.as_str(),
-            "bindings" | "componentstatuses" | "servicecidrs" | "ipaddresses"
-        );
+        || matches!(table.resource.as_str(), "bindings" | "componentstatuses");
     if left_out {
         return None;
     }
@@ -255,6 +250,7 @@ impl Kind for BuiltinKind {
 
     fn default(&self, version: &str, object: &mut Value) {
         builtin::default(&self.info.group, version, &self.info.kind, object);
+        builtin::fill_status_zeros(&self.info.group, &self.info.kind, object);
     }
 
     fn prepare(&self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
@@ -262,21 +258,30 @@ impl Kind for BuiltinKind {
             Role::Namespace => namespaces::prepare(call.subresource, object, old),
             Role::Pod => pods::prepare(object, old),
             Role::CertificateSigningRequest => signing_requests::prepare(call, object, old),
-            Role::CustomResourceDefinition => crate::crds::prepare(call, object, old),
-            _ => {}
+            Role::CustomResourceDefinition => crate::crds::prepare(call, object),
+            _ => strategies::prepare(&self.info.group, &self.info.kind, call, object, old),
+        }
+        builtin::fill_spec_zeros(&self.info.group, &self.info.kind, object);
+        if old.is_none() {
+            builtin::fill_status_zeros(&self.info.group, &self.info.kind, object);
         }
     }
 
     fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         // Binding sets what no update may change.
         let old = old.filter(|_| call.subresource != Some("binding"));
-        builtin::validate(
+        let mut errors = match self.role {
+            Role::CertificateSigningRequest if old.is_none() => signing_requests::validate(object),
+            _ => Vec::new(),
+        };
+        errors.extend(builtin::validate(
             &self.info.group,
             self.info.storage_version(),
             &self.info.kind,
             object,
             old,
-        )
+        ));
+        errors
     }
 
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
@@ -290,7 +295,9 @@ impl Kind for BuiltinKind {
     }
 
     fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
-        call.subresource != Some("binding") && spec_differs(object, old)
+        let (group, kind) = (&self.info.group, &self.info.kind);
+        call.subresource != Some("binding")
+            && (spec_differs(object, old) || strategies::changes_generation(group, kind, object, old))
     }
 
     fn selectable_fields(&self) -> &[SelectableField] {
@@ -308,6 +315,10 @@ impl Kind for BuiltinKind {
 
     fn has_generation(&self) -> bool {
         self.generation
+    }
+
+    fn initial_finalizers(&self) -> &[&'static str] {
+        strategies::finalizers(&self.info.group, &self.info.kind)
     }
 
     fn creates_on_update(&self) -> bool {

@@ -1,15 +1,16 @@
-//! DELETE of a collection: everything a list would show, one by one. What is refused holds up nothing else.
+//! DELETE of a collection: everything a list would show, one by one, and answered as that list. What is refused holds up
+//! nothing else.
 
 use cluster_store::Entry;
 use kube::client::Body;
 
 use crate::answer::Answer;
 use crate::context::{Context, store_status};
-use crate::delete::{DeleteOptions, Deleted, remove};
+use crate::delete::{DeleteOptions, remove};
 use crate::filter::Filter;
-use crate::list::{Found, collect, write};
-use crate::negotiate::shape;
-use crate::query::ListOptions;
+use crate::list::{collect, write};
+use crate::negotiate::{Expected, shape};
+use crate::query::{ListOptions, Purpose};
 use crate::status::Status;
 
 /// Whether the listed object is still the one of its name.
@@ -19,23 +20,20 @@ async fn is_there(context: &Context, listed: &Entry) -> Result<bool, Status> {
 }
 
 pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
+    let shape = shape(context, Expected::List)?;
     let options = DeleteOptions::read(context, body).await?;
-    let selection = ListOptions::parse(&context.query)?;
+    let selection = ListOptions::parse(&context.query, Purpose::List)?;
     if context.served.info().namespaced && context.namespace().is_none() {
         return Err(Status::method_not_allowed());
     }
     let filter = Filter::new(&context.served, &selection)?;
     let found = collect(context, &selection, &filter).await?;
-    let (mut entries, mut warnings, mut refusal) = (Vec::new(), Vec::new(), None);
+    let (mut warnings, mut refusal) = (Vec::new(), None);
     for entry in &found.entries {
         // What takes a name of the list meanwhile was not listed.
         let listed = options.clone().only(&entry.object.meta().uid);
         match remove(context, &entry.key.name, &listed).await {
-            Ok((Deleted::Gone(entry) | Deleted::Waiting(entry), said)) => {
-                entries.push(entry);
-                warnings.extend(said);
-            }
+            Ok((_, said)) => warnings.extend(said),
             // Somebody else was faster.
             Err(status) if status.reason() == "NotFound" => {}
             Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}
@@ -45,13 +43,5 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
     if let Some(refusal) = refusal {
         return Err(refusal);
     }
-    Ok(write(
-        context,
-        &Found {
-            entries,
-            meta: found.meta,
-        },
-        shape,
-    )?
-    .warn(warnings))
+    Ok(write(context, &found, shape)?.warn(warnings))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster_schema::FieldError;
 use cluster_store::{Key, Range, StoreError};
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use crate::User;
 use crate::kind::{Call, Operation};
 use crate::path::Target;
 use crate::query::Query;
-use crate::registry::Served;
+use crate::registry::{Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -30,6 +31,19 @@ impl Context {
     /// The version the client speaks.
     pub(crate) fn version(&self) -> &str {
         &self.target.version
+    }
+
+    /// Whether status is written apart.
+    pub(crate) fn has_status(&self) -> bool {
+        self.served.info().has_status(self.version())
+    }
+
+    /// The version in which a write is prepared and judged: that of the request for a custom resource, the hub else.
+    pub(crate) fn working_version(&self) -> &str {
+        match self.served.role {
+            Role::Custom => self.version(),
+            _ => &self.served.storage_version,
+        }
     }
 
     pub(crate) fn subresource(&self) -> Option<&str> {
@@ -89,23 +103,9 @@ impl Context {
         }
     }
 
-    /// Who is written into managedFields: the parameter, else the first word of the user agent
-    /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
+    /// Who is written into managedFields.
     pub(crate) fn manager(&self) -> String {
-        let named = self
-            .query
-            .get("fieldManager")
-            .filter(|manager| !manager.is_empty())
-            .map(str::to_owned);
-        named.unwrap_or_else(|| {
-            let agent = self
-                .headers
-                .get(http::header::USER_AGENT)
-                .and_then(|agent| agent.to_str().ok());
-            let word = agent.unwrap_or_default().split('/').next().unwrap_or_default();
-            let word: String = word.chars().filter(|c| !c.is_control()).take(128).collect();
-            if word.is_empty() { "unknown".to_owned() } else { word }
-        })
+        manager(&self.query, &self.headers)
     }
 
     pub(crate) fn not_found(&self, name: &str) -> Status {
@@ -114,6 +114,13 @@ impl Context {
 
     pub(crate) fn modified(&self, name: &str) -> Status {
         Status::modified(self.served.group(), self.served.plural(), name)
+    }
+
+    /// 422 for an update that does not say which version it replaces.
+    pub(crate) fn version_required(&self, name: &str) -> Status {
+        let why = "must be specified for an update";
+        let error = FieldError::invalid("metadata.resourceVersion", 0, why);
+        Status::invalid(self.served.group(), self.served.plural(), name, &[error])
     }
 
     /// What a refusal of the store means to the client.
@@ -151,4 +158,21 @@ pub(crate) fn too_large_version(asked: u64, current: u64) -> Status {
         field: String::new(),
     })
     .retry_after(1)
+}
+
+/// Who is written into managedFields: the parameter, else the first word of the user agent
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
+pub(crate) fn manager(query: &Query, headers: &http::HeaderMap) -> String {
+    let named = query
+        .get("fieldManager")
+        .filter(|manager| !manager.is_empty())
+        .map(str::to_owned);
+    named.unwrap_or_else(|| {
+        let agent = headers
+            .get(http::header::USER_AGENT)
+            .and_then(|agent| agent.to_str().ok());
+        let word = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+        let word: String = word.chars().filter(|c| !c.is_control()).take(128).collect();
+        if word.is_empty() { "unknown".to_owned() } else { word }
+    })
 }

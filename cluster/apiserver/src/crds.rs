@@ -1,23 +1,21 @@
-//! CustomResourceDefinitions: their conditions, the kinds they bring and take away, and the removal of instances
+//! CustomResourceDefinitions: the kinds they bring and take away, and the removal of instances
 //! when one is deleted. All in the write path: a created CRD is served when the answer is sent.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiextensions-apiserver)
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_schema::FieldError;
 use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
 use futures::StreamExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::context::Context;
 use crate::custom::CustomKind;
+use crate::establish;
 use crate::kind::Call;
 use crate::metadata;
 use crate::registry::{Life, Role, Served};
 use crate::server::Inner;
-use crate::status::Status;
 
 /// As in the store's keys.
 pub(crate) const STORE_NAME: &str = "apiextensions.k8s.io/customresourcedefinitions";
@@ -29,97 +27,12 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 const CLEAN_UP_AFTER: Duration = Duration::from_millis(100);
 const CLEAN_UP_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// Sets what the server's controllers set in Kubernetes: stored versions, accepted names, conditions.
-pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value, old: Option<&Value>) {
-    let Some(spec) = definition.get("spec").cloned() else {
-        return;
-    };
-    let stored = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
-    let storage: Vec<Value> = stored
-        .filter(|version| version.get("storage") == Some(&json!(true)))
-        .filter_map(|version| version.get("name").cloned())
-        .collect();
-    let Some(fields) = definition.as_object_mut() else {
-        return;
-    };
-    let status = fields.entry("status").or_insert_with(|| json!({}));
-    let Some(status) = status.as_object_mut() else { return };
-    let versions = status.entry("storedVersions").or_insert_with(|| json!([]));
-    if let Some(versions) = versions.as_array_mut() {
-        for version in storage {
-            if !versions.contains(&version) {
-                versions.push(version);
-            }
-        }
+/// Sets what the server itself knows of a definition.
+pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value) {
+    let stored = definition.pointer("/status/storedVersions").and_then(Value::as_array);
+    if call.subresource.is_none() || stored.is_none_or(Vec::is_empty) {
+        establish::remember_stored_versions(definition);
     }
-    if call.subresource.is_some()
-        || old.is_some_and(|old| old.get("spec") == Some(&spec)) && status.contains_key("conditions")
-    {
-        return;
-    }
-    let now = metadata::timestamp(call.now);
-    let problem = CustomKind::new(&json!({"spec": spec})).err();
-    let previous = status
-        .get("conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let condition = |type_: &str, ok: bool, reason: &str, message: &str| {
-        let value = if ok { "True" } else { "False" };
-        let same = previous
-            .iter()
-            .find(|c| c.get("type") == Some(&json!(type_)) && c.get("status") == Some(&json!(value)));
-        let since = same
-            .and_then(|c| c.get("lastTransitionTime").cloned())
-            .unwrap_or_else(|| json!(now));
-        json!({"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since})
-    };
-    let mut conditions = vec![condition("NamesAccepted", true, "NoConflicts", "no conflicts found")];
-    match &problem {
-        None => {
-            conditions.push(condition(
-                "Established",
-                true,
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-            ));
-            status.insert(
-                "acceptedNames".to_owned(),
-                spec.get("names").cloned().unwrap_or_default(),
-            );
-        }
-        Some(why) => conditions.push(condition("Established", false, "InvalidSchema", why)),
-    }
-    status.insert("conditions".to_owned(), Value::Array(conditions));
-}
-
-/// Refuses a new CRD whose names are taken in its group. (Kubernetes takes it and never serves it: condition
-/// `NamesAccepted`. Here its writer is told at once.)
-pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), Status> {
-    if context.served.role != Role::CustomResourceDefinition {
-        return Ok(());
-    }
-    let text = |path: &str| definition.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let (group, plural, kind) = (
-        text("/spec/group"),
-        text("/spec/names/plural"),
-        text("/spec/names/kind"),
-    );
-    let kinds = context.server.registry.snapshot();
-    let taken = match (kinds.find(group, plural), kinds.find_kind(group, kind)) {
-        (Some(served), _) if served.role != Role::Custom => Some(("spec.names.plural", plural)),
-        (_, Some(served)) if served.plural() != plural => Some(("spec.names.kind", kind)),
-        _ => None,
-    };
-    let Some((field, name)) = taken else { return Ok(()) };
-    let error = FieldError::invalid(field, name, format!("{name:?} is already in use"));
-    let info = context.served.info();
-    Err(Status::invalid(
-        &info.group,
-        &info.kind,
-        metadata::text(definition, "name"),
-        &[error],
-    ))
 }
 
 /// Marks a CRD as going away. True: it waits for its instances.
@@ -131,8 +44,13 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
     if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
         finalizers.push(CLEANUP.to_owned());
     }
+    let generation = metadata::number(definition, "generation");
     if let Ok(metadata) = metadata::of_mut(definition) {
         metadata::set_finalizers(metadata, &finalizers);
+        // Its store begins the deletion by itself, unlike that of other kinds.
+        if metadata.remove("deletionGracePeriodSeconds").is_some() {
+            metadata.insert("generation".to_owned(), Value::from((generation - 1).max(1)));
+        }
     }
     let terminating = json!({
         "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending",
@@ -167,10 +85,20 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
+        let server = server.clone();
+        let tasks = server.tasks.clone();
+        tasks.spawn(async move {
+            if let Err(error) = establish::retry(&server, &group).await {
+                tracing::warn!(server = %server.name, group, %error, "definitions that wait for a name were not looked at");
+            }
+        });
+        return;
+    }
+    if !establish::is_established(&definition) {
         return;
     }
     let uid = metadata::text(&definition, "uid");
-    let life = match current.map(|served| served.life.clone()) {
+    let life = match current.as_ref().map(|served| served.life.clone()) {
         Some(life) if life.uid == uid => life,
         other => {
             if other.is_some() {
@@ -180,10 +108,17 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
             Arc::new(Life::of(uid))
         }
     };
+    if metadata::is_deleting(&definition) {
+        life.close();
+    }
     match CustomKind::new(&definition) {
         Ok(kind) => {
-            let served = Served::new(Arc::new(kind), Role::Custom).living(life.clone());
-            server.registry.put(Arc::new(served));
+            let as_of = current.filter(|served| Arc::ptr_eq(&served.life, &life));
+            let as_of = as_of.filter(|served| served.custom.as_ref().is_some_and(|before| before.reads_as(&kind)));
+            let as_of = as_of.map_or(entry.revision, |served| served.as_of);
+            server
+                .registry
+                .put(Arc::new(Served::custom(Arc::new(kind), life.clone(), as_of)));
         }
         Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
     }
@@ -278,6 +213,8 @@ async fn delete_instance(server: &Arc<Inner>, entry: &Entry) -> Result<(), Store
             let now = metadata::timestamp(server.clock.now());
             metadata.insert("deletionTimestamp".to_owned(), Value::String(now));
             metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(0));
+            let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+            metadata.insert("generation".to_owned(), Value::from(generation + 1));
         }
         server
             .store

@@ -5,22 +5,24 @@ use kube::client::Body;
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{decode, encoding, read_body};
+use crate::decode::{encoding, read_body};
 use crate::incoming::{self, Source};
-use crate::negotiate::shape;
+use crate::negotiate::{Expected, shape};
 use crate::read;
 use crate::status::Status;
 use crate::write::Write;
 
 pub(crate) async fn create(context: &Context, body: Body) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
-    let validation = context.query.field_validation()?;
+    let shape = shape(context, Expected::Object)?;
+    context.query.check("CreateOptions", Vec::new())?;
+    let validation = context.query.field_validation();
     let encoding = encoding(&context.headers)?;
-    let decoded = decode(&read_body(body).await?, encoding)?;
+    let decoded = incoming::decode_object(context, &read_body(body).await?, encoding)?;
     let problems = decoded.problems();
     let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
     let mut write = Write::new(context)?;
     write.warnings = incoming.warnings;
-    let entry = write.create(incoming.object).await?;
+    let entry = write.create(incoming.object).await;
+    let entry = entry.map_err(|status| status.warned(std::mem::take(&mut write.warnings)))?;
     Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings))
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cluster_schema::Schema;
+use cluster_schema::{FieldError, Schema};
 use serde_json::Value;
 
-use crate::kind::{Call, Column, Kind, SelectableField, Version, spec_differs};
+use crate::kind::{Call, Column, Kind, SelectableField, Subresource, Version, spec_differs};
+use crate::registry::version_priority;
 use crate::resource::{Form, ResourceInfo, ScalePaths};
 use crate::status::Status;
 
@@ -56,12 +57,8 @@ impl CustomKind {
         for version in spec.get("versions").and_then(Value::as_array).into_iter().flatten() {
             let name = text(version, "name");
             let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
-            let deprecated = flag("deprecated").then(|| {
-                or(
-                    text(version, "deprecationWarning"),
-                    format!("{}/{name} {} is deprecated", info.group, info.kind),
-                )
-            });
+            let deprecated =
+                flag("deprecated").then(|| or(text(version, "deprecationWarning"), deprecation(&name, spec, &info)));
             info.versions.push(Version {
                 name: name.clone().into(),
                 served: flag("served"),
@@ -82,6 +79,25 @@ impl CustomKind {
             fields,
             same_fields: strategy == "None",
         })
+    }
+}
+
+impl CustomKind {
+    /// The version that an object says it is in.
+    fn version_of(&self, object: &Value) -> Option<String> {
+        let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
+        (group == self.info.group).then(|| version.to_owned())
+    }
+
+    /// Whether objects that were stored under the one are still what they would be under the other.
+    pub(crate) fn reads_as(&self, other: &Self) -> bool {
+        let documents = |kind: &Self| -> Vec<(String, Option<Value>)> {
+            let versions = kind.versions.iter();
+            versions
+                .map(|(name, version)| (name.clone(), version.document.clone()))
+                .collect()
+        };
+        documents(self) == documents(other)
     }
 }
 
@@ -112,25 +128,64 @@ fn custom_version(version: &Value) -> Result<CustomVersion, String> {
     })
 }
 
-/// Subresources may be set per version; the first that has one counts for all.
+/// What a version has below its objects.
 fn subresources(version: &Value, info: &mut ResourceInfo) {
     let Some(declared) = version.get("subresources") else {
         return;
     };
-    if declared.get("status").is_some() && !info.has_status() {
-        *info = info.clone().with_status();
+    let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut add = |what: &'static str, body: Option<(&'static str, &'static str, &'static str)>, form: Form| {
+        let body = body.map(|(group, version, kind)| (group.into(), version.into(), kind.into()));
+        info.subresources.push(Subresource {
+            name: what.into(),
+            version: Some(name.to_owned().into()),
+            body,
+            form,
+        });
+    };
+    if declared.get("status").is_some_and(|status| !status.is_null()) {
+        add("status", None, Form::Part);
     }
-    if let (Some(scale), None) = (declared.get("scale"), info.find_subresource("scale")) {
+    if let Some(scale) = declared.get("scale").filter(|scale| !scale.is_null()) {
         let text = |field: &str| scale.get(field).and_then(Value::as_str).map(str::to_owned);
         let paths = ScalePaths {
             spec_replicas: text("specReplicasPath").unwrap_or_default(),
             status_replicas: text("statusReplicasPath").unwrap_or_default(),
             selector: text("labelSelectorPath"),
         };
-        *info = info
-            .clone()
-            .subresource("scale", Some(("autoscaling", "v1", "Scale")), Form::Scale(paths));
+        add("scale", Some(("autoscaling", "v1", "Scale")), Form::Scale(paths));
     }
+}
+
+/// What a version that is given up says, beside its successor: the best version that is served and stays.
+fn deprecation(version: &str, spec: &Value, info: &ResourceInfo) -> String {
+    let mut words = format!("{}/{version} {} is deprecated", info.group, info.kind);
+    let flag = |version: &Value, field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
+    let all = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
+    let better = all
+        .filter(|other| flag(other, "served") && !flag(other, "deprecated"))
+        .filter_map(|other| other.get("name").and_then(Value::as_str))
+        .filter(|other| version_priority(other) > version_priority(version))
+        .max_by_key(|other| version_priority(other));
+    if let Some(better) = better {
+        words.push_str(&format!("; use {}/{better} {}", info.group, info.kind));
+    }
+    words
+}
+
+/// A number of replicas where a scale looks for it.
+fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mut parts = path.split('.').filter(|part| !part.is_empty());
+    let found = parts.try_fold(object, |value, part| value.get(part));
+    let Some(replicas) = found.and_then(Value::as_i64) else {
+        return;
+    };
+    let why = match i32::try_from(replicas) {
+        Ok(0..) => return,
+        Err(_) if replicas > 0 => format!("should be less than or equal to {}", i32::MAX),
+        _ => "should be a non-negative integer".to_owned(),
+    };
+    errors.push(FieldError::invalid(path, replicas, why));
 }
 
 fn selectable(version: &Value, fields: &mut Vec<SelectableField>) {
@@ -157,19 +212,53 @@ impl Kind for CustomKind {
         self.versions.get(version)?.schema.clone()
     }
 
+    /// Other fields than those of the new version go.
     fn convert(&self, mut object: Value, to: &str) -> Result<Value, Status> {
         if !self.same_fields {
             return Err(Status::not_implemented("conversion of custom resources by webhook"));
         }
+        let (from, into) = (self.version_of(&object), self.info.api_version(to));
+        let same = from.is_some_and(|from| self.same_shape(&from, to));
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), Value::String(self.info.api_version(to)));
+            fields.insert("apiVersion".to_owned(), Value::String(into));
+        }
+        if let Some(schema) = self.schema(to).filter(|_| !same) {
+            schema.prune(&mut object);
+            schema.drop_nulls(&mut object);
         }
         Ok(object)
     }
 
+    fn same_shape(&self, one: &str, other: &str) -> bool {
+        let document = |version: &str| self.versions.get(version).map(|version| &version.document);
+        one == other || self.same_fields && document(one) == document(other)
+    }
+
+    fn refresh(&self, version: &str, object: &mut Value) {
+        if let Some(schema) = self.schema(version) {
+            schema.prune(object);
+            schema.default(object);
+        }
+    }
+
+    fn validate(&self, call: &Call<'_>, object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if let Some(Form::Scale(paths)) = self
+            .info
+            .find_subresource("scale", call.version)
+            .map(|scale| &scale.form)
+        {
+            if call.subresource != Some("status") {
+                check_replicas(object, &paths.spec_replicas, &mut errors);
+            }
+            check_replicas(object, &paths.status_replicas, &mut errors);
+        }
+        errors
+    }
+
     /// Without a status subresource the status is a field like any other.
-    fn changes_generation(&self, _call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
-        spec_differs(object, old) || (!self.info.has_status() && object.get("status") != old.get("status"))
+    fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+        spec_differs(object, old) || (!self.info.has_status(call.version) && object.get("status") != old.get("status"))
     }
 
     fn selectable_fields(&self) -> &[SelectableField] {

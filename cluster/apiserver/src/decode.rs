@@ -65,26 +65,38 @@ pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
         "" | "application/json" | "text/json" => Ok(Encoding::Json),
         "application/yaml" | "text/yaml" | "application/x-yaml" => Ok(Encoding::Yaml),
         protobuf::MEDIA_TYPE => Ok(Encoding::Protobuf),
-        other => Err(unsupported_media_type(
-            other,
+        _ => Err(unsupported_media_type(
             "application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),
     }
 }
 
-pub(crate) fn unsupported_media_type(given: &str, accepted: &str) -> Status {
-    let message = format!(
-        "the body of the request was in an unknown format ({given}) - accepted media types include: {accepted}"
-    );
+pub(crate) fn unsupported_media_type(accepted: &str) -> Status {
+    let message =
+        format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
     Status::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
 }
 
-/// Decodes a body.
+/// Decodes a body. Errors: 400.
 pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status> {
+    try_decode(bytes, encoding).map_err(|why| Status::bad_request(undecodable(encoding, &why)))
+}
+
+/// What cannot be decoded, in the words that go with its encoding.
+pub(crate) fn undecodable(encoding: Encoding, why: &str) -> String {
+    match encoding {
+        Encoding::Json => format!("couldn't get version/kind; json parse error: {why}"),
+        Encoding::Yaml => format!("error decoding YAML: {why}"),
+        Encoding::Protobuf => why.to_owned(),
+    }
+}
+
+/// Decodes a body. Errors: what is wrong with it.
+pub(crate) fn try_decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, String> {
     match encoding {
         Encoding::Json => decode_json(bytes),
         Encoding::Protobuf => {
-            let value = protobuf::decode(bytes).map_err(Status::bad_request)?;
+            let value = protobuf::decode(bytes)?;
             Ok(Decoded {
                 value,
                 duplicates: Vec::new(),
@@ -94,7 +106,7 @@ pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status
     }
 }
 
-fn decode_yaml(bytes: &[u8]) -> Result<Decoded, Status> {
+fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
@@ -106,11 +118,11 @@ fn decode_yaml(bytes: &[u8]) -> Result<Decoded, Status> {
     });
     match value {
         Ok(value) => Ok(Decoded { value, duplicates }),
-        Err(error) => Err(Status::bad_request(format!("error decoding YAML: {error}"))),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-fn decode_json(bytes: &[u8]) -> Result<Decoded, Status> {
+fn decode_json(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let whole = Tracked {
@@ -122,9 +134,8 @@ fn decode_json(bytes: &[u8]) -> Result<Decoded, Status> {
         .and_then(|value| deserializer.end().map(|()| value));
     match value {
         Ok(value) => Ok(Decoded { value, duplicates }),
-        Err(error) => Err(Status::bad_request(format!(
-            "couldn't get version/kind; json parse error: {error}"
-        ))),
+        Err(error) if error.is_eof() => Err("unexpected end of JSON input".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

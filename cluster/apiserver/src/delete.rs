@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use cluster_schema::FieldError;
 use cluster_store::{Entry, Object, StoreError};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -17,11 +18,12 @@ use crate::context::Context;
 use crate::decode::{decode, encoding, read_body};
 use crate::kind::{Operation, Review};
 use crate::metadata::{self, timestamp};
-use crate::negotiate::shape;
+use crate::negotiate::{Expected, shape};
 use crate::objects::Reader;
+use crate::query::{check_dry_run, refuse};
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, nodes, pods, protection, read};
+use crate::{crds, namespaces, nodes, pods, protection, read, strategies};
 
 /// How often a deletion without preconditions is tried again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -53,7 +55,7 @@ impl DeleteOptions {
     /// From the body, else from the query.
     pub(crate) async fn read(context: &Context, body: Body) -> Result<Self, Status> {
         let bytes = read_body(body).await?;
-        let mut options = if bytes.is_empty() {
+        let options = if bytes.is_empty() {
             Self {
                 grace_period_seconds: context.query.number("gracePeriodSeconds")?,
                 propagation_policy: context.query.get("propagationPolicy").map(str::to_owned),
@@ -61,48 +63,32 @@ impl DeleteOptions {
                     .query
                     .get("orphanDependents")
                     .map(|_| context.query.flag("orphanDependents")),
-                ..Self::default()
+                dry_run: Some(context.query.all("dryRun").map(str::to_owned).collect()),
+                preconditions: None,
             }
         } else {
             let value = decode(&bytes, encoding(&context.headers)?)?.value;
-            let kind = value.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
-            if kind != "DeleteOptions" {
-                return Err(Status::bad_request(format!("{kind} is not a DeleteOptions")));
-            }
+            check_kind(&value)?;
             serde_json::from_value(value).map_err(|error| Status::bad_request(format!("DeleteOptions: {error}")))?
         };
-        if context.query.dry_run()? {
-            options.dry_run = Some(vec!["All".to_owned()]);
-        }
         options.check()?;
         Ok(options)
     }
 
     pub(crate) fn check(&self) -> Result<(), Status> {
-        let invalid = |error| Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
-        match self.propagation_policy.as_deref() {
-            None | Some("" | "Orphan" | "Background" | "Foreground") => {}
-            Some(other) => {
-                let allowed = ["Foreground", "Background", "Orphan", "nil"];
-                return invalid(cluster_schema::FieldError::not_supported(
-                    "propagationPolicy",
-                    other,
-                    &allowed,
-                ));
-            }
-        }
-        if self.propagation_policy.is_some() && self.orphan_dependents.is_some() {
+        let mut errors = Vec::new();
+        let policy = self.propagation_policy.as_deref();
+        if policy.is_some() && self.orphan_dependents.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            return invalid(cluster_schema::FieldError::invalid(
-                "propagationPolicy",
-                self.propagation_policy.clone(),
-                why,
-            ));
+            errors.push(FieldError::invalid("propagationPolicy", policy, why));
         }
-        if self.dry_run.iter().flatten().any(|value| value != "All") {
-            return invalid(cluster_schema::FieldError::not_supported("dryRun", "", &["All"]));
+        if !matches!(policy, None | Some("" | "Orphan" | "Background" | "Foreground")) {
+            let allowed = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported("propagationPolicy", policy, &allowed));
         }
-        Ok(())
+        let dry_runs: Vec<&str> = self.dry_run.iter().flatten().map(String::as_str).collect();
+        check_dry_run(&dry_runs, &mut errors);
+        refuse("DeleteOptions", &errors)
     }
 
     /// The same for the object of this uid alone, unless they name another.
@@ -117,11 +103,17 @@ impl DeleteOptions {
     }
 
     /// The finalizers after this deletion has begun: propagation shows as one of two special ones.
-    fn finalizers(&self, current: &[String]) -> Vec<String> {
+    fn finalizers(&self, current: &[String], orphans: bool) -> Vec<String> {
+        let undecided = || {
+            !current
+                .iter()
+                .any(|finalizer| matches!(finalizer.as_str(), FOREGROUND | ORPHAN))
+        };
         let wanted = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some("Foreground"), _) => Some(FOREGROUND),
             (Some("Orphan"), _) | (_, Some(true)) => Some(ORPHAN),
             (Some("Background"), _) | (_, Some(false)) => None,
+            _ if orphans && undecided() => Some(ORPHAN),
             _ => return current.to_vec(),
         };
         let keep = |finalizer: &&String| !matches!(finalizer.as_str(), FOREGROUND | ORPHAN);
@@ -133,12 +125,13 @@ impl DeleteOptions {
         let Some(preconditions) = &self.preconditions else {
             return Ok(());
         };
-        let served = &context.served;
-        let conflict = |why: String| Err(Status::conflict(served.group(), served.plural(), &entry.key.name, &why));
+        let info = context.served.info();
+        let conflict = |why: String| Err(Status::conflict(&info.group, &info.kind, &entry.key.name, &why));
         let uid = &entry.object.meta().uid;
         if let Some(wanted) = preconditions.uid.as_ref().filter(|wanted| *wanted != uid) {
             return conflict(format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might \
+                 have been deleted and then recreated"
             ));
         }
         let version = entry.revision.to_string();
@@ -148,9 +141,24 @@ impl DeleteOptions {
             .filter(|wanted| **wanted != version)
         {
             Some(wanted) => conflict(format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+                 ({version}). The object might have been modified"
             )),
             None => Ok(()),
+        }
+    }
+}
+
+/// A body that says to be something else is no DeleteOptions.
+fn check_kind(value: &Value) -> Result<(), Status> {
+    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    match (text("kind"), text("apiVersion")) {
+        ("" | "DeleteOptions", _) => Ok(()),
+        (kind, version) => {
+            let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
+            Err(Status::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )))
         }
     }
 }
@@ -164,7 +172,7 @@ pub(crate) enum Deleted {
 }
 
 pub(crate) async fn delete(context: &Context, body: Body) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
+    let shape = shape(context, Expected::Object)?;
     let options = DeleteOptions::read(context, body).await?;
     let (deleted, warnings) = remove(context, context.name(), &options).await?;
     let answer = match &deleted {
@@ -220,7 +228,14 @@ pub(crate) async fn remove(
             old: Some(&old),
             objects: &reader,
         };
-        let warnings = context.served.kind.review(review).await?;
+        let mut warnings = context.served.kind.review(review).await?;
+        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            warnings.extend(
+                default_orphans(context)
+                    .filter(|said| !said.is_empty())
+                    .map(str::to_owned),
+            );
+        }
         namespaces::check_deletable(context, name)?;
         match step(context, &entry, old, options).await {
             Ok(deleted) => return Ok((deleted, warnings)),
@@ -231,8 +246,15 @@ pub(crate) async fn remove(
     Err(context.modified(name))
 }
 
+/// Whether dependents stay unless the client says otherwise, and what it is told of that.
+fn default_orphans(context: &Context) -> Option<&'static str> {
+    let served = &context.served;
+    strategies::orphans(served.group(), &served.info().kind).filter(|_| served.role == Role::Ordinary)
+}
+
 async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOptions) -> Result<Deleted, StoreError> {
-    let finalizers = options.finalizers(&entry.object.meta().finalizers);
+    let orphans = default_orphans(context).is_some();
+    let finalizers = options.finalizers(&entry.object.meta().finalizers, orphans);
     let grace = grace(context, &old, options);
     let mut object = old;
     if !begin(context, &mut object, &finalizers, grace) {
@@ -300,7 +322,10 @@ fn begin(context: &Context, object: &mut Value, finalizers: &[String], grace: i6
     metadata::set_finalizers(metadata, finalizers);
     if !begun || grace < left {
         metadata.insert("deletionTimestamp".to_owned(), Value::String(timestamp(end)));
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+        // Namespaces know no grace.
+        if context.served.role != Role::Namespace {
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+        }
         if !begun && generation > 0 {
             metadata.insert("generation".to_owned(), Value::from(generation + 1));
         }

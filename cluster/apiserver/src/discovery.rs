@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::answer::Answer;
-use crate::registry::{Kinds, Served};
+use crate::registry::{Kinds, Role, Served};
 use crate::resource::{Form, Subresource};
 use crate::reviews::Review;
 use crate::server::Inner;
@@ -24,14 +27,14 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
                 .documents
                 .aggregated_core
                 .get_or_init(|| aggregated(&kinds, |group| group.is_empty()));
-            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()))
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()).public())
         }
         ["apis"] if wants_aggregated(headers) => {
             let bytes = kinds
                 .documents
                 .aggregated_groups
                 .get_or_init(|| aggregated(&kinds, |group| !group.is_empty()));
-            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()))
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()).public())
         }
         ["api"] => Ok(Answer::value(
             StatusCode::OK,
@@ -56,6 +59,7 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
             Ok(Answer::value(StatusCode::OK, &body))
         }
         ["apis", group, version] => resources(&kinds, group, version),
+        ["apis", group, ..] => Err(kinds.nowhere(group)),
         _ => Err(Status::no_such_resource()),
     }
 }
@@ -107,7 +111,7 @@ fn api_group(kinds: &Kinds, group: &str) -> Value {
 
 fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
     if !version_names(kinds, group).iter().any(|known| known == version) {
-        return Err(Status::no_such_resource());
+        return Err(kinds.nowhere(group));
     }
     let mut list = Vec::new();
     for served in served_in(kinds, group, version) {
@@ -115,9 +119,9 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
         list.push(json!({
             "name": info.plural, "singularName": info.singular, "namespaced": info.namespaced, "kind": info.kind,
             "verbs": served.verbs(), "shortNames": info.short_names, "categories": info.categories,
-            "storageVersionHash": "",
+            "storageVersionHash": storage_version_hash(served),
         }));
-        for subresource in done(served) {
+        for subresource in done(served, version) {
             let (body_group, body_version, kind) = body(served, subresource, version);
             let mut entry = json!({
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
@@ -141,10 +145,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
     }
     for entry in &mut list {
         if let Some(fields) = entry.as_object_mut() {
-            fields.retain(|key, value| {
-                let empty = value.as_array().is_some_and(Vec::is_empty) || (key == "storageVersionHash");
-                !empty
-            });
+            fields.retain(|_, value| !value.as_array().is_some_and(Vec::is_empty));
         }
     }
     let group_version = if group.is_empty() {
@@ -156,6 +157,15 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
     Ok(Answer::value(StatusCode::OK, &body))
 }
 
+/// By what clients see that a kind is stored in another version than before
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go).
+fn storage_version_hash(served: &Served) -> String {
+    let info = served.info();
+    let stored = format!("{}/{}/{}", info.group, served.storage_version, info.kind);
+    let digest = Sha256::digest(stored.as_bytes());
+    STANDARD.encode(digest.iter().copied().take(8).collect::<Vec<u8>>())
+}
+
 pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec<&'a Arc<Served>> {
     let found = kinds.groups().find(|(name, _)| *name == group);
     let served = found.into_iter().flat_map(|(_, kinds)| kinds.values());
@@ -163,8 +173,8 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
 }
 
 /// Subresources that do something. Others answer what it is that is missing.
-fn done(served: &Served) -> impl Iterator<Item = &Subresource> {
-    let all = served.info().subresources.iter();
+fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
+    let all = served.info().subresources_in(version);
     all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
 }
 
@@ -184,6 +194,15 @@ fn body<'a>(served: &'a Served, subresource: &'a Subresource, version: &'a str) 
     }
 }
 
+/// What the aggregated document says of a kind. Those that the server was built with name neither group nor version, as
+/// in kube-apiserver: they are those of the document.
+fn response_kind(served: Option<&Served>, (group, version, kind): (&str, &str, &str)) -> Value {
+    match served.filter(|served| served.role == Role::Custom) {
+        Some(_) => json!({"group": group, "version": version, "kind": kind}),
+        None => json!({"group": "", "version": "", "kind": kind}),
+    }
+}
+
 fn aggregated(kinds: &Kinds, take: impl Fn(&str) -> bool) -> Bytes {
     let items: Vec<Value> = group_names(kinds)
         .iter()
@@ -193,7 +212,7 @@ fn aggregated(kinds: &Kinds, take: impl Fn(&str) -> bool) -> Bytes {
                 .iter()
                 .map(|version| aggregated_version(kinds, group, version))
                 .collect();
-            let mut metadata = json!({"creationTimestamp": null});
+            let mut metadata = json!({});
             if !group.is_empty() {
                 metadata["name"] = json!(group);
             }
@@ -212,7 +231,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         let info = served.info();
         let mut entry = json!({
             "resource": info.plural,
-            "responseKind": {"group": info.group, "version": version, "kind": info.kind},
+            "responseKind": response_kind(Some(served), (&info.group, version, &info.kind)),
             "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
             "singularResource": info.singular, "verbs": served.verbs(),
         });
@@ -222,13 +241,14 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         if !info.categories.is_empty() {
             entry["categories"] = json!(info.categories);
         }
-        let subresources: Vec<Value> = done(served)
+        let subresources: Vec<Value> = done(served, version)
             .map(|subresource| {
                 let (group, version, kind) = body(served, subresource, version);
-                json!({
-                    "subresource": subresource.name, "verbs": verbs(subresource),
-                    "responseKind": {"group": group, "version": version, "kind": kind},
-                })
+                let kind = match &subresource.body {
+                    Some(_) => json!({"group": group, "version": version, "kind": kind}),
+                    None => response_kind(Some(served), (group, version, kind)),
+                };
+                json!({"subresource": subresource.name, "verbs": verbs(subresource), "responseKind": kind})
             })
             .collect();
         if !subresources.is_empty() {
@@ -242,7 +262,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
     {
         resources.push(json!({
             "resource": review.resource(),
-            "responseKind": {"group": group, "version": "v1", "kind": review.kind()},
+            "responseKind": response_kind(None, (group, "v1", review.kind())),
             "scope": if review.namespaced() { "Namespaced" } else { "Cluster" },
             "singularResource": review.kind().to_ascii_lowercase(), "verbs": ["create"],
         }));

@@ -6,7 +6,7 @@ use cluster_store::{Key, Object};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::query::ListOptions;
-use crate::registry::Served;
+use crate::registry::{Role, Served};
 use crate::selector::LabelSelector;
 use crate::status::Status;
 
@@ -45,8 +45,7 @@ impl Filter {
                         .selectable_fields()
                         .iter()
                         .find(|field| field.label == label);
-                    let known =
-                        known.ok_or_else(|| Status::bad_request(format!("field label not supported: {label}")))?;
+                    let known = known.ok_or_else(|| Status::bad_request(unknown_field(served, label)))?;
                     Field::Path(known.path.clone(), known.missing)
                 }
             };
@@ -69,6 +68,17 @@ impl Filter {
 
     pub(crate) fn passes(&self, key: &Key, object: &Object) -> bool {
         self.labels.matches(&object.meta().labels) && self.fields.iter().all(|wanted| wanted.passes(key, object))
+    }
+}
+
+/// Kinds with fields of their own say so in other words than those with none.
+fn unknown_field(served: &Served, label: &str) -> String {
+    if served.kind.selectable_fields().is_empty() && served.role != Role::Custom {
+        format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else if served.group() == "batch" {
+        format!("field label {label:?} not supported for {}", served.info().kind)
+    } else {
+        format!("field label not supported: {label}")
     }
 }
 

@@ -1,11 +1,14 @@
 //! What a client sent, made fit for the kind: the right group, version and kind; unknown fields dropped and
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
-use cluster_schema::FieldErrorKind;
+use cluster_patch::{go_text, json_type, untyped};
+use cluster_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use crate::context::Context;
+use crate::decode::{Decoded, Encoding, try_decode, undecodable};
 use crate::metadata;
+use crate::negotiate::go_package;
 use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::Status;
@@ -16,17 +19,62 @@ pub(crate) const SHOWN_MAX: usize = 10;
 /// How a schema says that a number has too many bits for its field.
 const OVERFLOW: &str = "must be of type int32";
 
+/// How much of a body that cannot be read is shown.
+const SUMMARY_BYTES: usize = 30;
+
 /// An object in the client's version, pruned and defaulted.
 pub(crate) struct Incoming {
     pub(crate) object: Value,
     pub(crate) warnings: Vec<String>,
 }
 
-/// How strict errors are said: a body is refused with 400, the result of a patch with 422.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+/// Where an object comes from: a body that cannot be taken is refused with 400, the result of a patch with 422.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Source<'a> {
     Body,
     Patched,
+    /// The result of this strategic patch.
+    Strategic(&'a Value),
+    /// Merged from what is stored and what was applied: neither is read again.
+    Applied,
+}
+
+/// Reads the object of a create or an update. Errors: 400 with the beginning of what cannot be read.
+pub(crate) fn decode_object(context: &Context, bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status> {
+    try_decode(bytes, encoding).map_err(|why| {
+        let why = match encoding {
+            Encoding::Yaml => why,
+            Encoding::Json | Encoding::Protobuf => undecodable(encoding, &why),
+        };
+        unrecognized(context, &why, bytes)
+    })
+}
+
+/// 400 for what is no object of this kind at all.
+fn unrecognized(context: &Context, why: &str, bytes: &[u8]) -> Status {
+    let kind = &context.served.info().kind;
+    let message = format!("the object provided is unrecognized (must be of type {kind}): {why}");
+    // What begins a secret is nobody's business.
+    if kind == "Secret" {
+        return Status::bad_request(message);
+    }
+    Status::bad_request(format!("{message} ({})", summary(bytes)))
+}
+
+/// The first bytes of a body: as text when they look like JSON, else in hexadecimal.
+fn summary(bytes: &[u8]) -> String {
+    let (shown, more) = match bytes.split_at_checked(SUMMARY_BYTES) {
+        Some((shown, rest)) if !rest.is_empty() => (shown, " ..."),
+        _ => (bytes, ""),
+    };
+    match shown.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
+        Some(_) => {
+            let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{digits}{more}")
+        }
+    }
 }
 
 /// Accepts an object, or refuses it. `problems` are those that decoding it has found.
@@ -35,19 +83,25 @@ pub(crate) fn accept(
     mut object: Value,
     mut problems: Vec<String>,
     validation: FieldValidation,
-    source: Source,
+    source: Source<'_>,
 ) -> Result<Incoming, Status> {
-    metadata::of_mut(&mut object)?;
-    check_type(context, &mut object)?;
+    if !object.is_object() {
+        return Err(no_object(context, &object, source));
+    }
     let (version, kind) = (context.version(), &context.served.kind);
-    kind.accept(version, &mut object);
     let schema = kind.schema(version);
+    if context.served.role == Role::Custom {
+        check_readable(context, schema.as_ref(), &object, source)?;
+    }
+    check_type(context, &mut object, source)?;
+    metadata::of_mut(&mut object)?;
+    kind.accept(version, &mut object);
     if let Some(schema) = &schema {
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         if context.served.role != Role::Custom {
             schema.drop_nulls(&mut object);
-            check_leaf_types(context, schema, &object)?;
+            check_leaf_types(context, schema, &object, source)?;
         }
     }
     let mut warnings = Vec::new();
@@ -55,11 +109,21 @@ pub(crate) fn accept(
         match validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => warnings = problems,
-            FieldValidation::Strict => return Err(strict_error(context, &object, &problems, source)),
+            FieldValidation::Strict => {
+                let shown = problems[..problems.len().min(SHOWN_MAX)].join(", ");
+                return Err(refuse(
+                    context,
+                    source,
+                    &object,
+                    &format!("strict decoding error: {shown}"),
+                ));
+            }
         }
     }
-    if let Some(schema) = &schema {
-        schema.default(&mut object);
+    match &schema {
+        Some(schema) if source == Source::Applied && context.served.role == Role::Custom => schema.fill(&mut object),
+        Some(schema) => schema.default(&mut object),
+        None => {}
     }
     kind.default(version, &mut object);
     metadata::tidy(metadata::of_mut(&mut object)?);
@@ -71,104 +135,236 @@ pub(crate) fn check_applied(
     context: &Context,
     mut object: Value,
     schema: &cluster_schema::Schema,
-    validation: FieldValidation,
-) -> Result<Incoming, Status> {
+) -> Result<Value, Status> {
+    check_applied_type(context, &object)?;
     metadata::of_mut(&mut object)?;
-    check_type(context, &mut object)?;
     context.served.kind.accept(context.version(), &mut object);
     let unknown = schema.prune(&mut object);
-    let problems: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    if !problems.is_empty() && (validation == FieldValidation::Strict || context.served.role != Role::Custom) {
-        let fields: Vec<String> = unknown
-            .iter()
-            .take(SHOWN_MAX)
-            .map(|path| format!(".{path}: field not declared in schema"))
-            .collect();
-        let message = format!("failed to create typed patch object: {}", fields.join(", "));
-        return Err(Status::bad_request(message));
+    if let Some(first) = unknown.first() {
+        let why = format!(".{first}: field not declared in schema");
+        return Err(Status::failed(untyped(&object, &why)));
     }
-    if context.served.role != Role::Custom {
-        check_leaf_types(context, schema, &object)?;
+    if context.served.role != Role::Custom
+        && let Some(why) = wrong_types(schema, &object, |path, found, wanted| {
+            format!(".{path}: expected {wanted}, got {found}")
+        })
+    {
+        return Err(Status::failed(untyped(&object, &why)));
     }
-    let warnings = if validation == FieldValidation::Warn {
-        problems
-    } else {
-        Vec::new()
-    };
-    Ok(Incoming { object, warnings })
+    Ok(object)
 }
 
-fn strict_error(context: &Context, object: &Value, problems: &[String], source: Source) -> Status {
-    let shown = problems[..problems.len().min(SHOWN_MAX)].join(", ");
-    let error = format!("strict decoding error: {shown}");
+/// Refuses an object that cannot be taken for one of its kind.
+fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
+    let patched = |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
     match source {
-        Source::Body => Status::bad_request(cannot_be_handled(context, &error)),
-        Source::Patched => {
-            let error = cluster_schema::FieldError::invalid("patch", object.to_string(), error);
-            Status::invalid("", "", "", &[error])
+        Source::Patched | Source::Applied => patched(object.to_string()),
+        Source::Strategic(patch) => patched(go_text(patch)),
+        Source::Body => {
+            let (wanted, text) = (&context.served.info().kind, |field: &str| {
+                object.get(field).and_then(Value::as_str)
+            });
+            let kind = text("kind").filter(|kind| !kind.is_empty()).unwrap_or(wanted);
+            let version = text("apiVersion").filter(|version| !version.is_empty());
+            let version = version.map_or(context.version(), |version| {
+                version.rsplit('/').next().unwrap_or_default()
+            });
+            Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {wanted}: {why}"
+            ))
         }
     }
 }
 
-fn cannot_be_handled(context: &Context, why: &str) -> String {
-    let kind = &context.served.info().kind;
-    format!(
-        "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
-        context.version()
-    )
+fn no_object(context: &Context, value: &Value, source: Source<'_>) -> Status {
+    let fields =
+        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    let why = format!(
+        "json: cannot unmarshal {} into Go value of type {fields}",
+        json_type(value)
+    );
+    let why = undecodable(Encoding::Json, &why);
+    match source {
+        Source::Body => unrecognized(context, &why, value.to_string().as_bytes()),
+        _ => refuse(context, source, value, &why),
+    }
 }
 
-/// Sets apiVersion and kind where they are missing; anything else than what the path says is refused.
-fn check_type(context: &Context, object: &mut Value) -> Result<(), Status> {
+/// A custom resource has to say its kind, and must have metadata that Go's types can read.
+fn check_readable(
+    context: &Context,
+    schema: Option<&cluster_schema::Schema>,
+    object: &Value,
+    source: Source<'_>,
+) -> Result<(), Status> {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    if kind.is_empty() {
+        let body = object.to_string();
+        let why = format!("Object 'Kind' is missing in '{body}'");
+        return Err(match source {
+            Source::Body => unrecognized(context, &why, body.as_bytes()),
+            _ => refuse(context, source, object, &why),
+        });
+    }
+    let why = schema.and_then(|schema| schema.unreadable_metadata(object));
+    why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
+}
+
+/// Sets apiVersion and kind where they are missing; anything else than what the path says is refused. A custom resource
+/// has to say both.
+fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Result<(), Status> {
     let info = context.served.info();
     let api_version = info.api_version(context.version());
-    let Some(fields) = object.as_object_mut() else {
-        return Err(Status::bad_request("the body is not a JSON object"));
-    };
-    let given = |field: &str| {
-        fields
-            .get(field)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    if let Some(given) = given("apiVersion").filter(|given| *given != api_version) {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({given}) does not match the expected API version ({api_version})"
-        )));
+    let given = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (given("apiVersion"), given("kind"));
+    if context.served.role == Role::Custom && source == Source::Body {
+        if version == api_version && kind != info.kind {
+            return Err(another_kind(context, object, kind));
+        }
+        if version != api_version {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({api_version})"
+            )));
+        }
+        return Ok(());
     }
-    if let Some(given) = given("kind").filter(|given| *given != info.kind) {
-        let version = context.version();
-        return Err(Status::bad_request(format!(
-            "{given} in version {version:?} cannot be handled as a {}: the kind in the data does not match the path",
-            info.kind
-        )));
+    if context.served.role == Role::Custom {
+        return check_custom_patch(context, object, &api_version);
     }
-    fields.insert("apiVersion".to_owned(), Value::String(api_version));
-    fields.insert("kind".to_owned(), Value::String(info.kind.to_string()));
+    let version = if version.is_empty() { &api_version } else { version };
+    let kind = if kind.is_empty() { &info.kind } else { kind };
+    if version != api_version || kind != info.kind {
+        return Err(of_another_type(context, object, source, (version, kind)));
+    }
+    let (api_version, kind) = (Value::String(api_version), Value::from(&*info.kind));
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), api_version);
+        fields.insert("kind".to_owned(), kind);
+    }
     Ok(())
 }
 
+/// No patch makes a custom resource another one.
+fn check_custom_patch(context: &Context, object: &Value, api_version: &str) -> Result<(), Status> {
+    let info = context.served.info();
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let mut errors = Vec::new();
+    if kind != info.kind {
+        errors.push(FieldError::invalid("kind", kind, format!("must be {}", info.kind)));
+    }
+    if version != api_version {
+        errors.push(FieldError::invalid(
+            "apiVersion",
+            version,
+            format!("must be {api_version}"),
+        ));
+    }
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(
+            &info.group,
+            kind,
+            metadata::text(object, "name"),
+            &errors,
+        )),
+    }
+}
+
+/// A custom resource of another kind than the path's. An update is asked first for the version it replaces.
+fn another_kind(context: &Context, object: &Value, kind: &str) -> Status {
+    let info = context.served.info();
+    let updates = context.target.name.is_some();
+    if updates && metadata::text(object, "resourceVersion").is_empty() {
+        return context.version_required(context.name());
+    }
+    let error = FieldError::invalid("kind", kind, format!("must be {}", info.kind));
+    Status::invalid(&info.group, kind, metadata::text(object, "name"), &[error])
+}
+
+/// Says that a body or a patch makes it another kind: one that is known cannot be converted, others are not known.
+fn of_another_type(context: &Context, object: &Value, source: Source<'_>, (version, kind): (&str, &str)) -> Status {
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version}");
+        return unrecognized(context, &why, object.to_string().as_bytes());
+    }
+    let (group, number) = version.split_once('/').unwrap_or(("", version));
+    let kinds = context.server.registry.snapshot();
+    let known = kinds
+        .of_group(group)
+        .find(|known| known.info().kind == kind && known.version(number).is_some());
+    let why = match known {
+        Some(_) => {
+            let info = context.served.info();
+            let package = go_package(&info.group);
+            format!(
+                "converting ({number}.{kind}) to ({package}.{}): unknown conversion",
+                info.kind
+            )
+        }
+        None => {
+            format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+        }
+    };
+    refuse(context, source, object, &why)
+}
+
+/// What is applied has to say what it is.
+fn check_applied_type(context: &Context, object: &Value) -> Result<(), Status> {
+    let info = context.served.info();
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version == info.api_version(context.version()) && kind == info.kind {
+        return Ok(());
+    }
+    let (version, kind) = if version.matches('/').count() > 1 {
+        ("", "")
+    } else {
+        (version, kind)
+    };
+    let slash = if version.contains('/') { "" } else { "/" };
+    let message = format!("invalid object type: {slash}{version}, Kind={kind}");
+    Err(Status::bad_request(message))
+}
+
 /// A typed kind cannot even be read when a field has another JSON type: 400, not 422.
-fn check_leaf_types(context: &Context, schema: &cluster_schema::Schema, object: &Value) -> Result<(), Status> {
+fn check_leaf_types(
+    context: &Context,
+    schema: &cluster_schema::Schema,
+    object: &Value,
+    source: Source<'_>,
+) -> Result<(), Status> {
+    let why = wrong_types(schema, object, |path, found, wanted| {
+        format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
+    });
+    why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
+}
+
+/// The fields whose value has another JSON type, each told by `tell` from its path and the types found and wanted.
+fn wrong_types(
+    schema: &cluster_schema::Schema,
+    object: &Value,
+    tell: impl Fn(&str, &str, &str) -> String,
+) -> Option<String> {
     let errors = schema.validate(object, None);
-    let wrong: Vec<String> = errors
+    let wrong = errors
         .iter()
-        .filter(|error| error.kind == FieldErrorKind::TypeInvalid || error.detail.ends_with(OVERFLOW))
+        .filter(|error| error.kind == FieldErrorKind::TypeInvalid || error.detail.ends_with(OVERFLOW));
+    let wrong: Vec<String> = wrong
         .take(SHOWN_MAX)
         .map(|error| {
+            if error.value.is_none() {
+                return error.detail.clone();
+            }
             // The value itself may be a secret.
             let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
             let wanted = error
                 .detail
-                .split_once(" in body ")
+                .rsplit_once("must be of type ")
                 .map_or(&*error.detail, |(_, wanted)| wanted);
             let wanted = wanted.split(": ").next().unwrap_or_default();
-            format!("json: cannot unmarshal {found} into field {}: {wanted}", error.path)
+            tell(&error.path, found, wanted)
         })
         .collect();
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(Status::bad_request(cannot_be_handled(context, &wrong.join(", "))))
-    }
+    (!wrong.is_empty()).then(|| wrong.join(", "))
 }

@@ -145,6 +145,16 @@ pub trait Kind: Send + Sync + 'static {
         Ok(object)
     }
 
+    /// Whether objects look the same in two versions but for their `apiVersion`.
+    fn same_shape(&self, one: &str, other: &str) -> bool {
+        one == other
+    }
+
+    /// What was stored in `version` before the kind became what it is, as it is read now.
+    fn refresh(&self, version: &str, object: &mut Value) {
+        let _ = (version, object);
+    }
+
     /// Mutating admission, before `prepare`: may read other objects and change this one. Not called on delete.
     /// Returns warnings for the client.
     fn admit<'a>(

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Answer;
 use crate::context::{Context, store_status, too_large_version};
 use crate::filter::Filter;
-use crate::negotiate::{Shape, shape};
-use crate::query::{ListOptions, ReadVersion};
+use crate::negotiate::{Expected, Shape, shape};
+use crate::query::{ListOptions, Purpose, ReadVersion};
 use crate::registry::Role;
 use crate::render::{self, ListMeta, ListWriter};
 use crate::status::Status;
@@ -22,8 +22,8 @@ use crate::tables;
 const FILTERED_PAGE: usize = 500;
 
 pub(crate) async fn list(context: &Context) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
-    let options = ListOptions::parse(&context.query)?;
+    let shape = shape(context, Expected::List)?;
+    let options = ListOptions::parse(&context.query, Purpose::List)?;
     let filter = Filter::new(&context.served, &options)?;
     let found = collect(context, &options, &filter).await?;
     write(context, &found, shape)
@@ -36,7 +36,8 @@ pub(crate) struct Found {
 }
 
 /// Where the next page begins.
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
 struct Continue {
     v: String,
     rv: u64,
@@ -60,7 +61,12 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         page.at = Some(Revision(next.rv));
         page.after = Some(continue_key(context, &next.start)?);
     }
-    let wanted = options.limit.unwrap_or(usize::MAX);
+    // Whoever takes any version gets all of it: kube-apiserver answers from its cache.
+    let limit = match options.version {
+        ReadVersion::Any if options.continue_token.is_none() => None,
+        _ => options.limit,
+    };
+    let wanted = limit.unwrap_or(usize::MAX);
     let (mut entries, mut remaining, mut revision) = (Vec::new(), 0, Revision(0));
     while entries.len() < wanted {
         let missing = wanted.saturating_sub(entries.len());
@@ -69,7 +75,7 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         } else {
             missing.max(FILTERED_PAGE)
         };
-        page.limit = options.limit.and_then(|_| NonZeroUsize::new(size));
+        page.limit = limit.and_then(|_| NonZeroUsize::new(size));
         let listing = context.server.store.list(&context.range(), page.clone()).await;
         let listing = listing.map_err(|error| page_status(error, options.continue_token.is_some()))?;
         revision = listing.revision;
@@ -87,7 +93,7 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         ..ListMeta::default()
     };
     if let (true, Some(last)) = (remaining > 0, entries.last()) {
-        meta.continue_token = print_continue(revision, &last.key);
+        meta.continue_token = Some(print_continue(revision, &last.key));
         meta.remaining_item_count = filter.is_open().then_some(remaining);
     }
     Ok(Found { entries, meta })
@@ -107,7 +113,7 @@ fn take(listing: Listing, filter: &Filter, wanted: usize, entries: &mut Vec<Entr
     }
 }
 
-async fn not_older_than(context: &Context, revision: u64) -> Result<(), Status> {
+pub(crate) async fn not_older_than(context: &Context, revision: u64) -> Result<(), Status> {
     let current = context.server.store.revision().await.map_err(store_status)?;
     if revision > current.0 {
         Err(too_large_version(revision, current.0))
@@ -127,14 +133,20 @@ fn page_status(error: StoreError, continued: bool) -> Status {
 }
 
 fn parse_continue(token: &str) -> Result<Continue, Status> {
-    let bad = || Status::bad_request("continue key is not valid");
-    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|_| bad())?;
-    let next: Continue = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-    if next.v == "meta.k8s.io/v1" && next.rv > 0 {
-        Ok(next)
-    } else {
-        Err(bad())
+    let bad = |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
+    let next: Continue = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
+    if next.v != "meta.k8s.io/v1" {
+        let why = format!("server does not recognize this encoded version {}", next.v);
+        return Err(bad(&why));
     }
+    if next.rv == 0 {
+        return Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+    }
+    if next.start.is_empty() {
+        return Err(bad("encoded start key empty (version meta.k8s.io/v1)"));
+    }
+    Ok(next)
 }
 
 fn print_continue(revision: Revision, last: &Key) -> String {
@@ -171,24 +183,30 @@ fn continue_key(context: &Context, start: &str) -> Result<Key, Status> {
 /// A list in the shape asked for.
 pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<Answer, Status> {
     let (served, version) = (&context.served, context.version());
-    if shape == Shape::Table {
-        return Ok(Answer::json(StatusCode::OK, tables::list(context, found)?));
+    if let Shape::Table(meta) = shape {
+        return Ok(Answer::json(StatusCode::OK, tables::list(context, found, meta)?));
     }
+    let typed = served.role != Role::Custom;
     let mut writer = match shape {
-        Shape::Metadata => ListWriter::new("meta.k8s.io/v1", "PartialObjectMetadataList", &found.meta),
+        Shape::Metadata(meta) | Shape::MetadataList(meta) => {
+            ListWriter::new(meta.api_version(), "PartialObjectMetadataList", &found.meta)
+        }
         _ => {
             let (api_version, kind) = render::list_kind(served, version);
-            ListWriter::new(&api_version, kind, &found.meta)
+            // What has no Go type says it although it is empty.
+            ListWriter::new(&api_version, kind, &found.meta.with_continue(!typed))
         }
     };
-    let typed = served.role != Role::Custom;
     for entry in &found.entries {
         let bytes = render::object(served, version, &entry.object, entry.revision)?;
         match shape {
-            Shape::Metadata => writer.push(&render::metadata(&bytes)?),
+            Shape::Metadata(meta) | Shape::MetadataList(meta) => writer.push(&render::metadata(&bytes, meta)?),
             _ if typed => writer.push_untyped(&bytes),
             _ => writer.push(&bytes),
         }
+    }
+    if found.entries.is_empty() && matches!(shape, Shape::Metadata(_) | Shape::MetadataList(_)) {
+        return Ok(Answer::json(StatusCode::OK, writer.finish_with_null()));
     }
     Ok(Answer::json(StatusCode::OK, writer.finish()))
 }

@@ -101,6 +101,13 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
             metadata.remove(field);
         }
     }
+    // What Go does not print because it is nothing.
+    if metadata
+        .get("generation")
+        .is_some_and(|number| number.as_i64() == Some(0))
+    {
+        metadata.remove("generation");
+    }
     for field in [
         "generateName",
         "namespace",
@@ -108,6 +115,7 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
         "creationTimestamp",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
+        "generation",
     ] {
         if metadata
             .get(field)
@@ -161,7 +169,7 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
         return;
     };
     let list = path.field("ownerReferences");
-    let mut controller: Option<&str> = None;
+    let mut controller: Option<String> = None;
     for owner in owners {
         let get = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         for (field, why) in [
@@ -174,18 +182,42 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
                 errors.push(FieldError::invalid(list.field(field), "", why));
             }
         }
+        if (get("apiVersion"), get("kind")) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(list, owner.clone(), why));
+        }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            if let Some(other) = controller {
+            let named = format!("{}/{}", get("kind"), get("name"));
+            if let Some(other) = &controller {
                 let why = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {}",
-                    get("name")
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {named}"
                 );
                 errors.push(FieldError::invalid(list, Value::Array(owners.clone()), why));
                 return;
             }
-            controller = Some(get("name"));
+            controller = Some(named);
         }
     }
+}
+
+/// Finalizers of Kubernetes itself, which need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+
+/// What is said of finalizers that are new, and whose names others might use as well. Custom resources may have them.
+pub(crate) fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let had = old.map(finalizers).unwrap_or_default();
+    let mut new = finalizers(object);
+    new.retain(|finalizer| !had.contains(finalizer) && !finalizer.contains('/'));
+    new.retain(|finalizer| !STANDARD_FINALIZERS.contains(finalizer));
+    new.sort_unstable();
+    new.dedup();
+    let told = new.into_iter().map(|finalizer| {
+        let with_path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name{with_path} to avoid accidental conflicts with other finalizer writers"
+        )
+    });
+    told.collect()
 }
 
 /// Errors of a change of metadata.

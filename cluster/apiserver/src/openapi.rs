@@ -37,13 +37,13 @@ pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Statu
         )),
         ["api", version] => document(&kinds, "", version),
         ["apis", group, version] => document(&kinds, group, version),
-        _ => Err(Status::no_such_resource()),
+        _ => Err(Status::no_such_page()),
     }
 }
 
 fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
     if !version_names(kinds, group).iter().any(|known| known == version) {
-        return Err(Status::no_such_resource());
+        return Err(Status::no_such_page());
     }
     let key = format!("{group}/{version}");
     let mut made = kinds.documents.openapi.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +204,7 @@ fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, 
             "patch": operation("patch", Some(content(&patches)), true), "delete": operation("delete", None, false),
         }),
     );
-    if served.info().has_status() {
+    if served.info().has_status(version) {
         paths.insert(
             format!("{collection}/{{name}}/status"),
             json!({

@@ -10,7 +10,7 @@ use crate::status::Status;
 use crate::write::Write;
 
 impl Write<'_> {
-    /// Gives the client what it changed of `old`. Both are in the hub version, ownership is in the client's.
+    /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's.
     ///
     /// Before admission and `prepare`: what those fill in is nobody's, and a later apply that does not name it leaves it
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
@@ -24,7 +24,7 @@ impl Write<'_> {
         if call.subresource.is_some_and(|name| name != "status") {
             served.kind.prepare(call, &mut asked, Some(old));
         }
-        if version == served.storage_version {
+        if version == self.context.working_version() {
             self.track(Some(old), &mut asked);
         } else {
             asked = served.kind.convert(asked, version)?;

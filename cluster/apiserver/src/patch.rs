@@ -1,17 +1,17 @@
 //! PATCH: four ways, chosen by content type, over one loop of read, change, write.
 
-use cluster_patch::{ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, strategic_merge};
+use cluster_patch::{ApplyOptions, PatchError, json_patch, json_type, merge_patch, server_side_apply, strategic_merge};
 use cluster_schema::{FieldError, Schema};
 use cluster_store::Entry;
 use http::StatusCode;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{Encoding, decode, media_type, read_body, unsupported_media_type};
+use crate::decode::{Encoding, media_type, read_body, try_decode, unsupported_media_type};
 use crate::incoming::{self, Incoming, Source};
-use crate::negotiate::shape;
+use crate::negotiate::{Expected, shape};
 use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::{Cause, Status};
@@ -20,8 +20,6 @@ use crate::{access, metadata, read, render};
 
 /// How often a patch is applied anew when others write in between, as kube-apiserver.
 const TRIES_MAX: usize = 5;
-/// Longest field manager, in bytes.
-const MANAGER_BYTES_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -32,24 +30,33 @@ enum Form {
 }
 
 pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
     let form = form(context)?;
-    let (patch, problems) = decode_patch(form, body).await?;
+    let shape = shape(context, Expected::Object)?;
+    check_options(context, form)?;
+    let validation = context.query.field_validation();
+    let (patch, problems) = decode_patch(form, &read_body(body).await?, validation)?;
     let request = Request {
         form,
-        validation: context.query.field_validation()?,
+        validation,
         force: context.query.flag("force"),
         patch,
         problems,
     };
-    if form == Form::Apply {
-        request.check_apply(context)?;
-    } else if context.query.get("force").is_some() {
-        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
-        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
-    }
     let (code, entry, warnings) = request.run(context).await?;
     Ok(read::answer(context, code, &entry, shape)?.warn(warnings))
+}
+
+fn check_options(context: &Context, form: Form) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let manager = context.query.get("fieldManager").unwrap_or_default();
+    if form == Form::Apply && manager.is_empty() {
+        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+    }
+    if form != Form::Apply && context.query.get("force").is_some() {
+        let why = "may not be specified for non-apply patch";
+        errors.push(FieldError::forbidden("force", why));
+    }
+    context.query.check("PatchOptions", errors)
 }
 
 fn form(context: &Context) -> Result<Form, Status> {
@@ -59,29 +66,46 @@ fn form(context: &Context) -> Result<Form, Status> {
         "application/merge-patch+json" => Ok(Form::Merge),
         "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
         "application/apply-patch+yaml" => Ok(Form::Apply),
-        other => {
-            let strategic = if custom {
-                ""
-            } else {
-                "application/strategic-merge-patch+json, "
-            };
-            let accepted = format!(
-                "application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
-            );
-            Err(unsupported_media_type(other, &accepted))
-        }
+        _ if custom => Err(unsupported_media_type(
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        _ => Err(Status::unknown_patch()),
     }
 }
 
 /// The patch, and what strict decoding refuses in it.
-async fn decode_patch(form: Form, body: Body) -> Result<(Value, Vec<String>), Status> {
-    let bytes = read_body(body).await?;
-    let decoded = match decode(&bytes, Encoding::Json) {
-        // All JSON is YAML, but reads faster as what it is.
-        Err(_) if form == Form::Apply => decode(&bytes, Encoding::Yaml)?,
-        decoded => decoded?,
+fn decode_patch(form: Form, bytes: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
+    let undecodable = |why: &str| {
+        Status::bad_request(match form {
+            Form::Json | Form::Merge => format!("error decoding patch: {why}"),
+            Form::Strategic => why.to_owned(),
+            Form::Apply => format!("error decoding YAML: {why}"),
+        })
     };
+    let mistyped = |why: &str| match form {
+        Form::Apply => undecodable(&format!("error unmarshaling JSON: while decoding JSON: {why}")),
+        _ => undecodable(why),
+    };
+    let decoded = match try_decode(bytes, Encoding::Json) {
+        // All JSON is YAML, but reads faster as what it is.
+        Err(_) if form == Form::Apply => try_decode(bytes, Encoding::Yaml),
+        decoded => decoded,
+    };
+    let decoded = decoded.map_err(|why| undecodable(&why))?;
     let mut problems = decoded.problems();
+    let wrong = match form {
+        Form::Json => wrong_operations(&decoded.value),
+        _ if decoded.value.is_object() || decoded.value.is_null() => None,
+        _ => Some(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&decoded.value)
+        )),
+    };
+    if let Some(why) =
+        wrong.filter(|_| validation != FieldValidation::Ignore || matches!(form, Form::Strategic | Form::Apply))
+    {
+        return Err(mistyped(&why));
+    }
     if form == Form::Json {
         problems.extend(unknown_in_operations(&decoded.value));
         problems = problems
@@ -89,7 +113,40 @@ async fn decode_patch(form: Form, body: Body) -> Result<(Value, Vec<String>), St
             .map(|problem| format!("json patch {problem}"))
             .collect();
     }
-    Ok((decoded.value, problems))
+    let empty = decoded.value.is_null() && form == Form::Strategic;
+    Ok((
+        if empty {
+            Value::Object(Map::new())
+        } else {
+            decoded.value
+        },
+        problems,
+    ))
+}
+
+/// What is no list of operations, as Go's decoder says it.
+fn wrong_operations(patch: &Value) -> Option<String> {
+    let into =
+        |value: &Value, wanted: &str| Some(format!("json: cannot unmarshal {} into Go {wanted}", json_type(value)));
+    let operations = match patch {
+        Value::Null => return None,
+        Value::Array(operations) => operations,
+        other => return into(other, "value of type []handlers.jsonPatchOp"),
+    };
+    operations
+        .iter()
+        .filter(|operation| !operation.is_null())
+        .find_map(|operation| {
+            if !operation.is_object() {
+                return into(operation, "value of type handlers.jsonPatchOp");
+            }
+            ["op", "path", "from"].into_iter().find_map(|field| {
+                let value = operation
+                    .get(field)
+                    .filter(|value| !value.is_string() && !value.is_null())?;
+                into(value, &format!("struct field jsonPatchOp.{field} of type string"))
+            })
+        })
 }
 
 /// What a JSON patch says beyond what its operations know.
@@ -113,26 +170,6 @@ struct Request {
 }
 
 impl Request {
-    fn check_apply(&self, context: &Context) -> Result<(), Status> {
-        let manager = context.query.get("fieldManager").unwrap_or_default();
-        let error = match manager {
-            "" => Some(FieldError::required("fieldManager", "is required for apply patch")),
-            long if long.len() > MANAGER_BYTES_MAX => Some(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX)),
-            _ => None,
-        };
-        if let Some(error) = error {
-            return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
-        }
-        let given = metadata::text(&self.patch, "name");
-        if !given.is_empty() && given != context.name() {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({})",
-                context.name()
-            )));
-        }
-        Ok(())
-    }
-
     async fn run(&self, context: &Context) -> Result<(StatusCode, Entry, Vec<String>), Status> {
         let name = context.name();
         let pinned = self.form != Form::Json && !metadata::text(&self.patch, "resourceVersion").is_empty();
@@ -156,7 +193,7 @@ impl Request {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
                 Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
                 Err(Refusal::Stale) => break,
-                Err(Refusal::Status(status)) => return Err(status),
+                Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
             }
         }
         Err(context.modified(name))
@@ -197,14 +234,20 @@ impl Request {
             }
         };
         let object = object.map_err(|error| patch_status(&error))?;
-        incoming::accept(context, object, self.problems.clone(), self.validation, Source::Patched)
+        let source = match self.form {
+            Form::Strategic => Source::Strategic(&self.patch),
+            _ => Source::Patched,
+        };
+        let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
+        check_names(context, &incoming.object)?;
+        Ok(incoming)
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
-        let checked = incoming::check_applied(context, self.patch.clone(), schema, self.validation)?;
+        let checked = incoming::check_applied(context, self.patch.clone(), schema)?;
         let manager = context.manager();
         let api_version = context.served.info().api_version(context.version());
-        let reset = reset_fields(context, &checked.object);
+        let reset = reset_fields(context, &checked);
         let options = ApplyOptions {
             manager: &manager,
             force: self.force,
@@ -213,18 +256,15 @@ impl Request {
             api_version: &api_version,
             reset: &reset,
         };
-        let mut object =
-            server_side_apply(live, &checked.object, options, schema).map_err(|error| patch_status(&error))?;
+        let mut object = server_side_apply(live, &checked, options, schema).map_err(|error| patch_status(&error))?;
         // What was applied may pin a version; otherwise the version that was read stays, and is the current one.
         let pinned = metadata::text(&self.patch, "resourceVersion");
         if !pinned.is_empty() {
             metadata::of_mut(&mut object)?.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
         }
-        metadata::of_mut(&mut object)?
-            .entry("name")
-            .or_insert_with(|| Value::String(context.name().to_owned()));
-        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Patched)?;
-        let mut warnings = checked.warnings;
+        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Applied)?;
+        check_names(context, &accepted.object)?;
+        let mut warnings = Vec::new();
         match self.validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => warnings.extend(self.problems.iter().cloned()),
@@ -241,10 +281,34 @@ impl Request {
     }
 }
 
+/// What is written has to be the object that the path names.
+pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Status> {
+    let (wanted, found) = (context.name(), metadata::text(object, "name"));
+    let namespace = metadata::text(object, "namespace");
+    if !namespace.is_empty() && context.namespace().is_some_and(|wanted| wanted != namespace) {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if found.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if found != wanted {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({found}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    Ok(())
+}
+
 /// Top-level fields that a request to this path cannot change.
 fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
     match context.subresource() {
-        None if context.served.info().has_status() => vec!["status"],
+        None if context.has_status() => vec!["status"],
+        // Whatever else a definition has at the top goes with the write, but counts as applied.
+        Some("status") if context.served.role == Role::Custom => vec!["spec"],
         Some("status") => {
             let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());
             fields
@@ -256,14 +320,11 @@ fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
     }
 }
 
-fn patch_status(error: &PatchError) -> Status {
+pub(crate) fn patch_status(error: &PatchError) -> Status {
     match error {
         PatchError::Malformed(why) => Status::bad_request(why.clone()),
-        PatchError::NotApplicable(why) => Status::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            format!("the server rejected our request due to an error in our request: {why}"),
-        ),
+        PatchError::NotApplicable(_) => Status::patch_refused(),
+        PatchError::Failed(why) => Status::failed(why.clone()),
         PatchError::TooLarge(why) => Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", why.clone()),
         PatchError::Conflicts(conflicts) => {
             let status = Status::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());

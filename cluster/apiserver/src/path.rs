@@ -5,6 +5,7 @@ use cluster_schema::names::dns_label;
 use http::Method;
 
 use crate::query::Query;
+use crate::status::Status;
 
 /// Longest path that is looked at, in bytes: the longest names that are valid fit several times.
 const PATH_BYTES_MAX: usize = 4096;
@@ -12,13 +13,15 @@ const PATH_BYTES_MAX: usize = 4096;
 /// A request, as authorization, routing and audit see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestInfo {
-    /// The path as sent, without query.
+    /// The path without query, decoded.
     pub(crate) path: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for other paths the
     /// method in lower case.
     pub(crate) verb: &'static str,
     /// What it is about; none for paths such as `/version` and discovery.
     pub(crate) target: Option<Target>,
+    /// Whether two slashes stand together in a resource's path: it leads nowhere.
+    pub(crate) has_gap: bool,
 }
 
 /// A resource, one object of it, or a part of that.
@@ -50,13 +53,18 @@ impl RequestInfo {
         if path.len() > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
+        // An encoded slash separates as any other.
+        let path = decode_percent(path, false)?;
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let mut info = Self {
-            path: path.to_owned(),
+            path: path.clone(),
             verb: plain_verb(method),
             target: None,
+            has_gap: path.starts_with("//") || (parts.len() > 1 && parts.contains(&"")),
         };
-        let segments = segments(path)?;
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if path.starts_with("//") {
+            return Ok(info);
+        }
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -79,7 +87,7 @@ impl RequestInfo {
                 target.namespace = Some((*namespace).to_owned());
                 match rest {
                     [] | ["status" | "finalize"] => &parts[parts.len() - rest.len() - 2..],
-                    _ if dns_label(namespace).is_some() => return Err(PathError::Namespace),
+                    _ if !namespace.is_empty() && dns_label(namespace).is_some() => return Err(PathError::Namespace),
                     rest => rest,
                 }
             }
@@ -133,12 +141,26 @@ fn verb(method: &Method, legacy_watch: bool, target: &mut Target, query: &Query)
     }
 }
 
-/// Splits at slashes and decodes `%xx`. Empty segments vanish, as in Go's router after cleaning.
-fn segments(path: &str) -> Result<Vec<String>, PathError> {
-    path.split('/')
-        .filter(|part| !part.is_empty())
-        .map(|part| decode_percent(part, false))
-        .collect()
+/// 400 for a name that cannot be a part of a path.
+pub(crate) fn check_name(name: &str) -> Result<(), Status> {
+    match refuse_name(name) {
+        None => Ok(()),
+        Some(why) => Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {why}"))),
+    }
+}
+
+/// Why a name cannot be a part of a path; none when it can.
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/api/validation/path)
+fn refuse_name(name: &str) -> Option<String> {
+    if matches!(name, "." | "..") {
+        return Some(format!("may not be '{name}'"));
+    }
+    let found: Vec<String> = ["/", "%"]
+        .into_iter()
+        .filter(|part| name.contains(part))
+        .map(|part| format!("may not contain '{part}'"))
+        .collect();
+    (!found.is_empty()).then(|| found.join(";"))
 }
 
 /// Decodes `%xx` and, in queries, `+`.
@@ -206,10 +228,11 @@ mod tests {
             ),
             (
                 Method::GET,
-                "/api/v1/namespaces/a/pods/p%2Fq",
+                "/api/v1/namespaces/a/pods/p%2Flog",
                 "",
-                "get /v1 a pods p/q -",
+                "get /v1 a pods p log",
             ),
+            (Method::GET, "/api/v1/namespaces/a//pods", "", "get /v1 a  pods -"),
             (Method::GET, "/api/v1/namespaces", "", "list /v1 - namespaces - -"),
             (Method::GET, "/api/v1/namespaces/a", "", "get /v1 a namespaces a -"),
             (
@@ -252,6 +275,17 @@ mod tests {
         for (method, path, query, expected) in table {
             assert_eq!(shown(method, path, query), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn names_that_would_lead_elsewhere_are_refused() {
+        assert_eq!(refuse_name("a.b-c"), None);
+        assert_eq!(refuse_name("..").as_deref(), Some("may not be '..'"));
+        assert_eq!(refuse_name("a%2").as_deref(), Some("may not contain '%'"));
+        assert_eq!(
+            refuse_name("/%").as_deref(),
+            Some("may not contain '/';may not contain '%'")
+        );
     }
 
     #[test]

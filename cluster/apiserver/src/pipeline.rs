@@ -14,8 +14,10 @@ use crate::answer::Answer;
 use crate::audit::AuditRecord;
 use crate::context::Context;
 use crate::decode::read_body;
-use crate::path::{PathError, RequestInfo, Target};
+use crate::negotiate::{self, Writing};
+use crate::path::{self, PathError, RequestInfo, Target};
 use crate::query::Query;
+use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
 use crate::{User, access, plain, route};
@@ -24,7 +26,8 @@ use crate::{User, access, plain, route};
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
     let head_only = request.method() == Method::HEAD;
     let mut trace = Trace::default();
-    let answer = match unless_it_panics(begin(&server, request, &mut trace)).await {
+    let mut writing = Writing::default();
+    let answer = match unless_it_panics(begin(&server, request, &mut trace, &mut writing)).await {
         Err(status) => finish(&server, trace, Err(status)),
         Ok(Begun::Answered(answer)) => finish(&server, trace, Ok(answer)),
         Ok(Begun::Reading(context, body)) => {
@@ -33,7 +36,7 @@ pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Respons
         }
         Ok(Begun::Changing(context, body)) => change(server, trace, context, body).await,
     };
-    answer.into_response(head_only)
+    answer.into_response(head_only, writing)
 }
 
 /// Strategies of other crates run below: a panic there must cost its request alone.
@@ -64,7 +67,10 @@ async fn change(server: Arc<Inner>, trace: Trace, context: Context, body: Body) 
 async fn handle(context: &Context, verb: &str, body: Body) -> Result<Answer, Status> {
     let version = context.served.version(context.version());
     let warning = version.and_then(|version| version.deprecation_warning.clone());
-    Ok(route::dispatch(context, verb, body).await?.warn(warning))
+    match route::dispatch(context, verb, body).await {
+        Ok(answer) => Ok(answer.warn(warning)),
+        Err(status) => Err(status.warned(warning)),
+    }
 }
 
 fn finish(server: &Inner, trace: Trace, outcome: Result<Answer, Status>) -> Answer {
@@ -97,12 +103,18 @@ struct Trace {
     info: RequestInfo,
 }
 
-async fn begin(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -> Result<Begun, Status> {
+async fn begin(
+    server: &Arc<Inner>,
+    request: Request<Body>,
+    trace: &mut Trace,
+    writing: &mut Writing,
+) -> Result<Begun, Status> {
     if server.stop.is_cancelled() {
         return Err(shutting_down());
     }
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query()).map_err(bad_path)?;
+    *writing = negotiate::writing(&parts.headers, &query);
     trace.info = RequestInfo::parse(&parts.method, parts.uri.path(), &query).map_err(bad_path)?;
     let real = server.access.authenticate(&parts).await?;
     trace.user = Some(real.clone());
@@ -120,15 +132,7 @@ async fn begin(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -
         let answer = review.answer(server, &user, &target, trace.info.verb, &parts, body);
         return answer.await.map(Begun::Answered);
     }
-    let served = kinds
-        .find(&target.group, &target.resource)
-        .ok_or_else(Status::no_such_resource)?;
-    served.version(&target.version).ok_or_else(Status::no_such_resource)?;
-    let scoped = served.info().namespaced == target.namespace.is_some();
-    let across = served.info().namespaced && target.name.is_none() && matches!(trace.info.verb, "list" | "watch");
-    if !(scoped || across || is_namespace(served.plural(), &target) || named_by_selector(&trace.info, &target)) {
-        return Err(Status::no_such_resource());
-    }
+    let served = find(&kinds, &trace.info, &target, parts.method == Method::HEAD)?;
     let context = Context {
         server: server.clone(),
         served: served.clone(),
@@ -143,6 +147,29 @@ async fn begin(server: &Arc<Inner>, request: Request<Body>, trace: &mut Trace) -
     }
     let body = read_body(body).await?;
     Ok(Begun::Changing(context, Body::from(body)))
+}
+
+/// What serves a path, if it leads to something and takes the method at all.
+fn find<'a>(kinds: &'a Kinds, info: &RequestInfo, target: &Target, head: bool) -> Result<&'a Arc<Served>, Status> {
+    let nowhere = || kinds.nowhere(&target.group);
+    let served = kinds.find(&target.group, &target.resource).filter(|_| !info.has_gap);
+    let served = served.ok_or_else(nowhere)?;
+    served.version(&target.version).ok_or_else(nowhere)?;
+    let scoped = served.info().namespaced == target.namespace.is_some();
+    let everywhere = served.info().namespaced && target.name.is_none() && target.namespace.is_none();
+    let across = everywhere && matches!(info.verb, "list" | "watch");
+    if !(scoped || across || is_namespace(served.plural(), target) || named_by_selector(info, target)) {
+        let known = everywhere && served.role != Role::Custom;
+        return Err(if known { Status::method_not_allowed() } else { nowhere() });
+    }
+    if head && served.role != Role::Custom {
+        return Err(Status::method_not_allowed());
+    }
+    // The name of an update is compared with that in its body first.
+    match target.name.as_deref().filter(|_| info.verb != "update") {
+        Some(name) => path::check_name(name).map(|()| served),
+        None => Ok(served),
+    }
 }
 
 fn is_namespace(plural: &str, target: &Target) -> bool {

@@ -11,16 +11,20 @@ use crate::path::RequestInfo;
 use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{discovery, health, openapi};
+use crate::{discovery, health, negotiate, openapi};
 
 pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, query: &Query) -> Result<Answer, Status> {
-    if !matches!(info.verb, "get" | "head") {
+    let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
+    if info.has_gap {
+        return Err(Status::no_such_page());
+    }
+    // The other paths do not look at the method.
+    if info.verb != "get" && matches!(segments.as_slice(), ["api", ..] | ["apis", _, _] | ["version"]) {
         return Err(Status::method_not_allowed());
     }
-    let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
     match segments.as_slice() {
         [] => Ok(paths(server)),
-        ["version"] => Ok(version(server)),
+        ["version"] => negotiate::check_json(&parts.headers).map(|()| version(server)),
         ["metrics"] => {
             let text = server.metrics.show(server.watches.load(Ordering::Relaxed));
             Ok(Answer::typed(
@@ -33,7 +37,7 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
         ["openapi", "v2"] => Ok(openapi::second()),
-        _ => Err(Status::no_such_resource()),
+        _ => Err(Status::no_such_page()),
     }
 }
 
@@ -76,6 +80,17 @@ fn version(server: &Inner) -> Answer {
     Answer::value(StatusCode::OK, &body)
 }
 
+/// A check that is asked for by name.
+fn single(checks: &[(String, Result<(), String>)]) -> Answer {
+    match checks.iter().find_map(|(_, outcome)| outcome.as_ref().err()) {
+        None => Answer::text(StatusCode::OK, "ok".to_owned()),
+        Some(why) => {
+            let text = format!("internal server error: {why}\n");
+            Answer::text(StatusCode::INTERNAL_SERVER_ERROR, text)
+        }
+    }
+}
+
 fn health(server: &Inner, endpoint: &str, rest: &[&str], query: &Query) -> Result<Answer, Status> {
     let mut checks = if endpoint == "readyz" {
         server.readiness.run()
@@ -87,10 +102,11 @@ fn health(server: &Inner, endpoint: &str, rest: &[&str], query: &Query) -> Resul
         [name] => {
             checks.retain(|(check, _)| check == name);
             if checks.is_empty() {
-                return Err(Status::no_such_resource());
+                return Err(Status::no_such_page());
             }
+            return Ok(single(&checks));
         }
-        _ => return Err(Status::no_such_resource()),
+        _ => return Err(Status::no_such_page()),
     }
     checks.retain(|(check, _)| !query.all("exclude").any(|excluded| excluded == check));
     let (code, text) = health::show(

@@ -179,7 +179,7 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     let options = options.unwrap_or_else(|| json!({}));
     let mut options: DeleteOptions =
         serde_json::from_value(options).map_err(|error| Status::bad_request(format!("deleteOptions: {error}")))?;
-    if context.query.dry_run()? {
+    if context.query.dry_run() {
         options.dry_run = Some(vec!["All".to_owned()]);
     }
     options.check()?;

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use cluster_schema::{FieldError, FieldErrorKind};
+
 use crate::path::{PathError, decode_percent};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::Status;
 
 /// Longest `timeoutSeconds` of a watch; as kube-apiserver's request time-out for watches would never be.
 const WATCH_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Longest field manager, in bytes.
+const MANAGER_BYTES_MAX: usize = 128;
+const MATCH: &str = "resourceVersionMatch";
 
 /// The decoded parameters, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,10 +40,10 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// A boolean as Go clients write it: present without value counts as true.
+    /// A boolean as kube-apiserver reads it: only `0` and `false` are false.
     pub(crate) fn flag(&self, key: &str) -> bool {
         self.get(key)
-            .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
+            .is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
@@ -57,35 +62,104 @@ impl Query {
         selector.exact("metadata.name").map(str::to_owned)
     }
 
-    /// Whether this is a dry run; `All` is the only kind there is.
-    pub(crate) fn dry_run(&self) -> Result<bool, Status> {
-        let mut dry = false;
-        for value in self.all("dryRun").filter(|value| !value.is_empty()) {
-            if value != "All" {
-                return Err(bad_option("dryRun", value, "\"All\""));
-            }
-            dry = true;
-        }
-        Ok(dry)
+    /// Whether this is a dry run; `All` is the only kind there is, which [`Self::check`] makes sure of.
+    pub(crate) fn dry_run(&self) -> bool {
+        self.get("dryRun").is_some()
     }
 
-    pub(crate) fn field_validation(&self) -> Result<FieldValidation, Status> {
+    /// What is asked for; [`Self::check`] refuses all else.
+    pub(crate) fn field_validation(&self) -> FieldValidation {
         match self.get("fieldValidation").unwrap_or_default() {
-            "" | "Warn" => Ok(FieldValidation::Warn),
-            "Strict" => Ok(FieldValidation::Strict),
-            "Ignore" => Ok(FieldValidation::Ignore),
-            other => Err(bad_option("fieldValidation", other, "\"Ignore\", \"Strict\", \"Warn\"")),
+            "Strict" => FieldValidation::Strict,
+            "Ignore" => FieldValidation::Ignore,
+            _ => FieldValidation::Warn,
         }
+    }
+
+    /// The version that a read of one object or a watch names. Errors: 500 for what is no number, as kube-apiserver has
+    /// it.
+    pub(crate) fn version(&self) -> Result<Option<u64>, Status> {
+        match self.get("resourceVersion").unwrap_or_default() {
+            "" => Ok(None),
+            text => parse_version(text).map(Some).map_err(Status::failed),
+        }
+    }
+
+    /// Judges the options of a write: `kind` is what they are called, `errors` were found before.
+    pub(crate) fn check(&self, kind: &str, mut errors: Vec<FieldError>) -> Result<(), Status> {
+        check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
+        let dry_runs: Vec<&str> = self.all("dryRun").collect();
+        check_dry_run(&dry_runs, &mut errors);
+        let validation = self.get("fieldValidation").unwrap_or_default();
+        let allowed = ["", "Ignore", "Strict", "Warn"];
+        if !allowed.contains(&validation) {
+            errors.push(FieldError::not_supported("fieldValidation", validation, &allowed));
+        }
+        refuse(kind, &errors)
     }
 }
 
-fn bad_option(field: &str, value: &str, allowed: &str) -> Status {
-    let text = format!("{field}: Unsupported value: {value:?}: supported values: {allowed}");
-    Status::new(
-        http::StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
-        format!(" \"\" is invalid: {text}"),
-    )
+/// 422 for options, if there is anything to say.
+pub(crate) fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid("meta.k8s.io", kind, "", errors))
+    }
+}
+
+pub(crate) fn check_dry_run(values: &[&str], errors: &mut Vec<FieldError>) {
+    if values.iter().any(|value| *value != "All") {
+        errors.push(FieldError::not_supported("dryRun", values, &["All"]));
+    }
+}
+
+fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
+    if manager.len() > MANAGER_BYTES_MAX {
+        errors.push(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
+    }
+    for (at, character) in manager
+        .char_indices()
+        .filter(|(_, character)| !is_printable(*character))
+    {
+        let code = u32::from(character);
+        let why = format!("{}: invalid character U+{code:04X} (at position {at})", quoted(manager));
+        errors.push(FieldError::new("fieldManager", FieldErrorKind::Invalid, None, why));
+    }
+}
+
+/// As far as it matters for names: no control and no format characters, no other blank than the blank.
+fn is_printable(character: char) -> bool {
+    let format = matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    character == ' ' || !(character.is_control() || character.is_whitespace() || format)
+}
+
+/// A text in quotes as Go writes it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if is_printable(c) => out.push(c),
+            c if c.is_ascii() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn parse_version(text: &str) -> Result<u64, String> {
+    let error = |why| format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}");
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(number) if digits => Ok(number),
+        _ if digits => Err(error("value out of range")),
+        _ => Err(error("invalid syntax")),
+    }
 }
 
 /// What happens to unknown and duplicate fields in a body.
@@ -122,12 +196,19 @@ pub(crate) struct ListOptions {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// What options of a list are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    List,
+    Watch,
+}
+
 impl ListOptions {
-    pub(crate) fn parse(query: &Query) -> Result<Self, Status> {
-        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
-            .map_err(|error| Status::bad_request(format!("unable to parse requirement: {error}")))?;
-        let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
-            .map_err(|error| Status::bad_request(format!("invalid selector: {error}")))?;
+    pub(crate) fn parse(query: &Query, purpose: Purpose) -> Result<Self, Status> {
+        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default());
+        let labels = labels.map_err(Status::bad_request)?;
+        let fields =
+            FieldSelector::parse(query.get("fieldSelector").unwrap_or_default()).map_err(Status::bad_request)?;
         let limit = query
             .number("limit")?
             .and_then(|limit| usize::try_from(limit).ok())
@@ -136,13 +217,28 @@ impl ListOptions {
             .get("continue")
             .filter(|token| !token.is_empty())
             .map(str::to_owned);
-        let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
         let timeout = query
             .number("timeoutSeconds")?
             .and_then(|seconds| u64::try_from(seconds).ok())
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds).min(WATCH_TIMEOUT_MAX));
-        let version = read_version(query, limit.is_some(), initial)?;
+        let mut initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+        let errors = match purpose {
+            Purpose::List => refused_in_list(query, initial),
+            Purpose::Watch => refused_in_watch(query, initial),
+        };
+        refuse("ListOptions", &errors)?;
+        let version = match purpose {
+            Purpose::List => list_version(query, limit.is_some())?,
+            Purpose::Watch => match query.version()? {
+                None => ReadVersion::Newest,
+                Some(0) => ReadVersion::Any,
+                Some(number) => ReadVersion::NotOlderThan(number),
+            },
+        };
+        if purpose == Purpose::Watch && matches!(version, ReadVersion::Newest | ReadVersion::Any) {
+            initial.get_or_insert(true);
+        }
         if continue_token.is_some() && matches!(version, ReadVersion::Exact(_) | ReadVersion::NotOlderThan(_)) {
             return Err(Status::bad_request(
                 "specifying resource version is not allowed when using continue",
@@ -162,30 +258,94 @@ impl ListOptions {
     }
 }
 
-fn read_version(query: &Query, limited: bool, initial: Option<bool>) -> Result<ReadVersion, Status> {
-    let text = query.get("resourceVersion").unwrap_or_default();
+/// What a list may not ask for
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation).
+fn refused_in_list(query: &Query, initial: Option<bool>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let version = query.get("resourceVersion").unwrap_or_default();
     let matching = query.get("resourceVersionMatch").unwrap_or_default();
-    let invalid = |why: &str| {
-        let message = format!("ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: {why}");
-        Err(Status::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
-    };
-    if !matching.is_empty() && text.is_empty() && initial.is_none() {
-        return invalid("resourceVersionMatch is forbidden unless resourceVersion is provided");
+    let mut forbid = |why: &str| errors.push(FieldError::forbidden(MATCH, why));
+    if !matching.is_empty() {
+        if version.is_empty() {
+            forbid("resourceVersionMatch is forbidden unless resourceVersion is provided");
+        }
+        if query.get("continue").is_some_and(|token| !token.is_empty()) {
+            forbid("resourceVersionMatch is forbidden when continue is provided");
+        }
+        if matching == "Exact" && version == "0" {
+            forbid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        }
+        let known = ["Exact", "NotOlderThan", ""];
+        if !known.contains(&matching) {
+            errors.push(FieldError::not_supported(MATCH, matching, &known));
+        }
     }
-    let number = match text {
-        "" => return Ok(ReadVersion::Newest),
-        text => text.parse::<u64>().map_err(|_| {
-            Status::bad_request(format!(
-                "Invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ))
-        })?,
-    };
-    match (matching, number) {
-        ("Exact", 0) => invalid("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""),
-        ("Exact", number) => Ok(ReadVersion::Exact(number)),
-        (_, 0) => Ok(ReadVersion::Any),
-        ("", number) if limited => Ok(ReadVersion::Exact(number)),
-        ("" | "NotOlderThan", number) => Ok(ReadVersion::NotOlderThan(number)),
-        _ => invalid("supported values: \"Exact\", \"NotOlderThan\", \"\""),
+    if initial.is_some() {
+        let why = "sendInitialEvents is forbidden for list";
+        errors.push(FieldError::forbidden("sendInitialEvents", why));
+    }
+    errors
+}
+
+/// What a watch may not ask for, as there.
+fn refused_in_watch(query: &Query, initial: Option<bool>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let matching = query.get("resourceVersionMatch").unwrap_or_default();
+    if initial.is_some() && matching != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
+    if matching.is_empty() {
+        return errors;
+    }
+    if initial.is_none() {
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
+    if matching != "NotOlderThan" {
+        errors.push(FieldError::not_supported(MATCH, matching, &["NotOlderThan"]));
+    }
+    if query.get("continue").is_some_and(|token| !token.is_empty()) {
+        let why = "resourceVersionMatch is forbidden when continue is provided";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
+    errors
+}
+
+fn list_version(query: &Query, limited: bool) -> Result<ReadVersion, Status> {
+    let text = query.get("resourceVersion").unwrap_or_default();
+    if text.is_empty() {
+        return Ok(ReadVersion::Newest);
+    }
+    let number =
+        parse_version(text).map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))?;
+    Ok(match (query.get("resourceVersionMatch").unwrap_or_default(), number) {
+        (_, 0) => ReadVersion::Any,
+        ("Exact", number) => ReadVersion::Exact(number),
+        ("", number) if limited => ReadVersion::Exact(number),
+        (_, number) => ReadVersion::NotOlderThan(number),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_go_quotes_them() {
+        assert_eq!(quoted("a\0\"\\é\n"), r#""a\x00\"\\é\n""#);
+        assert_eq!(quoted("\u{200b}"), r#""\u200b""#);
+    }
+
+    #[test]
+    fn versions_are_digits_alone() {
+        assert_eq!(parse_version("12"), Ok(12));
+        for text in ["+1", "-1", " 1", "1.0", "abc"] {
+            assert!(
+                parse_version(text).is_err_and(|error| error.ends_with("invalid syntax")),
+                "{text}"
+            );
+        }
+        assert!(parse_version("99999999999999999999").is_err_and(|error| error.ends_with("out of range")));
     }
 }

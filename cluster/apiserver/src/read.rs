@@ -6,14 +6,23 @@ use http::StatusCode;
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::negotiate::{Shape, shape};
+use crate::negotiate::{Expected, Shape, shape};
 use crate::status::Status;
-use crate::{render, tables};
+use crate::{list, render, tables};
 
 pub(crate) async fn get(context: &Context) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
+    let shape = shape(context, Expected::Object)?;
+    version_asked(context).await?;
     let entry = current(context, context.name()).await?;
     answer(context, StatusCode::OK, &entry, shape)
+}
+
+/// A version that is asked for must be one, and no later than the newest: what is read is the newest.
+async fn version_asked(context: &Context) -> Result<(), Status> {
+    match context.query.version()? {
+        None | Some(0) => Ok(()),
+        Some(asked) => list::not_older_than(context, asked).await,
+    }
 }
 
 /// The newest state of an object of the request's resource.
@@ -34,7 +43,7 @@ pub(crate) fn answer(context: &Context, code: StatusCode, entry: &Entry, shape: 
 pub(crate) fn answer_bytes(context: &Context, code: StatusCode, bytes: Bytes, shape: Shape) -> Result<Answer, Status> {
     match shape {
         Shape::Object => Ok(Answer::json(code, bytes)),
-        Shape::Metadata => Ok(Answer::json(code, render::metadata(&bytes)?)),
-        Shape::Table => Ok(Answer::json(code, tables::single(context, &bytes)?)),
+        Shape::Metadata(meta) | Shape::MetadataList(meta) => Ok(Answer::json(code, render::metadata(&bytes, meta)?)),
+        Shape::Table(meta) => Ok(Answer::json(code, tables::single(context, &bytes, meta)?)),
     }
 }

@@ -10,8 +10,11 @@ use cluster_store::Revision;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::custom::CustomKind;
 use crate::kind::{Kind, Version};
 use crate::resource::ResourceInfo;
+use crate::reviews::Review;
+use crate::status::Status;
 
 pub(crate) const DELETE_COLLECTION: &str = "deletecollection";
 /// Verbs of a stored resource.
@@ -22,6 +25,18 @@ const VERBS: [&str; 8] = [
     "get",
     "list",
     "patch",
+    "update",
+    "watch",
+];
+
+/// The same of a custom resource, in the order in which they are told.
+const CUSTOM_VERBS: [&str; 8] = [
+    "delete",
+    DELETE_COLLECTION,
+    "get",
+    "list",
+    "patch",
+    "create",
     "update",
     "watch",
 ];
@@ -49,6 +64,8 @@ pub(crate) struct Life {
     /// Set before `gone`.
     gone_at: OnceLock<Revision>,
     cleaned_up: AtomicBool,
+    /// No object of the kind may be made any more.
+    closing: AtomicBool,
 }
 
 impl Life {
@@ -74,6 +91,15 @@ impl Life {
         self.gone_at.get().is_some_and(|at| revision > *at)
     }
 
+    /// The kind's definition is being deleted.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
     /// True for the first caller, who has to remove the instances.
     pub(crate) fn begin_clean_up(&self) -> bool {
         !self.cleaned_up.swap(true, Ordering::Relaxed)
@@ -90,6 +116,10 @@ pub(crate) struct Served {
     /// `{"apiVersion":"apps/v1",` per version: what most objects begin with.
     heads: BTreeMap<String, Bytes>,
     pub(crate) life: Arc<Life>,
+    /// The revision at which the kind got the fields it has: what was stored before may have others.
+    pub(crate) as_of: Revision,
+    /// The kind, when a definition has made it.
+    pub(crate) custom: Option<Arc<CustomKind>>,
 }
 
 impl Served {
@@ -120,11 +150,19 @@ impl Served {
             heads,
             kind,
             life: Arc::default(),
+            as_of: Revision(0),
+            custom: None,
         }
     }
 
-    pub(crate) fn living(self, life: Arc<Life>) -> Self {
-        Self { life, ..self }
+    /// A kind that has its fields since a revision.
+    pub(crate) fn custom(kind: Arc<CustomKind>, life: Arc<Life>, as_of: Revision) -> Self {
+        Self {
+            life,
+            as_of,
+            custom: Some(kind.clone()),
+            ..Self::new(kind, Role::Custom)
+        }
     }
 
     pub(crate) fn info(&self) -> &ResourceInfo {
@@ -151,7 +189,14 @@ impl Served {
     /// pkg/registry/core/namespace/storage).
     pub(crate) fn verbs(&self) -> Vec<&'static str> {
         let kept = |verb: &&str| self.role != Role::Namespace || *verb != DELETE_COLLECTION;
-        VERBS.into_iter().filter(kept).collect()
+        let all = match self.role {
+            Role::Custom => CUSTOM_VERBS,
+            _ => VERBS,
+        };
+        // Of a kind that goes nothing is made or changed any more.
+        let closing = self.life.is_closing();
+        let open = |verb: &&str| !closing || !matches!(*verb, "create" | "patch" | "update");
+        all.into_iter().filter(kept).filter(open).collect()
     }
 
     pub(crate) fn hub_schema(&self) -> Option<Schema> {
@@ -186,12 +231,21 @@ impl Kinds {
         self.groups.get(group)?.get(plural)
     }
 
-    /// The resource of a kind, by its CamelCase name.
-    pub(crate) fn find_kind(&self, group: &str, kind: &str) -> Option<&Arc<Served>> {
-        self.groups
-            .get(group)?
-            .values()
-            .find(|served| served.info().kind == kind)
+    /// What is said of a path that leads nowhere: groups that the server was built with know their resources, all other
+    /// paths belong to nobody.
+    pub(crate) fn nowhere(&self, group: &str) -> Status {
+        let kinds = self.groups.get(group);
+        let built_in = kinds.is_some_and(|kinds| kinds.values().any(|served| served.role != Role::Custom));
+        if built_in || Review::ALL.iter().any(|review| review.group() == group) {
+            Status::no_such_resource()
+        } else {
+            Status::no_such_page()
+        }
+    }
+
+    /// The kinds of a group.
+    pub(crate) fn of_group(&self, group: &str) -> impl Iterator<Item = &Arc<Served>> {
+        self.groups.get(group).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Groups with at least one kind, core first, others by name.

@@ -7,19 +7,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::registry::{Role, Served};
+use crate::negotiate::Meta;
+use crate::registry::Served;
 use crate::status::Status;
 
 /// The object in `version`, with its resourceVersion.
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
+    if revision < served.as_of && revision.0 > 0 {
+        return Ok(Bytes::from(
+            in_version(served, version, object.value(revision), revision)?.to_string(),
+        ));
+    }
     if version == served.storage_version {
         return Ok(rendered(object, revision));
     }
     let heads = (served.head(&served.storage_version), served.head(version));
     let bytes = rendered(object, revision);
     match heads {
-        // Versions of custom resources differ in nothing but the name (other conversions are refused).
-        (Some(stored), Some(asked)) if served.role == Role::Custom && bytes.starts_with(stored) => {
+        (Some(stored), Some(asked))
+            if served.kind.same_shape(&served.storage_version, version) && bytes.starts_with(stored) =>
+        {
             let mut out = BytesMut::with_capacity(bytes.len() + asked.len());
             out.put_slice(asked);
             out.put_slice(&bytes[stored.len()..]);
@@ -42,7 +49,13 @@ fn rendered(object: &Object, revision: Revision) -> Bytes {
 
 /// The object in `version` as a value.
 pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Value, Status> {
-    let value = entry.object.value(entry.revision);
+    in_version(served, version, entry.object.value(entry.revision), entry.revision)
+}
+
+fn in_version(served: &Served, version: &str, mut value: Value, revision: Revision) -> Result<Value, Status> {
+    if revision < served.as_of {
+        served.kind.refresh(&served.storage_version, &mut value);
+    }
     if version == served.storage_version {
         Ok(value)
     } else {
@@ -51,7 +64,7 @@ pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Val
 }
 
 /// `PartialObjectMetadata` of an object's bytes.
-pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
+pub(crate) fn metadata(bytes: &[u8], meta: Meta) -> Result<Bytes, Status> {
     #[derive(Deserialize)]
     struct Whole<'a> {
         #[serde(borrow)]
@@ -67,7 +80,7 @@ pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
     let whole: Whole<'_> = serde_json::from_slice(bytes).map_err(Status::internal)?;
     let partial = Partial {
         kind: "PartialObjectMetadata",
-        api_version: "meta.k8s.io/v1",
+        api_version: meta.api_version(),
         metadata: whole.metadata,
     };
     serde_json::to_vec(&partial).map(Bytes::from).map_err(Status::internal)
@@ -78,10 +91,21 @@ pub(crate) fn metadata(bytes: &[u8]) -> Result<Bytes, Status> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListMeta {
     pub(crate) resource_version: String,
-    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
-    pub(crate) continue_token: String,
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub(crate) continue_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remaining_item_count: Option<usize>,
+}
+
+impl ListMeta {
+    /// With an empty token where there is none, if `always`.
+    pub(crate) fn with_continue(&self, always: bool) -> Self {
+        let mut meta = self.clone();
+        if always {
+            meta.continue_token.get_or_insert_default();
+        }
+        meta
+    }
 }
 
 /// Writes a list item by item.
@@ -122,6 +146,13 @@ impl ListWriter {
         if !std::mem::replace(&mut self.empty, false) {
             self.out.put_u8(b',');
         }
+    }
+
+    /// A list of nothing, as Go writes one that was never filled.
+    pub(crate) fn finish_with_null(mut self) -> Bytes {
+        self.out.truncate(self.out.len() - 1);
+        self.out.put_slice(b"null}");
+        self.out.freeze()
     }
 
     pub(crate) fn finish(mut self) -> Bytes {

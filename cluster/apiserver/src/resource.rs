@@ -55,6 +55,8 @@ pub struct Version {
 pub struct Subresource {
     /// `status`, `scale`, `adminkubeconfig`.
     pub name: Cow<'static, str>,
+    /// The version that has it; none: all of them have.
+    pub version: Option<Cow<'static, str>>,
     /// Group, version and kind of the body where it is not the object's own, for discovery: `("autoscaling", "v1", "Scale")`.
     pub body: Option<(Cow<'static, str>, Cow<'static, str>, Cow<'static, str>)>,
     /// What it does.
@@ -210,6 +212,7 @@ impl ResourceInfo {
         let body = body.map(|(group, version, kind)| (group.into(), version.into(), kind.into()));
         self.subresources.push(Subresource {
             name: name.into(),
+            version: None,
             body,
             form,
         });
@@ -231,14 +234,24 @@ impl ResourceInfo {
         }
     }
 
-    /// The subresource of that name.
-    pub fn find_subresource(&self, name: &str) -> Option<&Subresource> {
-        self.subresources.iter().find(|subresource| subresource.name == name)
+    /// The subresources of a version.
+    pub fn subresources_in(&self, version: &str) -> impl Iterator<Item = &Subresource> {
+        let in_version = move |subresource: &&Subresource| {
+            let only = subresource.version.as_deref();
+            only.is_none_or(|only| only == version)
+        };
+        self.subresources.iter().filter(in_version)
     }
 
-    /// Whether status is written apart.
-    pub fn has_status(&self) -> bool {
-        self.find_subresource("status").is_some()
+    /// The subresource of that name in a version.
+    pub fn find_subresource(&self, name: &str, version: &str) -> Option<&Subresource> {
+        self.subresources_in(version)
+            .find(|subresource| subresource.name == name)
+    }
+
+    /// Whether status is written apart in a version.
+    pub fn has_status(&self, version: &str) -> bool {
+        self.find_subresource("status", version).is_some()
     }
 
     /// What the store calls it: `apps/deployments`, `pods`.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use cluster_access::{Attributes, Decision, ResourceTarget};
+use cluster_patch::{UpdateOptions, track_update};
+use cluster_schema::{Schema, builtin};
 use http::StatusCode;
 use http::request::Parts;
 use kube::client::Body;
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::User;
 use crate::answer::Answer;
+use crate::context;
 use crate::decode::{decode, encoding, read_body};
 use crate::metadata;
 use crate::path::Target;
@@ -99,12 +102,22 @@ impl Review {
         }
         let mut review = decode(&read_body(body).await?, encoding(&parts.headers)?)?.value;
         metadata::of_mut(&mut review)?;
+        let now = server.clock.now();
+        self.note_manager(&mut review, parts, now);
         let spec = review.get("spec").cloned().unwrap_or(Value::Null);
         let status = match self {
             Self::SelfSubject => json!({"userInfo": user_info(user)}),
-            Self::Token => token(server, &spec).await,
+            Self::Token => token(server, &spec).await?,
             Self::SelfAccess => access(server, user, &spec).await?,
             Self::Access | Self::LocalAccess => {
+                let path = spec.get("nonResourceAttributes").filter(|path| path.is_object());
+                if let Some(path) = path.filter(|_| self == Self::LocalAccess) {
+                    let text = |field: &str| path.get(field).and_then(Value::as_str).unwrap_or_default();
+                    let shown = json!({"Path": text("path"), "Verb": text("verb")});
+                    let why = "disallowed on this kind of request";
+                    let error = cluster_schema::FieldError::invalid("spec.nonResourceAttributes", shown, why);
+                    return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
+                }
                 let inside = spec.pointer("/resourceAttributes/namespace").and_then(Value::as_str);
                 if self == Self::LocalAccess && inside != target.namespace.as_deref() {
                     let error = cluster_schema::FieldError::invalid(
@@ -112,16 +125,52 @@ impl Review {
                         inside.unwrap_or_default(),
                         "must match metadata.namespace",
                     );
-                    return Err(Status::invalid(AUTHORIZATION, self.kind(), "", &[error]));
+                    return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
                 }
                 access(server, &Arc::new(subject(&spec)?), &spec).await?
             }
             Self::SelfRules => rules(server, user, &spec)?,
         };
+        if self == Self::SelfSubject {
+            // The whole question is who asks.
+            review = json!({"metadata": {}});
+        }
         review["apiVersion"] = json!(format!("{}/v1", self.group()));
         review["kind"] = json!(self.kind());
         review["status"] = status;
+        let metadata = metadata::of_mut(&mut review)?;
+        match self {
+            Self::SelfSubject => {
+                metadata.insert("creationTimestamp".to_owned(), json!(metadata::timestamp(now)));
+            }
+            Self::LocalAccess => {
+                metadata.insert("namespace".to_owned(), json!(target.namespace));
+            }
+            // What was asked is not repeated.
+            Self::SelfRules => review["spec"] = json!({}),
+            _ => {}
+        }
         Ok(Answer::value(StatusCode::CREATED, &review))
+    }
+}
+
+impl Review {
+    /// Questions of all kinds but two are noted as if they were stored.
+    fn note_manager(self, review: &mut Value, parts: &Parts, now: jiff::Timestamp) {
+        let Ok(query) = Query::parse(parts.uri.query()) else {
+            return;
+        };
+        if matches!(self, Self::SelfSubject | Self::SelfRules) {
+            return;
+        }
+        let options = UpdateOptions {
+            manager: &context::manager(&query, &parts.headers),
+            subresource: "",
+            time: now,
+            api_version: &format!("{}/v1", self.group()),
+        };
+        let schema = builtin::schema(self.group(), "v1", self.kind()).unwrap_or_else(Schema::any);
+        track_update(None, review, options, &schema);
     }
 }
 
@@ -136,13 +185,20 @@ fn user_info(user: &User) -> Value {
     info
 }
 
-async fn token(server: &Inner, spec: &Value) -> Value {
+async fn token(server: &Inner, spec: &Value) -> Result<Value, Status> {
     let token = spec.get("token").and_then(Value::as_str).unwrap_or_default();
-    let audiences: Vec<String> = texts(spec.get("audiences"));
-    match server.access.authenticator.authenticate_token(token, &audiences).await {
-        Ok(found) => json!({"authenticated": true, "user": user_info(&found.user), "audiences": found.audiences}),
-        Err(error) => json!({"authenticated": false, "user": {}, "error": error.to_string()}),
+    if token.is_empty() {
+        return Err(Status::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
     }
+    let audiences: Vec<String> = texts(spec.get("audiences"));
+    Ok(
+        match server.access.authenticator.authenticate_token(token, &audiences).await {
+            Ok(found) => json!({"authenticated": true, "user": user_info(&found.user), "audiences": found.audiences}),
+            Err(error) => json!({"user": {}, "error": error.to_string()}),
+        },
+    )
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {
@@ -171,7 +227,7 @@ fn subject(spec: &Value) -> Result<User, Status> {
     if user.name.is_empty() && user.groups.is_empty() {
         let error =
             cluster_schema::FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
-        return Err(Status::invalid(AUTHORIZATION, "SubjectAccessReview", "", &[error]));
+        return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
     }
     Ok(user)
 }
@@ -193,14 +249,21 @@ async fn access(server: &Inner, user: &Arc<User>, spec: &Value) -> Result<Value,
             Attributes::resource(user, &text(resource, "verb"), target)
         }
         (None, Some(path)) => Attributes::path(user, &text(path, "verb"), &text(path, "path")),
-        _ => {
+        (Some(_), Some(path)) => {
+            let shown = json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
+            let why = "cannot be specified in combination with resourceAttributes";
+            let error = cluster_schema::FieldError::invalid("spec.nonResourceAttributes", shown, why);
+            return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
+        }
+        (None, None) => {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
             let error = cluster_schema::FieldError::invalid("spec.resourceAttributes", Value::Null, why);
-            return Err(Status::invalid(AUTHORIZATION, "SubjectAccessReview", "", &[error]));
+            return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
         }
     };
     let decision = crate::access::decide(server, &attributes, &Query::default()).await?;
     Ok(match decision {
+        Decision::Allow(reason) if reason.is_empty() => json!({"allowed": true}),
         Decision::Allow(reason) => json!({"allowed": true, "reason": reason}),
         Decision::Deny(reason) if reason.is_empty() => json!({"allowed": false}),
         Decision::Deny(reason) => json!({"allowed": false, "reason": reason}),
@@ -212,7 +275,7 @@ fn rules(server: &Inner, user: &User, spec: &Value) -> Result<Value, Status> {
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    let (rules, errors) = server.access.rbac.read(|index| index.rules_for(user, namespace));
+    let (rules, errors) = server.access.rbac.read(|index| index.bound_rules_for(user, namespace));
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
     for rule in rules {
         if rule.non_resource_urls.as_ref().is_some_and(|urls| !urls.is_empty()) {

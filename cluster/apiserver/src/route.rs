@@ -23,6 +23,8 @@ pub(crate) async fn dispatch(context: &Context, verb: &str, body: Body) -> Resul
         ("list", _) => list::list(context).await,
         ("watch", _) => watch::watch(context).await,
         ("create", false) => create::create(context, body).await,
+        // As in kube-apiserver the body alone says what is made.
+        ("create", true) if context.served.role == Role::Custom => create::create(context, body).await,
         ("update", true) => update::update(context, body).await,
         ("patch", true) => patch::patch(context, body).await,
         ("delete", true) => delete::delete(context, body).await,
@@ -37,8 +39,11 @@ async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> R
     let subresource = context
         .served
         .info()
-        .find_subresource(name)
-        .ok_or_else(Status::no_such_resource)?;
+        .find_subresource(name, context.version())
+        .ok_or_else(|| match context.served.role {
+            Role::Custom => context.not_found(context.name()),
+            _ => Status::no_such_resource(),
+        })?;
     if !context.target.rest.is_empty() && !matches!(subresource.form, Form::Unsupported(_)) {
         return Err(Status::no_such_resource());
     }

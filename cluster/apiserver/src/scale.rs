@@ -1,8 +1,8 @@
 //! The `scale` subresource: an `autoscaling/v1` Scale as a view of an object.
 //! (kubernetes/kubernetes v1.35 pkg/registry/apps/deployment/storage, apiextensions-apiserver pkg/registry/customresource)
 
-use cluster_patch::{json_patch, merge_patch};
-use cluster_schema::FieldError;
+use cluster_patch::{ApplyOptions, json_patch, merge_patch, server_side_apply};
+use cluster_schema::{FieldError, Schema};
 use cluster_store::Entry;
 use http::StatusCode;
 use kube::client::Body;
@@ -10,12 +10,16 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{Encoding, decode, encoding, media_type, read_body, unsupported_media_type};
+use crate::decode::{Encoding, decode, encoding, media_type, read_body};
+use crate::patch::patch_status;
+use crate::registry::Role;
 use crate::resource::ScalePaths;
 use crate::status::Status;
 use crate::write::{Refusal, Write};
 use crate::{metadata, read};
 
+/// The media type of server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 /// How often a change is tried again when others write in between.
 const TRIES_MAX: usize = 16;
 
@@ -23,11 +27,26 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
     match verb {
         "get" => {
             let entry = read::current(context, context.name()).await?;
-            Ok(Answer::value(StatusCode::OK, &scale_of(&entry, paths)))
+            let scale = scale_of(&entry, paths);
+            if context.served.role == Role::Custom && scale["spec"]["replicas"].is_null() {
+                let why = format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
+                return Err(Status::internal(why));
+            }
+            Ok(Answer::value(StatusCode::OK, &scale))
         }
         "update" => {
             let wanted = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+            let (name, given) = (context.name(), metadata::text(&wanted, "name"));
+            if !given.is_empty() && given != name {
+                return Err(Status::bad_request(format!(
+                    "the name of the object ({given}) does not match the name on the URL ({name})"
+                )));
+            }
             change(context, paths, |_| Ok(wanted.clone())).await
+        }
+        "patch" if media_type(&context.headers) == APPLY => {
+            let wanted = decode(&read_body(body).await?, Encoding::Yaml)?.value;
+            apply(context, paths, &wanted).await
         }
         "patch" => {
             let media = media_type(&context.headers);
@@ -38,22 +57,56 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
                     "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
                         merge_patch(scale, &patch)
                     }
-                    "application/apply-patch+yaml" => {
-                        return Err(Status::not_implemented("server-side apply of scale"));
-                    }
-                    other => {
-                        return Err(unsupported_media_type(
-                            other,
-                            "application/json-patch+json, application/merge-patch+json",
-                        ));
-                    }
+                    _ => return Err(Status::unknown_patch()),
                 };
-                patched.map_err(|error| Status::bad_request(error.to_string()))
+                patched.map_err(|error| patch_status(&error))
             })
             .await
         }
         _ => Err(Status::method_not_allowed()),
     }
+}
+
+/// Applies the number of replicas, as a configuration of the object that says nothing else.
+async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<Answer, Status> {
+    let (name, manager) = (context.name(), context.query.get("fieldManager").unwrap_or_default());
+    let mut errors = Vec::new();
+    if manager.is_empty() {
+        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+    }
+    context.query.check("PatchOptions", errors)?;
+    let replicas = replicas_of(wanted)?;
+    let served = &context.served;
+    let schema = served.kind.schema(context.version()).unwrap_or_else(Schema::any);
+    for _ in 0..TRIES_MAX {
+        let live = read::current(context, name).await?;
+        let object = crate::render::value(served, context.version(), &live)?;
+        let api_version = served.info().api_version(context.version());
+        let mut applied = json!({"apiVersion": api_version, "kind": served.info().kind, "metadata": {"name": name}});
+        if !set(&mut applied, &paths.spec_replicas, Value::from(replicas)) {
+            return Err(Status::internal("the object has no place for its replicas"));
+        }
+        let options = ApplyOptions {
+            manager,
+            force: context.query.flag("force"),
+            subresource: "scale",
+            time: context.now,
+            api_version: &api_version,
+            reset: &[],
+        };
+        let merged = server_side_apply(Some(&object), &applied, options, &schema);
+        let merged = merged.map_err(|error| patch_status(&error))?;
+        let mut write = Write::new(context)?;
+        write.manager = None;
+        match write.replace(&live, merged).await {
+            Ok(written) => {
+                return Ok(Answer::value(StatusCode::OK, &scale_of(written.entry(), paths)).warn(write.warnings));
+            }
+            Err(Refusal::Stale) => {}
+            Err(Refusal::Status(status)) => return Err(status),
+        }
+    }
+    Err(context.modified(name))
 }
 
 /// The value at a path such as `.spec.replicas`.
@@ -187,7 +240,8 @@ async fn change(
             return Err(context.modified(name));
         }
         let replicas = replicas_of(&scale)?;
-        if replicas < 0 {
+        // A custom resource is judged as a whole.
+        if replicas < 0 && context.served.role != Role::Custom {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
         }

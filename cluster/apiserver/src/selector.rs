@@ -1,17 +1,19 @@
-//! Label and field selectors: parsing and matching. They never look for objects themselves.
+//! Label and field selectors: parsing (labels in `label_text`) and matching. They never look for objects themselves.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/labels, pkg/fields)
 
 use std::collections::BTreeMap;
 
-use cluster_schema::names;
 use serde_json::Value;
+
+use crate::label_text;
 
 /// All requirements must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector(Vec<LabelRequirement>);
 
+/// One requirement; a missing label fails it, but for [`Self::NotIn`] and [`Self::Missing`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum LabelRequirement {
+pub(crate) enum LabelRequirement {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
@@ -22,12 +24,7 @@ enum LabelRequirement {
 
 impl LabelSelector {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        split_outside_parentheses(text)?
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .map(parse_label_requirement)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        label_text::parse(text).map(Self)
     }
 
     /// A selector as objects hold it; `{}` selects everything. None: it has an operator that does not exist.
@@ -72,88 +69,6 @@ impl LabelSelector {
 
 fn number(labels: &BTreeMap<String, String>, key: &str) -> Option<i64> {
     labels.get(key)?.parse().ok()
-}
-
-fn split_outside_parentheses(text: &str) -> Result<Vec<&str>, String> {
-    let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
-    for (at, character) in text.char_indices() {
-        match character {
-            '(' if inside => return Err(format!("found '(' inside a list of values in {text:?}")),
-            '(' => inside = true,
-            ')' if !inside => return Err(format!("found ')' without '(' in {text:?}")),
-            ')' => inside = false,
-            ',' if !inside => {
-                parts.push(text[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    if inside {
-        return Err(format!("missing ')' in {text:?}"));
-    }
-    parts.push(text[start..].trim());
-    Ok(parts)
-}
-
-fn parse_label_requirement(text: &str) -> Result<LabelRequirement, String> {
-    if let Some(key) = text.strip_prefix('!') {
-        return Ok(LabelRequirement::Missing(label_key(key)?));
-    }
-    for (operator, negative) in [("!=", true), ("==", false), ("=", false)] {
-        if let Some((key, value)) = text.split_once(operator) {
-            let (key, values) = (label_key(key)?, vec![label_value(value)?]);
-            return Ok(if negative {
-                LabelRequirement::NotIn(key, values)
-            } else {
-                LabelRequirement::In(key, values)
-            });
-        }
-    }
-    for (operator, greater) in [(">", true), ("<", false)] {
-        if let Some((key, bound)) = text.split_once(operator) {
-            let bound = bound
-                .trim()
-                .parse()
-                .map_err(|_| format!("{bound:?} is not an integer"))?;
-            let key = label_key(key)?;
-            return Ok(if greater {
-                LabelRequirement::Greater(key, bound)
-            } else {
-                LabelRequirement::Less(key, bound)
-            });
-        }
-    }
-    let Some((head, values)) = text.split_once('(') else {
-        return Ok(LabelRequirement::Exists(label_key(text)?));
-    };
-    let values = values
-        .strip_suffix(')')
-        .ok_or_else(|| format!("text behind ')' in {text:?}"))?;
-    let values = values.split(',').map(label_value).collect::<Result<Vec<_>, _>>()?;
-    match head.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [key, "in"] => Ok(LabelRequirement::In(label_key(key)?, values)),
-        [key, "notin"] => Ok(LabelRequirement::NotIn(label_key(key)?, values)),
-        _ => Err(format!("found {head:?}, expected: '<key> in' or '<key> notin'")),
-    }
-}
-
-fn label_key(text: &str) -> Result<String, String> {
-    let key = text.trim();
-    if names::qualified_name(key).is_none() {
-        Ok(key.to_owned())
-    } else {
-        Err(format!("{key:?} is not a label key"))
-    }
-}
-
-fn label_value(text: &str) -> Result<String, String> {
-    let value = text.trim();
-    if names::label_value(value).is_none() {
-        Ok(value.to_owned())
-    } else {
-        Err(format!("{value:?} is not a label value"))
-    }
 }
 
 /// All requirements must hold; none holds always.
@@ -215,7 +130,7 @@ fn parse_field(text: String) -> Result<FieldRequirement, String> {
             });
         }
     }
-    Err(format!("'{text}'; can't understand '{text}'"))
+    Err(format!("invalid selector: '{text}'; can't understand '{text}'"))
 }
 
 fn unescape(text: &str) -> Result<String, String> {
@@ -224,9 +139,15 @@ fn unescape(text: &str) -> Result<String, String> {
         match character {
             '\\' => match characters.next() {
                 Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
-                _ => return Err(format!("invalid escape in {text:?}")),
+                other => {
+                    let sequence: String = std::iter::once('\\').chain(other).collect();
+                    return Err(format!("invalid field selector: invalid escape sequence: {sequence}"));
+                }
             },
-            ',' | '=' => return Err(format!("unescaped {character:?} in {text:?}")),
+            ',' | '=' => {
+                let code = u32::from(character);
+                return Err(format!("invalid field selector: unescaped character in value: {code}"));
+            }
             other => out.push(other),
         }
     }

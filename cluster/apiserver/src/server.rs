@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     /// Whose turn it is among the writes that are judged by other objects.
     pub(crate) turns: tokio::sync::Mutex<()>,
     pub(crate) protection: Option<Protection>,
+    /// Pods run as service accounts.
+    pub(crate) accounts: bool,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -67,6 +69,7 @@ pub struct Builder {
     service_range: Option<IpNet>,
     audit_records: usize,
     protection: Option<Protection>,
+    accounts: bool,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -101,6 +104,7 @@ impl ApiServer {
             service_range: None,
             audit_records: 0,
             protection: None,
+            accounts: true,
         }
     }
 
@@ -242,6 +246,15 @@ impl Builder {
         self
     }
 
+    /// Whether every pod runs as a service account that is there, with a token; yes by default. No is what kube-apiserver
+    /// does with `ServiceAccount` among `--disable-admission-plugins`: for servers beside which nobody makes the account
+    /// `default` of each namespace.
+    #[must_use]
+    pub fn pods_as_accounts(mut self, wanted: bool) -> Self {
+        self.accounts = wanted;
+        self
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
@@ -273,6 +286,7 @@ impl Builder {
             applied: Applied::default(),
             turns: tokio::sync::Mutex::default(),
             protection: self.protection,
+            accounts: self.accounts,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+const OUT_OF_RANGE: &str = "the provided network does not match the current range";
 /// Addresses looked at before giving up: more Services than any landscape in a process has.
 const ADDRESSES_TRIED_MAX: usize = 65_536;
 
@@ -52,6 +53,7 @@ pub(crate) async fn prepare(
     }
     let guard = context.server.addresses.choosing.clone().lock_owned().await;
     keep_old(service, old);
+    drop_with_type(service, old);
     let taken = Taken::read(context).await?;
     cluster_ip(context, service, old, &taken)?;
     node_ports(service, old, &taken)?;
@@ -98,6 +100,31 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
         let lacks = port.get("nodePort").is_none_or(|given| given == &json!(0));
         if let (true, Some(port), Some(node_port)) = (lacks, port.as_object_mut(), node_port) {
             port.insert("nodePort".to_owned(), node_port);
+        }
+    }
+}
+
+/// What no longer goes with the type, and is as it was (kubernetes/kubernetes v1.35 pkg/registry/core/service/strategy.go,
+/// dropTypeDependentFields). Addresses and node ports are dealt with where they are given.
+fn drop_with_type(service: &mut Value, old: Option<&Value>) {
+    let Some(old_spec) = old.and_then(|old| old.get("spec")) else {
+        return;
+    };
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let balanced = spec.get("type") == Some(&json!("LoadBalancer"));
+    let open = needs_node_port(spec.get("type"))
+        || spec.get("type") == Some(&json!("ClusterIP")) && spec.get("externalIPs").is_some_and(|ips| !is_blank(ips));
+    let local = spec.get("externalTrafficPolicy") == Some(&json!("Local"));
+    for (field, applies) in [
+        ("externalTrafficPolicy", open),
+        ("allocateLoadBalancerNodePorts", balanced),
+        ("loadBalancerClass", balanced),
+        ("healthCheckNodePort", balanced && local),
+    ] {
+        if !applies && spec.get(field) == old_spec.get(field) {
+            spec.remove(field);
         }
     }
 }
@@ -205,7 +232,8 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
                 .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
         },
         given => match given.parse::<IpAddr>() {
-            Err(_) => return refuse("must be a valid IP address".to_owned()),
+            // For the rules of Services to say.
+            Err(_) => return Ok(()),
             Ok(address) if taken.addresses.contains(&address) => {
                 return refuse(format!(
                     "failed to allocate IP {address}: provided IP is already allocated"
@@ -213,9 +241,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
             }
             Ok(address) => match context.server.addresses.range {
                 Some(range) if !range.contains(&address) => {
-                    return refuse(format!(
-                        "failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}"
-                    ));
+                    return refuse(format!("failed to allocate IP {address}: {OUT_OF_RANGE}"));
                 }
                 _ => address,
             },

@@ -5,6 +5,7 @@ use base_secrets::SigningRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cluster_access::{Attributes, ResourceTarget, group};
+use cluster_schema::FieldError;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -48,6 +49,24 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
         }
         _ => Ok(()),
     }
+}
+
+/// What is asked for must be a signing request in PEM, signed by the key that it is about.
+pub(crate) fn validate(object: &Value) -> Vec<FieldError> {
+    let encoded = object
+        .pointer("/spec/request")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let decoded = STANDARD.decode(encoded).unwrap_or_default();
+    let text = String::from_utf8_lossy(&decoded);
+    let why = if !text.contains("-----BEGIN CERTIFICATE REQUEST-----") {
+        "PEM block type must be CERTIFICATE REQUEST".to_owned()
+    } else if let Err(error) = SigningRequest::from_pem(&text) {
+        error.to_string()
+    } else {
+        return Vec::new();
+    };
+    vec![FieldError::invalid("spec.request", encoded, why)]
 }
 
 fn signer(request: &Value) -> &str {

@@ -20,6 +20,19 @@ struct Content {
     reason: Cow<'static, str>,
     message: String,
     details: Details,
+    said: Said,
+    warnings: Vec<String>,
+}
+
+/// How a refusal is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// With details, when there are any.
+    AsNeeded,
+    /// With details even if they are empty: nobody looked at an object yet.
+    WithDetails,
+    /// As plain text: the path belongs to no API.
+    AsText,
 }
 
 /// What a [`Status`] is about.
@@ -76,8 +89,28 @@ impl Status {
             reason: reason.into(),
             message: message.into(),
             details: Details::default(),
+            said: Said::AsNeeded,
+            warnings: Vec::new(),
         };
         Self(Box::new(content))
+    }
+
+    /// A refusal by the router, before any resource is asked.
+    fn routed(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        let mut status = Self::new(code, reason, message);
+        status.0.said = Said::WithDetails;
+        status
+    }
+
+    /// The same refusal, with what was to be said beside it.
+    #[must_use]
+    pub(crate) fn warned(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.0.warnings.extend(warnings);
+        self
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.0.warnings
     }
 
     /// Says what it is about.
@@ -86,6 +119,7 @@ impl Status {
         group.clone_into(&mut self.0.details.group);
         kind.clone_into(&mut self.0.details.kind);
         name.clone_into(&mut self.0.details.name);
+        self.0.said = Said::WithDetails;
         self
     }
 
@@ -111,11 +145,38 @@ impl Status {
 
     /// 404 for a path that leads nowhere.
     pub fn no_such_resource() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
+        let message = "the server could not find the requested resource";
+        Self::routed(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// 404 for a path that belongs to no API: a line of text.
+    pub fn no_such_page() -> Self {
+        let mut status = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found\n");
+        status.0.said = Said::AsText;
+        status
+    }
+
+    /// 406 where nothing this server offers is accepted. `offered` are media types.
+    pub(crate) fn none_accepted(offered: &str) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {offered}");
+        Self::routed(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// 415 for a patch of a form that the resource does not take.
+    pub(crate) fn unknown_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self::routed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// 422 for a patch that makes sense, but not for this object. It does not say why: kube-apiserver does not.
+    pub(crate) fn patch_refused() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::routed(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+    }
+
+    /// 500 with a text alone, as kube-apiserver answers what it has no better code for.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
     /// 409: the name is taken.
@@ -181,7 +242,7 @@ impl Status {
     /// 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+        Self::routed(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
     /// 410: the version asked for is no longer kept.
@@ -244,6 +305,11 @@ impl Status {
         &self.0.details
     }
 
+    /// Whether it is answered as plain text.
+    pub(crate) fn is_text(&self) -> bool {
+        self.0.said == Said::AsText
+    }
+
     /// As `metav1.Status` in JSON.
     pub fn to_json(&self) -> Bytes {
         let Content {
@@ -251,8 +317,11 @@ impl Status {
             reason,
             message,
             details,
+            said,
+            warnings: _,
         } = &*self.0;
-        let details = Some(details).filter(|details| **details != Details::default());
+        let shown = |details: &&Details| *said == Said::WithDetails || **details != Details::default();
+        let details = Some(details).filter(shown);
         let body = Body {
             kind: "Status",
             api_version: "v1",

@@ -12,10 +12,14 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::list::Found;
 use crate::metadata;
+use crate::negotiate::Meta;
 use crate::query::Query;
 use crate::registry::Served;
 use crate::render::{self, ListMeta};
 use crate::status::Status;
+
+/// The annotation of the bookmark behind the last object of a first list.
+pub(crate) const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// What a row carries of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,7 @@ pub(crate) struct Tables {
     version: String,
     printer: Printer,
     include: Include,
+    meta: Meta,
 }
 
 #[derive(Serialize)]
@@ -49,20 +54,20 @@ struct Row {
     cells: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conditions: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<Box<RawValue>>,
 }
 
 impl Tables {
     /// Errors: 400 for an unknown `includeObject`.
-    pub(crate) fn new(served: &Arc<Served>, version: &str, query: &Query) -> Result<Self, Status> {
+    pub(crate) fn new(served: &Arc<Served>, version: &str, query: &Query, meta: Meta) -> Result<Self, Status> {
         let include = match query.get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::None,
             "Object" => Include::Object,
             other => {
                 return Err(Status::bad_request(format!(
-                    "unrecognized includeObject value: {other:?}"
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+                     'Metadata', 'Object', 'None', or empty"
                 )));
             }
         };
@@ -76,6 +81,7 @@ impl Tables {
             version: version.to_owned(),
             printer,
             include,
+            meta,
         })
     }
 
@@ -89,9 +95,14 @@ impl Tables {
             let text = String::from_utf8(bytes.to_vec()).map_err(Status::internal)?;
             RawValue::from_string(text).map_err(Status::internal)
         };
+        let ends = object
+            .pointer("/metadata/annotations/k8s.io~1initial-events-end")
+            .is_some();
         let object = match self.include {
+            // Else nobody could see that the first list is complete.
+            Include::None if ends => Some(raw(render::metadata(bytes, self.meta)?)?),
             Include::None => None,
-            Include::Metadata => Some(raw(render::metadata(bytes)?)?),
+            Include::Metadata => Some(raw(render::metadata(bytes, self.meta)?)?),
             Include::Object => Some(raw(Bytes::copy_from_slice(bytes))?),
         };
         Ok(Row {
@@ -128,7 +139,7 @@ impl Tables {
         let columns = header.then(|| self.printer.columns());
         let table = Table {
             kind: "Table",
-            api_version: "meta.k8s.io/v1",
+            api_version: self.meta.api_version(),
             metadata: meta,
             columns,
             rows,
@@ -152,13 +163,13 @@ fn version_of(bytes: &[u8]) -> ListMeta {
 }
 
 /// One object as a table of one row.
-pub(crate) fn single(context: &Context, bytes: &[u8]) -> Result<Bytes, Status> {
-    Tables::new(&context.served, context.version(), &context.query)?.event(bytes, context.now, true)
+pub(crate) fn single(context: &Context, bytes: &[u8], meta: Meta) -> Result<Bytes, Status> {
+    Tables::new(&context.served, context.version(), &context.query, meta)?.event(bytes, context.now, true)
 }
 
 /// A list as a table.
-pub(crate) fn list(context: &Context, found: &Found) -> Result<Bytes, Status> {
-    let tables = Tables::new(&context.served, context.version(), &context.query)?;
+pub(crate) fn list(context: &Context, found: &Found, meta: Meta) -> Result<Bytes, Status> {
+    let tables = Tables::new(&context.served, context.version(), &context.query, meta)?;
     let mut rows = Vec::with_capacity(found.entries.len());
     for entry in &found.entries {
         let bytes = render::object(&context.served, context.version(), &entry.object, entry.revision)?;

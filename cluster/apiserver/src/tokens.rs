@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use cluster_access::{BoundObject, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
-use cluster_schema::FieldError;
+use cluster_patch::{UpdateOptions, track_update};
+use cluster_schema::{FieldError, Schema, builtin};
 use cluster_store::Key;
 use http::StatusCode;
 use kube::client::Body;
@@ -25,6 +26,8 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     let mut request = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     metadata::of_mut(&mut request)?;
     let account = read::current(context, context.name()).await?;
+    let validity = validity(&request)?;
+    note_manager(context, &mut request, validity);
     let Some(tokens) = &context.server.access.tokens else {
         return Err(Status::not_implemented("a TokenRequest without a signing key"));
     };
@@ -34,7 +37,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
         name: context.name().to_owned(),
         uid: account.object.meta().uid.clone(),
         audiences: audiences(&request),
-        validity: validity(&request)?,
+        validity,
         bound,
         node,
     };
@@ -55,6 +58,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     if let Some(wanted) = wanted.as_object_mut() {
         wanted.insert("audiences".to_owned(), json!(shown));
         wanted.insert("expirationSeconds".to_owned(), json!(spec.validity.as_secs()));
+        wanted.entry("boundObjectRef").or_insert(Value::Null);
     }
     let status = json!({"token": issued.token.expose(), "expirationTimestamp": metadata::timestamp(issued.expires)});
     fields.insert("status".to_owned(), status);
@@ -62,9 +66,27 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
         ("name", json!(context.name())),
         ("namespace", json!(context.namespace())),
         ("creationTimestamp", json!(metadata::timestamp(context.now))),
+        ("uid", json!(spec.uid)),
     ];
     metadata::of_mut(&mut request)?.extend(identity.map(|(key, value)| (key.to_owned(), value)));
     Ok(Answer::value(StatusCode::CREATED, &request))
+}
+
+/// A request is noted as if it were stored, with the time it asks for.
+fn note_manager(context: &Context, request: &mut Value, validity: Duration) {
+    let Some(fields) = request.as_object_mut() else { return };
+    let spec = fields.entry("spec").or_insert_with(|| json!({}));
+    if let Some(spec) = spec.as_object_mut() {
+        spec.insert("expirationSeconds".to_owned(), json!(validity.as_secs()));
+    }
+    let options = UpdateOptions {
+        manager: &context.manager(),
+        subresource: "token",
+        time: context.now,
+        api_version: "authentication.k8s.io/v1",
+    };
+    let schema = builtin::schema("authentication.k8s.io", "v1", "TokenRequest").unwrap_or_else(Schema::any);
+    track_update(None, request, options, &schema);
 }
 
 fn audiences(request: &Value) -> Vec<String> {
@@ -109,8 +131,14 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
         "Secret" => ("secrets", context.namespace()),
         "Node" => ("nodes", None),
         other => {
+            let version = text("apiVersion");
+            let version = if version.contains('/') {
+                version.to_owned()
+            } else {
+                format!("/{version}")
+            };
             return Err(Status::bad_request(format!(
-                "cannot bind token for serviceaccount to type {other}"
+                "cannot bind token to object of type {version}, Kind={other}"
             )));
         }
     };
@@ -126,7 +154,7 @@ async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
             "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
             text("uid")
         );
-        return Err(Status::conflict("", resource, name, &why));
+        return Err(Status::conflict("", kind, name, &why));
     }
     let mut node = None;
     if kind == "Pod" {

@@ -7,27 +7,32 @@ use serde_json::Value;
 use crate::access;
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{decode, encoding, read_body};
+use crate::decode::{encoding, read_body};
 use crate::incoming::{self, Source};
 use crate::metadata;
-use crate::negotiate::shape;
-use crate::read;
+use crate::negotiate::{Expected, shape};
 use crate::status::Status;
 use crate::write::{Refusal, Write};
+use crate::{patch, path, read};
 
 /// How often an update without resourceVersion is tried again when others write in between.
 const TRIES_MAX: usize = 16;
 
 pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
-    let validation = context.query.field_validation()?;
+    let shape = shape(context, Expected::Object)?;
+    context.query.check("UpdateOptions", Vec::new())?;
+    let validation = context.query.field_validation();
     let encoding = encoding(&context.headers)?;
-    let decoded = decode(&read_body(body).await?, encoding)?;
+    let decoded = incoming::decode_object(context, &read_body(body).await?, encoding)?;
     let problems = decoded.problems();
     let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
     let mut object = incoming.object;
-    fill_names(context, &mut object)?;
     let name = context.name();
+    patch::check_names(context, &object)?;
+    path::check_name(name)?;
+    if let Some(namespace) = context.namespace() {
+        metadata::of_mut(&mut object)?.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+    }
     let unconditional = metadata::text(&object, "resourceVersion").is_empty();
     for attempt in 1.. {
         let live = context.server.store.get(&context.key(name)).await;
@@ -49,41 +54,10 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
             }
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,
-            Err(Refusal::Status(status)) => return Err(status),
+            Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
         }
     }
     Err(context.modified(name))
-}
-
-fn fill_names(context: &Context, object: &mut Value) -> Result<(), Status> {
-    let (name, namespace) = (context.name(), context.namespace());
-    let metadata = metadata::of_mut(object)?;
-    let given = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
-    if given.is_empty() {
-        let error = cluster_schema::FieldError::required("metadata.name", "name is required");
-        let info = context.served.info();
-        return Err(Status::invalid(&info.group, &info.kind, "", &[error]));
-    }
-    if given != name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
-    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-    match namespace {
-        None => {
-            metadata.remove("namespace");
-        }
-        Some(namespace) if given.is_empty() || given == namespace => {
-            metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
-        }
-        Some(_) => {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn check_uid(context: &Context, object: &Value, live: &cluster_store::Meta) -> Result<(), Status> {

@@ -16,27 +16,33 @@ use tokio::time::{Instant, sleep_until};
 use crate::answer::Answer;
 use crate::context::{Context, store_status};
 use crate::filter::Filter;
-use crate::negotiate::{Shape, shape};
-use crate::query::{ListOptions, ReadVersion};
+use crate::negotiate::{Expected, Meta, Shape, shape};
+use crate::query::{ListOptions, Purpose, ReadVersion};
 use crate::registry::Served;
 use crate::render;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::tables::Tables;
+use crate::tables::{self, Tables};
 
 /// Open watches per server. A laptop's landscape has a few hundred; a thousand watchers are a goal of the bench.
 const WATCHES_MAX: usize = 20_000;
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How long before its end a watch gets its last one, as kube-apiserver: the client begins anew from there.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a watch without `timeoutSeconds` lasts at least; as kube-apiserver's --min-request-timeout, up to twice.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1800);
 /// Changes put into one chunk when they are ready at once.
 const CHUNK_CHANGES_MAX: usize = 64;
 
 pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
-    let shape = shape(&context.headers)?;
-    let options = ListOptions::parse(&context.query)?;
+    let shape = shape(context, Expected::Watch)?;
+    let options = ListOptions::parse(&context.query, Purpose::Watch)?;
     let filter = Filter::new(&context.served, &options)?;
+    let meta = match shape {
+        Shape::Table(meta) => meta,
+        _ => Meta::V1,
+    };
     let ticket = Ticket::take(&context.server)?;
     let (first, from) = begin(context, &options, &filter).await?;
     let changes = match context.server.store.watch(&context.range(), from).await {
@@ -54,12 +60,13 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         served: context.served.clone(),
         version: context.version().to_owned(),
         shape,
-        tables: Tables::new(&context.served, context.version(), &context.query)?,
+        tables: Tables::new(&context.served, context.version(), &context.query, meta)?,
         filter,
         changes,
+        from,
         seen: from,
         deadline: now + timeout,
-        bookmark_at: options.bookmarks.then(|| now + BOOKMARK_EVERY),
+        bookmark_at: next_bookmark(now, now + timeout).filter(|_| options.bookmarks),
         header_sent: false,
         chunks: VecDeque::new(),
         ended: false,
@@ -97,12 +104,7 @@ impl Drop for Ticket {
 
 /// What is sent before any change, and the version that changes follow.
 async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Result<(Vec<Entry>, Revision), Status> {
-    let initial = match (options.send_initial_events, options.version) {
-        (Some(initial), _) => initial,
-        (None, ReadVersion::Newest | ReadVersion::Any) => true,
-        (None, ReadVersion::NotOlderThan(_) | ReadVersion::Exact(_)) => false,
-    };
-    if !initial {
+    if options.send_initial_events != Some(true) {
         let from = match options.version {
             ReadVersion::NotOlderThan(revision) | ReadVersion::Exact(revision) => Revision(revision),
             _ => context.server.store.revision().await.map_err(store_status)?,
@@ -120,6 +122,12 @@ async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Res
     Ok((entries, listing.revision))
 }
 
+/// When the next bookmark is due: soon, and once more before the watch ends. None: it ends before.
+fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
+    let last = deadline.checked_sub(BOOKMARK_BEFORE_END)?;
+    (last > now).then(|| last.min(now + BOOKMARK_EVERY))
+}
+
 struct Watcher {
     server: Arc<Inner>,
     served: Arc<Served>,
@@ -128,7 +136,9 @@ struct Watcher {
     tables: Tables,
     filter: Filter,
     changes: Changes,
-    /// The newest version the client knows of.
+    /// Where the watch began.
+    from: Revision,
+    /// The newest version that was looked at.
     seen: Revision,
     deadline: Instant,
     bookmark_at: Option<Instant>,
@@ -146,7 +156,7 @@ impl Watcher {
             self.line(&mut out, "ADDED", &entry.object, entry.revision)?;
         }
         if options.send_initial_events == Some(true) && options.bookmarks {
-            self.bookmark(&mut out, true);
+            self.bookmark(&mut out, true)?;
         }
         if !out.is_empty() {
             self.chunks.push_back(out.freeze());
@@ -176,15 +186,10 @@ impl Watcher {
                     self.rest();
                     self.ended = true;
                 }
-                () = sleep_until(self.deadline) => {
-                    if self.bookmark_at.is_some() {
-                        self.progress().await;
-                    }
-                    self.ended = true;
-                }
+                () = sleep_until(self.deadline) => self.ended = true,
                 change = self.changes.next() => self.take(change),
                 () = bookmark_due => {
-                    self.bookmark_at = Some(Instant::now() + BOOKMARK_EVERY);
+                    self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
                     self.progress().await;
                 }
             }
@@ -255,14 +260,7 @@ impl Watcher {
         revision: Revision,
     ) -> Result<(), Status> {
         let bytes = render::object(&self.served, &self.version, object, revision)?;
-        let bytes = match self.shape {
-            Shape::Object => bytes,
-            Shape::Metadata => render::metadata(&bytes)?,
-            Shape::Table => {
-                let header = !std::mem::replace(&mut self.header_sent, true);
-                self.tables.event(&bytes, self.server.clock.now(), header)?
-            }
-        };
+        let bytes = self.shaped(bytes)?;
         frame(out, event, &bytes);
         Ok(())
     }
@@ -275,9 +273,15 @@ impl Watcher {
         // Writes are visible to a watch as soon as they are to `revision`, so that nothing at or before it can
         // follow once the stream has nothing ready.
         self.rest();
-        let mut out = BytesMut::new();
         self.seen = self.seen.max(revision);
-        self.bookmark(&mut out, false);
+        // Nothing has happened since the client began: it knows.
+        if self.seen <= self.from {
+            return;
+        }
+        let mut out = BytesMut::new();
+        if self.bookmark(&mut out, false).is_err() {
+            self.ended = true;
+        }
         self.chunks.push_back(out.freeze());
     }
 
@@ -295,22 +299,29 @@ impl Watcher {
         }
     }
 
-    fn bookmark(&self, out: &mut BytesMut, initial_end: bool) {
-        let (api_version, kind) = match self.shape {
-            Shape::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata"),
-            Shape::Object => (self.served.info().api_version(&self.version), &*self.served.info().kind),
-            Shape::Table => ("meta.k8s.io/v1".to_owned(), "Table"),
-        };
-        let mut metadata = serde_json::json!({"creationTimestamp": null, "resourceVersion": self.seen.to_string()});
+    fn bookmark(&mut self, out: &mut BytesMut, initial_end: bool) -> Result<(), Status> {
+        let info = self.served.info();
+        let mut metadata = serde_json::json!({"resourceVersion": self.seen.to_string()});
         if initial_end {
-            metadata["annotations"] = serde_json::json!({"k8s.io/initial-events-end": "true"});
+            metadata["annotations"] = serde_json::json!({tables::INITIAL_END: "true"});
         }
-        let mut object = serde_json::json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        if self.shape == Shape::Table {
-            object["columnDefinitions"] = serde_json::json!([]);
-            object["rows"] = serde_json::json!([]);
+        let api_version = info.api_version(&self.version);
+        let object = serde_json::json!({"kind": info.kind, "apiVersion": api_version, "metadata": metadata});
+        let bytes = self.shaped(object.to_string().into())?;
+        frame(out, "BOOKMARK", &bytes);
+        Ok(())
+    }
+
+    /// An object's bytes in the shape that was asked for.
+    fn shaped(&mut self, bytes: Bytes) -> Result<Bytes, Status> {
+        match self.shape {
+            Shape::Object => Ok(bytes),
+            Shape::Metadata(meta) | Shape::MetadataList(meta) => render::metadata(&bytes, meta),
+            Shape::Table(_) => {
+                let header = !std::mem::replace(&mut self.header_sent, true);
+                self.tables.event(&bytes, self.server.clock.now(), header)
+            }
         }
-        frame(out, "BOOKMARK", object.to_string().as_bytes());
     }
 }
 

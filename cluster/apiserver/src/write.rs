@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{ERRORS_MAX, FieldError, FieldErrorKind};
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
@@ -13,7 +12,9 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, inert, namespaces, nodes, policy, services, signing_requests};
+use crate::{
+    establish, inert, namespaces, nodes, pod_admission, policy, render, services, signing_requests, strategies,
+};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -32,7 +33,7 @@ pub(crate) struct Write<'a> {
 pub(crate) enum Written {
     /// The object is there in this state. Revision 0: it was a dry run of a create.
     Stored(Entry),
-    /// The write took the last finalizer away; this was the last state.
+    /// The write took the last finalizer away; this was the last state, at the version before it went.
     Removed(Entry),
 }
 
@@ -60,7 +61,7 @@ impl From<Status> for Refusal {
 
 impl<'a> Write<'a> {
     pub(crate) fn new(context: &'a Context) -> Result<Self, Status> {
-        let dry_run = context.query.dry_run()?;
+        let dry_run = context.query.dry_run();
         Ok(Self {
             context,
             dry_run,
@@ -69,24 +70,34 @@ impl<'a> Write<'a> {
         })
     }
 
-    fn hub(&self, object: Value) -> Result<Value, Status> {
-        let served = &self.context.served;
-        if self.context.version() == served.storage_version {
+    fn working(&self, object: Value) -> Result<Value, Status> {
+        let context = self.context;
+        if context.version() == context.working_version() {
             Ok(object)
         } else {
-            served.kind.convert(object, &served.storage_version)
+            context.served.kind.convert(object, context.working_version())
         }
     }
 
     /// Creates an object given in the client's version.
     pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
+        if context.served.life.is_closing() {
+            let why = "create not allowed while custom resource definition is terminating";
+            let served = &context.served;
+            let name = metadata::text(&object, "name");
+            return Err(Status::forbidden(served.group(), served.plural(), name, why));
+        }
         prepare_new_metadata(context, &mut object)?;
-        if context.served.info().has_status() {
-            remove_field(&mut object, "status");
+        let mut status = None;
+        if let Some(fields) = object.as_object_mut().filter(|_| context.has_status()) {
+            status = fields.remove("status").filter(|_| strategies::keeps_status(context));
         }
         self.track(None, &mut object);
-        let mut object = self.hub(object)?;
+        if let Some(status) = status {
+            object["status"] = status;
+        }
+        let mut object = self.working(object)?;
         add_finalizers(context, &mut object)?;
         namespaces::check_open(context, metadata::text(&object, "name")).await?;
         let base = metadata::text(&object, "generateName").to_owned();
@@ -113,7 +124,9 @@ impl<'a> Write<'a> {
         let reader = Reader::new(&context.server);
         self.warnings
             .extend(kind.admit(call, &mut object, None, &reader).await?);
-        if context.served.info().has_status() && context.served.role != Role::Custom {
+        pod_admission::admit(context, &mut object, None).await?;
+        let typed = context.served.role != Role::Custom && !strategies::keeps_status(context);
+        if context.has_status() && typed {
             drop_status(&mut object);
         }
         kind.prepare(&call, &mut object, None);
@@ -131,7 +144,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
         nodes::restrict(context, Some(&object), None)?;
-        crds::check_names(context, &object)?;
+        establish::check_names(context, &object)?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -142,6 +155,10 @@ impl<'a> Write<'a> {
         self.warnings.extend(kind.review(review).await?);
         let info = context.served.info();
         self.warnings.extend(inert::warning(&info.group, &info.kind, &object));
+        if context.served.role == Role::CustomResourceDefinition {
+            establish::begin_status(&mut object);
+            self.warnings.extend(establish::warnings(&object, None));
+        }
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {
@@ -149,8 +166,19 @@ impl<'a> Write<'a> {
         }
         let entry = context.server.store.create(key, stored).await;
         let entry = entry.map_err(|error| context.store_status(&name, error))?;
-        context.server.written(&context.served, &entry, false);
+        self.took(&entry).await?;
         Ok(entry)
+    }
+
+    /// What follows from a write.
+    async fn took(&self, entry: &Entry) -> Result<(), Status> {
+        let context = self.context;
+        if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
+            let established = establish::establish(&context.server, &entry.key).await;
+            return established.map_err(|error| context.store_status(&entry.key.name, error));
+        }
+        context.server.written(&context.served, entry, false);
+        Ok(())
     }
 
     async fn create_dry(&self, key: Key, object: Object) -> Result<Entry, Status> {
@@ -169,8 +197,8 @@ impl<'a> Write<'a> {
     pub(crate) async fn replace(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
-        let mut object = self.hub(object)?;
-        let old = live.object.value(live.revision);
+        let mut object = self.working(object)?;
+        let old = render::value(&context.served, context.working_version(), live)?;
         self.check_version(live, &object)?;
         keep_metadata(&mut object, &old)?;
         keep_other_parts(context, &mut object, &old)?;
@@ -179,13 +207,13 @@ impl<'a> Write<'a> {
         let reader = Reader::new(&context.server);
         self.warnings
             .extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
+        pod_admission::admit(context, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
         self.raise_generation(&call, &mut object, &old)?;
         let mut errors = metadata::validate(&**kind, &object);
-        errors.extend(metadata::validate_update(&object, &old));
         errors.extend(self.judge(&call, &object, Some(&old)));
-        self.refuse(name, errors)?;
+        self.refuse_update(name, metadata::validate_update(&object, &old), errors)?;
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
         nodes::restrict(context, Some(&object), Some(&old))?;
@@ -197,6 +225,9 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
+        if context.served.role == Role::CustomResourceDefinition {
+            self.warnings.extend(establish::warnings(&object, Some(&old)));
+        }
         let gone = may_go(context, &object);
         let stored = self.object(object)?;
         if gone {
@@ -213,7 +244,7 @@ impl<'a> Write<'a> {
         }
         let entry = context.server.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
-        context.server.written(&context.served, &entry, false);
+        self.took(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
@@ -229,10 +260,7 @@ impl<'a> Write<'a> {
         let gone = context.server.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
         context.server.written(&context.served, &gone, true);
-        Ok(Written::Removed(Entry {
-            revision: gone.revision,
-            ..last
-        }))
+        Ok(Written::Removed(last))
     }
 
     fn refusal(&self, name: &str, error: StoreError) -> Refusal {
@@ -250,9 +278,11 @@ impl<'a> Write<'a> {
             if context.served.kind.updates_unconditionally() {
                 return Ok(());
             }
-            let detail = "0x0: must be specified for an update";
-            let error = FieldError::new("metadata.resourceVersion", FieldErrorKind::Invalid, None, detail);
-            self.refuse(&live.key.name, vec![error])?;
+            return Err(context.version_required(&live.key.name).into());
+        }
+        if !given.is_empty() && !given.bytes().all(|byte| byte.is_ascii_digit()) {
+            let why = format!("strconv.ParseUint: parsing {given:?}: invalid syntax");
+            return Err(Status::failed(why).into());
         }
         if given == live.revision.to_string() {
             Ok(())
@@ -264,7 +294,6 @@ impl<'a> Write<'a> {
     fn raise_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> Result<(), Status> {
         let kind = &self.context.served.kind;
         if !kind.has_generation() {
-            metadata::of_mut(object)?.remove("generation");
             return Ok(());
         }
         let raise = call.subresource != Some("status") && kind.changes_generation(call, object, old);
@@ -273,39 +302,13 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn judge(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let served = &self.context.served;
-        let mut errors = served
-            .hub_schema()
-            .map(|schema| schema.validate(object, old))
-            .unwrap_or_default();
-        // Strategies may rely on the shape the schema promises.
-        if errors.is_empty() {
-            errors = served.kind.validate(call, object, old);
-        }
-        errors
-    }
-
-    fn refuse(&self, name: &str, all: Vec<FieldError>) -> Result<(), Status> {
-        let info = self.context.served.info();
-        let mut errors: Vec<FieldError> = Vec::new();
-        for error in all {
-            if errors.len() == ERRORS_MAX {
-                break;
-            }
-            if !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Status::invalid(&info.group, &info.kind, name, &errors))
-        }
-    }
-
     fn object(&self, mut object: Value) -> Result<Object, Status> {
         metadata::tidy(metadata::of_mut(&mut object)?);
+        let (served, version) = (&self.context.served, self.context.working_version());
+        if version != served.storage_version {
+            object = served.kind.convert(object, &served.storage_version)?;
+            served.kind.refresh(&served.storage_version, &mut object);
+        }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
     }
 }
@@ -319,12 +322,6 @@ fn may_go(context: &Context, object: &Value) -> bool {
             Role::Pod => metadata::number(object, "deletionGracePeriodSeconds") == 0,
             _ => true,
         }
-}
-
-fn remove_field(object: &mut Value, field: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove(field);
-    }
 }
 
 /// A typed object always has a status; an empty one.
@@ -346,12 +343,7 @@ fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Sta
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
-    for field in [
-        "resourceVersion",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-    ] {
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.remove(field);
     }
     match context.namespace() {
@@ -423,7 +415,7 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
 
 /// Writes of `status` keep all but the status, writes of the object keep the status.
 fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
-    let has_status = context.served.info().has_status();
+    let has_status = context.has_status();
     match context.subresource() {
         Some("status") => {
             let managed = object.pointer("/metadata/managedFields").cloned();

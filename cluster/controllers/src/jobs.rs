@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{delete, patch_status_if_changed};
+use base_client::{fault_of, is_missing, patch_status_if_changed};
 use base_controller::{Controller, EventType, Next};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
@@ -59,8 +60,11 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
         next,
     } = plan(&job, &spec, &pods, now);
     if verdict == Verdict::Expired {
-        delete(&api, &job.name_any()).await?;
-        return Ok(Next::Change);
+        // Its pods would stay if nothing was said of them.
+        return match api.delete(&job.name_any(), &DeleteParams::background()).await {
+            Err(error) if !is_missing(&error) => Err(fault_of(error, "delete an expired Job")),
+            _ => Ok(Next::Change),
+        };
     }
     for pod in &surplus {
         delete_pod(&context, &*job, pod).await?;

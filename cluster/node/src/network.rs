@@ -338,7 +338,7 @@ impl PodNetwork {
 
     /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens,
     /// watching it, its EndpointSlices and who listens: of a pod that was started again the slices may say what they
-    /// said before. What a last attempt finds within [`LAST_DIAL_TIMEOUT`] more is the error.
+    /// said before. What a last attempt, which may take five seconds more, finds is the error.
     pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
         let Target::Service { namespace, name, port } = Target::parse(address, &self.namespace)? else {
             return self.dial(address).await;

@@ -9,10 +9,12 @@ use crate::error::{Conflict, Conflicts, PatchError};
 use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
 use crate::set::FieldSet;
-use crate::typed::{Difference, check_applied, compare, fields_of, merge, present, remove, with_named_parents};
+use crate::typed::{Difference, check_applied, compare, fields_of, merge, remove, with_named_parents};
 
 /// Who owned an object's fields before its first apply, when nobody had written it down.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// The subresource through which only a number of the object is seen.
+const SCALE: &str = "scale";
 /// Metadata that names the object; resetting `metadata` leaves it.
 const IDENTITY: [&str; 5] = ["name", "namespace", "generateName", "uid", "resourceVersion"];
 
@@ -63,7 +65,10 @@ pub fn server_side_apply(
     let configuration = applied;
     let applied = sound_configuration(applied, &options)?;
     let schema = Some(schema);
-    check_applied(schema, &applied, "")?;
+    check_applied(schema, &applied, "").map_err(|error| match error {
+        PatchError::Failed(why) => PatchError::Failed(untyped(configuration, &why)),
+        other => other,
+    })?;
     let me = Manager {
         operation: Operation::Apply,
         name: options.manager.to_owned(),
@@ -78,9 +83,6 @@ pub fn server_side_apply(
     let mut managers = old_managers.clone();
     let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
     let set = fields_of(schema, &applied).below;
-    // What is applied stays even where nobody owns it, such as a list with nothing in it.
-    let applied_now = present(schema, &applied).below;
-
     let merged = match &before {
         Some(before) => merge(schema, before, &applied),
         None => applied,
@@ -89,7 +91,7 @@ pub fn server_side_apply(
     let owned_now = managers
         .values()
         .fold(set.clone(), |all, owned| all.union(&owned.fields));
-    let kept = with_named_parents(schema, &owned_now).union(&applied_now);
+    let kept = with_named_parents(schema, &owned_now);
     let dropped = with_named_parents(schema, &last).difference(&kept);
     let merged = remove(schema, &merged, &dropped);
 
@@ -105,22 +107,36 @@ pub fn server_side_apply(
     if !options.force && !taken.is_empty() {
         return Err(conflicts(&taken));
     }
-    let time = Some(print_time(options.time));
-    managers.insert(
-        me.clone(),
-        Owned {
-            fields: set,
-            api_version: options.api_version.to_owned(),
-            time,
-        },
-    );
-    let mut managers = tidy(managers);
-    keep_time_of_no_change(&old_managers, &mut managers, &me, &difference);
-    let mut applied = with_managed_fields(merged, &managers);
+    // Who changes nothing of the object has no time but an earlier one; nor has who sees only a part of it.
+    let time = if difference.is_empty() || options.subresource == SCALE {
+        old_managers.get(&me).and_then(|owned| owned.time.clone())
+    } else {
+        Some(print_time(options.time))
+    };
+    let owned = Owned {
+        fields: set,
+        api_version: options.api_version.to_owned(),
+        time,
+    };
+    managers.insert(me, owned);
+    let mut applied = with_managed_fields(merged, &tidy(managers));
     if options.manager == last_applied::MANAGER {
         last_applied::renew(&mut applied, configuration);
     }
     Ok(applied)
+}
+
+/// Says that an applied configuration does not fit its type.
+pub fn untyped(configuration: &Value, why: &str) -> String {
+    let text = |path: &str| configuration.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let version = text("/apiVersion");
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!(
+        "failed to create typed patch object ({}/{}; {slash}{version}, Kind={}): {why}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        text("/kind")
+    )
 }
 
 /// Records in `new` which fields a manager has changed by creating or updating the object, by whatever kind of request
@@ -161,9 +177,11 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
     let last = managers.remove(&me);
     take_over(&mut managers, &difference);
     let written = without_unowned(&difference.written());
-    // Who only removed fields has not touched those it still owns.
+    // Who only removed fields has not touched those it still owns. A scale is a view: of it no times are kept.
+    let is_view = options.subresource == SCALE;
     let time = match &last {
-        Some(last) if written.is_empty() => last.time.clone(),
+        Some(last) if written.is_empty() || is_view => last.time.clone(),
+        None if is_view => None,
         _ => Some(print_time(options.time)),
     };
     let last = last.map(|owned| owned.fields).unwrap_or_default();
@@ -282,23 +300,6 @@ fn conflicts(taken: &[(String, FieldSet)]) -> PatchError {
     let mut list: Vec<Conflict> = taken.iter().flat_map(of_one).collect();
     list.sort();
     PatchError::Conflicts(Conflicts { list })
-}
-
-/// A request that changed neither the object nor who owns what leaves no trace, not even its time.
-fn keep_time_of_no_change(old: &Managers, new: &mut Managers, me: &Manager, difference: &Difference) {
-    let fields_of_all = |managers: &Managers| -> Vec<(Manager, FieldSet)> {
-        managers
-            .iter()
-            .map(|(manager, owned)| (manager.clone(), owned.fields.clone()))
-            .collect()
-    };
-    if difference.is_empty()
-        && fields_of_all(old) == fields_of_all(new)
-        && let (Some(old), Some(new)) = (old.get(me), new.get_mut(me))
-        && old.api_version == new.api_version
-    {
-        new.time.clone_from(&old.time);
-    }
 }
 
 fn without_managed_fields(object: &Value) -> Value {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 /// Why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PatchError {
@@ -11,12 +13,32 @@ pub enum PatchError {
     /// The patch makes sense, but not for this object (422 Invalid): a test failed, a path is missing.
     #[error("{0}")]
     NotApplicable(String),
+    /// The patch cannot be made, for a reason that Kubernetes has no better code for (500 without a reason).
+    #[error("{0}")]
+    Failed(String),
     /// The patch asks for more work than any honest one (413 RequestEntityTooLarge).
     #[error("{0}")]
     TooLarge(String),
     /// Other managers own fields that an apply would change (409 Conflict, causes from [`Conflicts::list`]).
     #[error(transparent)]
     Conflicts(Conflicts),
+}
+
+/// A value as Go prints it (`%v`): what messages of Kubernetes show.
+pub fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| format!("{key}:{}", go_text(value)));
+            format!("map[{}]", fields.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// One field that another manager owns.

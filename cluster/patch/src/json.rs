@@ -1,7 +1,6 @@
 //! JSON patch (RFC 6902) and JSON merge patch (RFC 7386), with limits that keep a small patch from making a large
 //! object.
 
-use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
 use crate::error::PatchError;
@@ -14,44 +13,226 @@ pub const COPY_BYTES_MAX: usize = 3 << 20;
 pub const DEPTH_MAX: usize = 127;
 
 /// The object after a JSON patch. The patch is applied wholly or not at all.
+///
+/// Where RFC 6902 is strict, Kubernetes is not (evanphx/json-patch v4.13): `replace` makes what is missing in a map, an
+/// index may count from the end, null is as good as missing.
 pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let operations = patch.as_array().map_or(0, Vec::len);
-    if operations > OPERATIONS_MAX {
+    let mismatch = |found: &Value, wanted: &str| {
+        let found = json_type(found);
+        PatchError::Malformed(format!(
+            "json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"
+        ))
+    };
+    let operations = match patch {
+        Value::Array(operations) => operations.as_slice(),
+        Value::Null => &[],
+        other => return Err(mismatch(other, "Patch")),
+    };
+    if let Some(other) = operations.iter().find(|item| !item.is_object() && !item.is_null()) {
+        return Err(mismatch(other, "Operation"));
+    }
+    if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooLarge(format!(
-            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {operations}"
+            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+            operations.len()
         )));
     }
-    let Patch(operations) = serde_json::from_value(patch.clone())
-        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
     let mut result = object.clone();
     let mut copied = 0;
-    for operation in &operations {
-        check_growth(&result, operation, &mut copied)?;
-        json_patch::patch(&mut result, std::slice::from_ref(operation))
-            .map_err(|error| PatchError::NotApplicable(error.to_string()))?;
+    for operation in operations {
+        let operation = Operation(operation);
+        match operation.text("op")? {
+            "add" => operation.add(&mut result, operation.value())?,
+            "remove" => drop(operation.take(&mut result, "path")?),
+            "replace" => operation.replace(&mut result)?,
+            "move" => {
+                let value = operation.take(&mut result, "from")?;
+                operation.add(&mut result, value)?;
+            }
+            "copy" => {
+                let value = operation.copied(&result, &mut copied)?;
+                operation.add(&mut result, value)?;
+            }
+            "test" => operation.test(&result)?,
+            other => return Err(PatchError::NotApplicable(format!("there is no operation {other:?}"))),
+        }
     }
     Ok(result)
 }
 
-/// Refuses an operation that would copy too much or nest too deep.
-fn check_growth(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Result<(), PatchError> {
-    let (target, value) = match operation {
-        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
-        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
-        PatchOperation::Move(moved) => (&moved.path, moved.from.resolve(object).ok()),
-        PatchOperation::Copy(copy) => {
-            let source = copy.from.resolve(object).ok();
-            *copied += source.map_or(0, |value| value.to_string().len());
-            if *copied > COPY_BYTES_MAX {
-                return Err(PatchError::TooLarge(format!(
-                    "Unable to complete copy, the accumulated size increase of JSON patch copy is {copied}, exceeding the limit {COPY_BYTES_MAX}"
-                )));
+/// What Go calls the type of a JSON value.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// One operation: an object that may hold anything.
+struct Operation<'a>(&'a Value);
+
+impl<'a> Operation<'a> {
+    fn text(&self, field: &str) -> Result<&'a str, PatchError> {
+        let text = self.0.get(field).and_then(Value::as_str);
+        text.ok_or_else(|| PatchError::NotApplicable(format!("an operation has no {field:?} that is a text")))
+    }
+
+    /// Null when it is missing.
+    fn value(&self) -> Value {
+        self.0.get("value").cloned().unwrap_or_default()
+    }
+
+    fn add(&self, document: &mut Value, value: Value) -> Result<(), PatchError> {
+        let path = self.text("path")?;
+        check_depth(path, &value)?;
+        let (parent, key) = parent_mut(document, path)?;
+        match parent {
+            Value::Object(fields) => {
+                fields.insert(key, value);
             }
-            (&copy.path, source)
+            Value::Array(items) if key == "-" => items.push(value),
+            Value::Array(items) => {
+                // One behind the last may be named as well.
+                let at = index(&key, items.len() + 1).filter(|at| *at <= items.len());
+                items.insert(at.ok_or_else(|| missing(path))?, value);
+            }
+            _ => return Err(missing(path)),
         }
-        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+        Ok(())
+    }
+
+    /// Removes what the path in `field` names.
+    fn take(&self, document: &mut Value, field: &str) -> Result<Value, PatchError> {
+        let path = self.text(field)?;
+        let (parent, key) = parent_mut(document, path)?;
+        let taken = match parent {
+            Value::Object(fields) => fields.remove(&key),
+            Value::Array(items) => index(&key, items.len()).map(|at| items.remove(at)),
+            _ => None,
+        };
+        taken.ok_or_else(|| missing(path))
+    }
+
+    fn replace(&self, document: &mut Value) -> Result<(), PatchError> {
+        let (path, value) = (self.text("path")?, self.value());
+        check_depth(path, &value)?;
+        if path.is_empty() {
+            if !(value.is_object() || value.is_array()) {
+                return Err(PatchError::NotApplicable(
+                    "the whole is an object or an array".to_owned(),
+                ));
+            }
+            *document = value;
+            return Ok(());
+        }
+        let (parent, key) = parent_mut(document, path)?;
+        match parent {
+            Value::Object(fields) => {
+                fields.insert(key, value);
+            }
+            Value::Array(items) => {
+                let place = index(&key, items.len()).and_then(|at| items.get_mut(at));
+                *place.ok_or_else(|| missing(path))? = value;
+            }
+            _ => return Err(missing(path)),
+        }
+        Ok(())
+    }
+
+    fn copied(&self, document: &Value, copied: &mut usize) -> Result<Value, PatchError> {
+        let value = find(document, self.text("from")?)?;
+        *copied += value.map_or(0, |value| value.to_string().len());
+        if *copied > COPY_BYTES_MAX {
+            return Err(PatchError::NotApplicable(format!(
+                "the accumulated size increase of JSON patch copy is {copied}, exceeding the limit {COPY_BYTES_MAX}"
+            )));
+        }
+        Ok(value.cloned().unwrap_or_default())
+    }
+
+    fn test(&self, document: &Value) -> Result<(), PatchError> {
+        let path = self.text("path")?;
+        let found = if path.is_empty() {
+            Some(document)
+        } else {
+            find(document, path)?
+        };
+        let wanted = self.0.get("value").unwrap_or(&Value::Null);
+        if found.unwrap_or(&Value::Null) == wanted {
+            Ok(())
+        } else {
+            Err(PatchError::NotApplicable(format!("testing value {path} failed")))
+        }
+    }
+}
+
+fn missing(path: &str) -> PatchError {
+    PatchError::NotApplicable(format!("there is nothing at {path:?}"))
+}
+
+/// The keys to what holds the last one, and that one. A path begins with a slash.
+fn split(path: &str) -> Result<(impl Iterator<Item = String>, String), PatchError> {
+    let decode = |key: &str| key.replace("~1", "/").replace("~0", "~");
+    let Some((parents, key)) = path.rsplit_once('/') else {
+        return Err(missing(path));
     };
-    let nested = target.tokens().count() + value.map_or(0, depth);
+    Ok((parents.split('/').skip(1).map(decode), decode(key)))
+}
+
+fn parent_mut<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, String), PatchError> {
+    let (parents, key) = split(path)?;
+    let mut here = document;
+    for parent in parents {
+        let child = match here {
+            Value::Object(fields) => fields.get_mut(&parent),
+            Value::Array(items) => index(&parent, items.len()).and_then(|at| items.get_mut(at)),
+            _ => None,
+        };
+        here = child.ok_or_else(|| missing(path))?;
+    }
+    Ok((here, key))
+}
+
+/// What is at a path. None: the map that would hold it is there, it is not.
+fn find<'v>(document: &'v Value, path: &str) -> Result<Option<&'v Value>, PatchError> {
+    let (parents, key) = split(path)?;
+    let child = |here: &'v Value, key: &str| match here {
+        Value::Object(fields) => fields.get(key),
+        Value::Array(items) => index(key, items.len()).and_then(|at| items.get(at)),
+        _ => None,
+    };
+    let mut here = document;
+    for parent in parents {
+        here = child(here, &parent).ok_or_else(|| missing(path))?;
+    }
+    match (here, child(here, &key)) {
+        (_, Some(found)) => Ok(Some(found)),
+        (Value::Object(_), None) => Ok(None),
+        _ => Err(missing(path)),
+    }
+}
+
+/// The place that an index names in a list of `length`; a negative one counts from the end.
+fn index(key: &str, length: usize) -> Option<usize> {
+    let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
+    let number: usize = digits.parse().ok().filter(|_| !digits.starts_with(['+', '-']))?;
+    let at = if key.starts_with('-') {
+        length.checked_sub(number)?
+    } else {
+        number
+    };
+    // `-0` is 0.
+    let at = if number == 0 { 0 } else { at };
+    (at < length).then_some(at)
+}
+
+/// Refuses what would nest too deep.
+fn check_depth(path: &str, value: &Value) -> Result<(), PatchError> {
+    let nested = path.matches('/').count() + depth(value);
     if nested > DEPTH_MAX {
         return Err(PatchError::TooLarge(format!(
             "the patched object would be nested deeper than {DEPTH_MAX} levels"
@@ -68,10 +249,14 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The object after a JSON merge patch: null removes, objects merge, everything else replaces.
+/// The object after a JSON merge patch: null removes, objects merge, everything else replaces. A list replaces the whole,
+/// as in Go; no scalar does.
 pub fn merge_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
+    if patch.is_array() {
+        return Ok(patch.clone());
+    }
     if !patch.is_object() {
-        return Err(PatchError::Malformed("a merge patch must be a JSON object".to_owned()));
+        return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
     }
     let mut result = object.clone();
     merge_into(&mut result, patch);
@@ -122,15 +307,56 @@ mod tests {
             json_patch(&object, &failing),
             Err(PatchError::NotApplicable(_))
         ));
-        for broken in [
-            json!({}),
-            json!([{"op": "fly", "path": "/a"}]),
-            json!([{"op": "add", "path": "a", "value": 1}]),
-        ] {
+        for broken in [json!({}), json!(["x"]), json!(1)] {
             assert!(
                 matches!(json_patch(&object, &broken), Err(PatchError::Malformed(_))),
                 "{broken}"
             );
+        }
+    }
+
+    #[test]
+    fn operations_do_what_gos_do() {
+        let object = json!({"l": [1, 2, 3], "m": {"a": null}, "s": "text"});
+        #[rustfmt::skip]
+        let table = [
+            (json!({"op": "replace", "path": "/m/b", "value": 1}), Some(("/m", json!({"a": null, "b": 1})))),
+            (json!({"op": "replace", "path": "/l/-1", "value": 9}), Some(("/l", json!([1, 2, 9])))),
+            (json!({"op": "remove", "path": "/l/-3"}), Some(("/l", json!([2, 3])))),
+            (json!({"op": "add", "path": "/l/-1", "value": 9}), Some(("/l", json!([1, 2, 3, 9])))),
+            (json!({"op": "add", "path": "/l/3", "value": 9}), Some(("/l", json!([1, 2, 3, 9])))),
+            (json!({"op": "add", "path": "/m/c"}), Some(("/m", json!({"a": null, "c": null})))),
+            (json!({"op": "copy", "from": "/m/none", "path": "/m/a"}), Some(("/m", json!({"a": null})))),
+            (json!({"op": "test", "path": "/m/none", "value": null}), Some(("/s", json!("text")))),
+            (json!({"op": "replace", "path": "", "value": {"s": 1}}), Some(("/s", json!(1)))),
+            (json!({"op": "test", "path": "", "value": object}), Some(("/s", json!("text")))),
+            (json!({"op": "remove", "path": "/l/3"}), None),
+            (json!({"op": "remove", "path": "/l/-4"}), None),
+            (json!({"op": "remove", "path": "/l/-"}), None),
+            (json!({"op": "remove", "path": "/l/--1"}), None),
+            (json!({"op": "add", "path": "/l/4", "value": 9}), None),
+            (json!({"op": "add", "path": "/none/x", "value": 9}), None),
+            (json!({"op": "add", "path": "/m/a/x", "value": 9}), None),
+            (json!({"op": "add", "path": "/s/x", "value": 9}), None),
+            (json!({"op": "add", "path": "s", "value": 9}), None),
+            (json!({"op": "add", "path": "", "value": {}}), None),
+            (json!({"op": "replace", "path": "", "value": 1}), None),
+            (json!({"op": "move", "from": "/m/none", "path": "/x"}), None),
+            (json!({"op": "move", "from": "/m", "path": "/m/x"}), None),
+            (json!({"op": "test", "path": "/none/x", "value": null}), None),
+            (json!({"op": "fly", "path": "/m"}), None),
+            (json!({"op": "add", "path": 7}), None),
+            (json!(null), None),
+        ];
+        for (operation, expected) in table {
+            let result = json_patch(&object, &json!([operation]));
+            match expected {
+                Some((at, expected)) => assert_eq!(result.unwrap().pointer(at), Some(&expected), "{operation}"),
+                None => assert!(
+                    matches!(result, Err(PatchError::NotApplicable(_))),
+                    "{operation}: {result:?}"
+                ),
+            }
         }
     }
 
@@ -140,7 +366,7 @@ mod tests {
             .map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a/{n}")}))
             .collect();
         let result = json_patch(&json!({"a": {"pad": "x".repeat(1000)}}), &json!(doubling));
-        assert!(matches!(result, Err(PatchError::TooLarge(_))));
+        assert!(matches!(result, Err(PatchError::NotApplicable(_))));
 
         let mut path = String::new();
         let deepening: Vec<_> = (0..300)
@@ -179,6 +405,7 @@ mod tests {
         ] {
             assert_eq!(merge_patch(&object, &patch), Ok(result), "{patch}");
         }
-        assert!(merge_patch(&json!({}), &json!([])).is_err());
+        assert_eq!(merge_patch(&json!({}), &json!([])), Ok(json!([])));
+        assert!(merge_patch(&json!({}), &json!(null)).is_err());
     }
 }

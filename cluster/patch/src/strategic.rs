@@ -4,7 +4,7 @@
 use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
-use crate::error::PatchError;
+use crate::error::{PatchError, go_text};
 use crate::strategic_lists::{ListRule, delete_from_primitive_list, merge_list, merge_list_in_order};
 
 /// What to do with the map or element that carries it: `replace`, `delete`, `merge`.
@@ -38,7 +38,7 @@ pub(crate) fn merge_map(
             Some("replace") => return Ok(without_directives(patch)),
             Some("delete") => return Ok(Map::new()),
             Some("merge") => {}
-            _ => return Err(unknown_directive(directive)),
+            _ => return Err(unknown_directive(directive, patch)),
         }
     }
     retain_keys(&mut original, patch)?;
@@ -48,7 +48,9 @@ pub(crate) fn merge_map(
             continue;
         };
         let Some(order) = order.as_array() else {
-            return Err(PatchError::Malformed(format!("{key} must be a list")));
+            return Err(PatchError::Malformed(
+                "invalid patch format of setElementOrder list".to_owned(),
+            ));
         };
         let child = schema.and_then(|schema| schema.field(field));
         let rule = ListRule::of(child);
@@ -75,7 +77,7 @@ pub(crate) fn merge_map(
             continue;
         }
         if let Some(field) = key.strip_prefix(DELETE_FROM_LIST) {
-            delete_from_primitive_list(original.get_mut(field), change, key)?;
+            delete_from_primitive_list(original.get_mut(field), change)?;
             continue;
         }
         merge_field(&mut original, key, change, schema.and_then(|schema| schema.field(key)))?;
@@ -115,7 +117,7 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
     let Some(directive) = patch.get(RETAIN_KEYS) else {
         return Ok(());
     };
-    let malformed = || PatchError::Malformed(format!("invalid patch format of {RETAIN_KEYS} list"));
+    let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let names = directive.as_array().ok_or_else(malformed)?;
     let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
     let names = names.ok_or_else(malformed)?;
@@ -173,8 +175,9 @@ fn is_directive(key: &str) -> bool {
     key == PATCH || key == RETAIN_KEYS || key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ELEMENT_ORDER)
 }
 
-pub(crate) fn unknown_directive(directive: &Value) -> PatchError {
-    PatchError::Malformed(format!("unknown patch type: {directive}"))
+pub(crate) fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> PatchError {
+    let (directive, patch) = (go_text(directive), go_text(&Value::Object(patch.clone())));
+    PatchError::Failed(format!("unknown patch type: {directive} in map: {patch}"))
 }
 
 #[cfg(test)]
@@ -324,7 +327,7 @@ mod tests {
         let contradiction = json!({"$setElementOrder/items": [{"name": "a"}], "items": [{"name": "new"}]});
         assert!(matches!(
             strategic_merge(&object, &contradiction, &schema()),
-            Err(PatchError::Malformed(_))
+            Err(PatchError::Failed(_))
         ));
     }
 
@@ -361,13 +364,9 @@ mod tests {
             json!({"$deleteFromPrimitiveList/set": "a"}),
         ] {
             let object = json!({"items": [{"name": "a"}], "set": ["a"], "strategy": {"type": "x"}});
-            assert!(
-                matches!(
-                    strategic_merge(&object, &patch, &schema()),
-                    Err(PatchError::Malformed(_))
-                ),
-                "{patch}"
-            );
+            let merged = strategic_merge(&object, &patch, &schema());
+            let refused = matches!(merged, Err(PatchError::Malformed(_) | PatchError::Failed(_)));
+            assert!(refused, "{patch}: {merged:?}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
-use crate::error::PatchError;
+use crate::error::{PatchError, go_text};
 use crate::strategic::{PATCH, merge_map, unknown_directive};
 
 /// How two versions of a list become one.
@@ -79,7 +79,7 @@ pub(crate) fn merge_list(old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) 
         return Ok(patch.to_vec());
     }
     if patch.iter().all(|item| !item.is_object()) && old.iter().all(|item| !item.is_object()) {
-        return Ok(merge_set(old, patch));
+        return Ok(in_order(merge_set(old.clone(), patch), patch, &old, rule));
     }
     let order: Vec<Value> = patch.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect();
     let merged = merge_elements(old.clone(), patch, rule)?;
@@ -102,10 +102,10 @@ pub(crate) fn merge_list_in_order(
         match rule.position(&order[before..], item) {
             Some(position) => before += position + 1,
             None => {
-                return Err(PatchError::Malformed(format!(
+                return Err(PatchError::Failed(format!(
                     "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-                    Value::from(patch.unwrap_or_default()),
-                    Value::from(order)
+                    go_text(&Value::from(patch.unwrap_or_default())),
+                    go_text(&Value::from(order))
                 )));
             }
         }
@@ -130,7 +130,7 @@ fn merge_set(mut old: Vec<Value>, patch: &[Value]) -> Vec<Value> {
 
 fn merge_elements(old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> Result<Vec<Value>, PatchError> {
     let Some(key) = rule.key else {
-        return Err(PatchError::Malformed(
+        return Err(PatchError::Failed(
             "cannot merge lists of objects without a merge key".to_owned(),
         ));
     };
@@ -144,13 +144,14 @@ fn merge_elements(old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> Resu
     let mut merged: Vec<Option<Value>> = old.into_iter().map(Some).collect();
     for item in patch {
         let Value::Object(fields) = item else {
-            return Err(PatchError::Malformed(format!(
-                "a list of objects cannot be merged with {item}"
+            return Err(PatchError::Failed(format!(
+                "list element types are not identical: a list of objects cannot be merged with {item}"
             )));
         };
         let Some(identity) = fields.get(key) else {
-            return Err(PatchError::Malformed(format!(
-                "map: {item} does not contain declared merge key: {key}"
+            return Err(PatchError::Failed(format!(
+                "map: {} does not contain declared merge key: {key}",
+                go_text(item)
             )));
         };
         match fields.get(PATCH).map(|directive| (directive, directive.as_str())) {
@@ -159,7 +160,11 @@ fn merge_elements(old: Vec<Value>, patch: &[Value], rule: &ListRule<'_>) -> Resu
                     merged[place] = None;
                 }
             }
-            Some((directive, _)) => return Err(unknown_directive(directive)),
+            Some((_, Some("merge"))) => {
+                let why = "merging lists cannot yet be specified in the patch";
+                return Err(PatchError::Failed(why.to_owned()));
+            }
+            Some((directive, _)) => return Err(unknown_directive(directive, fields)),
             None => {
                 let place = places.first(identity);
                 let before = place.and_then(|place| merged[place].as_mut()).map(take_fields);
@@ -215,16 +220,15 @@ fn in_order(merged: Vec<Value>, order: &[Value], server: &[Value], rule: &ListRu
 }
 
 /// Removes the patch's values from a list of scalars; without a list there is nothing to remove.
-pub(crate) fn delete_from_primitive_list(
-    list: Option<&mut Value>,
-    values: &Value,
-    key: &str,
-) -> Result<(), PatchError> {
-    let Some(values) = values.as_array() else {
-        return Err(PatchError::Malformed(format!("{key} must be a list")));
+pub(crate) fn delete_from_primitive_list(list: Option<&mut Value>, values: &Value) -> Result<(), PatchError> {
+    let Some(Value::Array(items)) = list else {
+        return Ok(());
     };
-    if let Some(Value::Array(items)) = list {
-        items.retain(|item| !values.contains(item));
-    }
+    let Some(values) = values.as_array() else {
+        return Err(PatchError::Malformed(
+            "invalid patch format of primitive list".to_owned(),
+        ));
+    };
+    items.retain(|item| !values.contains(item));
     Ok(())
 }

@@ -88,7 +88,7 @@ pub(crate) fn check_applied(schema: Option<&Schema>, value: &Value, path: &str) 
 }
 
 fn check_applied_list(schema: Option<&Schema>, items: &[Value], path: &str) -> Result<(), PatchError> {
-    let refuse = |why: String| PatchError::Malformed(format!("failed to create typed patch object: {path}: {why}"));
+    let refuse = |why: String| PatchError::Failed(format!("{path}: {why}"));
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let Some(element) = schema.and_then(|schema| identity(schema, item)) else {
@@ -154,7 +154,10 @@ pub(crate) fn merge(schema: Option<&Schema>, left: &Value, right: &Value) -> Val
         // 1 and 1.0 are no change.
         return left.clone();
     }
+    let granular = |value| matches!(shape(schema, value), Shape::Map(_) | Shape::List(_));
     match (left, right) {
+        // Nothing is said of what is in it.
+        (_, Value::Null) if granular(left) => left.clone(),
         (Value::Object(old), Value::Object(new)) => match (shape(schema, left), shape(schema, right)) {
             (Shape::Map(_), Shape::Map(_)) => {
                 let mut merged = old.clone();
@@ -251,7 +254,10 @@ pub(crate) fn compare(schema: Option<&Schema>, left: Option<&Value>, right: &Val
     let branches = match left {
         Some(left) => differ(schema, left, right),
         None => Branches {
-            added: present(schema, right),
+            added: match right {
+                Value::Object(fields) => written_fields(schema, fields),
+                _ => Branch::default(),
+            },
             ..Branches::default()
         },
     };
@@ -292,6 +298,44 @@ pub(crate) fn present(schema: Option<&Schema>, value: &Value) -> Branch {
     }
 }
 
+/// What a value adds where there was none. Fields that are always there were there, empty: they count by what is in them.
+fn written(schema: Option<&Schema>, value: &Value) -> Branch {
+    if !schema.is_some_and(|schema| schema.node().always) {
+        return present(schema, value);
+    }
+    match shape(schema, value) {
+        Shape::Leaf => Branch {
+            member: !is_zero(value),
+            ..Branch::default()
+        },
+        Shape::Map(fields) => written_fields(schema, fields),
+        Shape::List(_) => Branch {
+            member: value.as_array().is_some_and(Vec::is_empty),
+            ..present(schema, value)
+        },
+    }
+}
+
+fn written_fields(schema: Option<&Schema>, fields: &Map<String, Value>) -> Branch {
+    let mut below = FieldSet::default();
+    for (name, child) in fields {
+        below.put(Element::field(name), written(field(schema, name), child));
+    }
+    Branch { member: false, below }
+}
+
+/// What Go has in a field that nobody set.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(truth) => !truth,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(_) => false,
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
 fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     let mut result = Branches::default();
     if same(left, right) {
@@ -300,6 +344,9 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     let (old, new) = match (shape(schema, left), shape(schema, right)) {
         (Shape::Map(old), Shape::Map(new)) => (named_fields(old), named_fields(new)),
         (Shape::List(old), Shape::List(new)) => (first_of_each(old), first_of_each(new)),
+        // All that was in it is gone, and nothing took its place.
+        (Shape::Map(old), Shape::Leaf) if right.is_null() => (named_fields(old), BTreeMap::new()),
+        (Shape::List(old), Shape::Leaf) if right.is_null() => (first_of_each(old), BTreeMap::new()),
         (old, new) => {
             result.modified.member = true;
             // A leaf that takes the place of a tree, or the other way round, also takes its fields away or brings them.
@@ -333,10 +380,12 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
     }
     for (element, new) in &new {
         if !old.contains_key(element) {
-            result
-                .added
-                .below
-                .put(element.clone(), present(below(schema, element), new));
+            let schema = below(schema, element);
+            let added = match element {
+                Element::Field(_) => written(schema, new),
+                _ => present(schema, new),
+            };
+            result.added.below.put(element.clone(), added);
         }
     }
     result
@@ -353,7 +402,7 @@ fn first_of_each(elements: Vec<(Element, &Value)>) -> BTreeMap<Element, &Value> 
     elements.into_iter().rev().collect()
 }
 
-/// The value without the fields of the set and all that is below them.
+/// The value without the fields of the set and all that is below them. What has lost all of its fields is null.
 pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) -> Value {
     if fields.is_empty() {
         return value.clone();
@@ -369,12 +418,20 @@ pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) 
             let kept = map
                 .iter()
                 .filter_map(|(name, child)| Some((name.clone(), keep(&Element::field(name), child)?)));
-            Value::Object(kept.collect())
+            let kept: Map<String, Value> = kept.collect();
+            match kept.is_empty() {
+                true => Value::Null,
+                false => Value::Object(kept),
+            }
         }
-        Shape::List(elements) => elements
-            .iter()
-            .filter_map(|(element, child)| keep(element, child))
-            .collect(),
+        Shape::List(elements) => {
+            let kept = elements.iter().filter_map(|(element, child)| keep(element, child));
+            let kept: Vec<Value> = kept.collect();
+            match kept.is_empty() {
+                true => Value::Null,
+                false => Value::Array(kept),
+            }
+        }
     }
 }
 

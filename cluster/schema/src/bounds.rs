@@ -87,11 +87,5 @@ pub(crate) fn read_bounds(
             }
         }
     }
-    if flag("uniqueItems") {
-        errors.push(FieldError::forbidden(
-            path.field("uniqueItems"),
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-        ));
-    }
     bounds
 }

@@ -8,14 +8,16 @@ mod meter;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
 
-use crate::tree::{Kind, Scalar, Schema};
-use crate::validate::correlate;
+use crate::tree::{Kind, MapType, Scalar, Schema};
+use crate::validate::{Verdict, correlate};
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
 use guard::{Survey, nesting, single_signs};
 use meter::{Ended, LookUps, meter, weight_of_json};
@@ -51,8 +53,9 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// Compile one entry of `x-kubernetes-validations`; errors are at `path`.
-pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>) -> Result<Rule, FieldError> {
+/// Compile one entry of `x-kubernetes-validations`; errors are at `path`. `uncorrelated`: the place above it, if any,
+/// whose parts have no old value.
+pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<&str>) -> Result<Rule, FieldError> {
     let text = |name: &str| {
         entry
             .get(name)
@@ -72,19 +75,12 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>) -> Result<Rule, Field
         None => None,
     };
     let reason = match text("reason") {
-        None | Some("FieldValueInvalid") => FieldErrorKind::Invalid,
+        None => FieldErrorKind::Invalid,
         Some("FieldValueForbidden") => FieldErrorKind::Forbidden,
         Some("FieldValueRequired") => FieldErrorKind::Required,
         Some("FieldValueDuplicate") => FieldErrorKind::Duplicate,
-        Some(other) => {
-            let allowed = [
-                "FieldValueDuplicate",
-                "FieldValueForbidden",
-                "FieldValueInvalid",
-                "FieldValueRequired",
-            ];
-            return Err(FieldError::not_supported(path.field("reason"), other, &allowed));
-        }
+        // Refused before.
+        Some(_) => FieldErrorKind::Invalid,
     };
     let mut survey = Survey::default();
     survey.visit(program.expression());
@@ -93,11 +89,23 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>) -> Result<Rule, Field
         return Err(FieldError::invalid(rule_path, source, why));
     }
     let uses_old_self = program.references().has_variable("oldSelf");
+    let optional = entry.get("optionalOldSelf").and_then(Value::as_bool);
+    match (uses_old_self, uncorrelated) {
+        (true, Some(place)) => {
+            let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {place}");
+            return Err(FieldError::invalid(rule_path, source, why));
+        }
+        (false, _) if optional.is_some() => {
+            let why = "may not be set if oldSelf is not used in rule";
+            return Err(FieldError::invalid(path.field("optionalOldSelf"), optional, why));
+        }
+        _ => {}
+    }
     Ok(Rule {
         source: source.to_owned(),
         expression: metered(&program),
         uses_old_self,
-        optional_old_self: entry.get("optionalOldSelf").and_then(Value::as_bool) == Some(true),
+        optional_old_self: optional == Some(true),
         message: text("message").map(str::to_owned),
         message_expression,
         reason,
@@ -131,19 +139,43 @@ fn parse(source: &str) -> Result<Program, String> {
 }
 
 /// Run all rules of the tree on a value that fits its schema.
-pub(crate) fn evaluate(schema: &Schema, value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if schema.node().has_rules {
-        let mut run = Run {
-            errors,
-            budget: OBJECT_COST_MAX,
-        };
-        run.walk(schema, value, old, false, &FieldPath::Root);
-    }
+pub(crate) fn evaluate(schema: &Schema, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
+    let mut run = Run {
+        verdict,
+        budget: OBJECT_COST_MAX,
+    };
+    let before = Before {
+        value: old,
+        settled: false,
+    };
+    run.walk(schema, value, before, &FieldPath::Root);
 }
 
-struct Run<'e> {
-    errors: &'e mut Vec<FieldError>,
+struct Run<'v> {
+    verdict: &'v mut Verdict,
     budget: u64,
+}
+
+/// What is known of the value that was there before.
+#[derive(Clone, Copy)]
+struct Before<'o> {
+    value: Option<&'o Value>,
+    /// The closest value above of which it is known had not changed.
+    settled: bool,
+}
+
+impl<'o> Before<'o> {
+    fn is_settled(self, value: &Value) -> bool {
+        self.value.map_or(self.settled, |old| old == value)
+    }
+
+    /// Of a part: its own old value, when it can be told which that is.
+    fn of_part(self, value: &Value, old: Option<&'o Value>) -> Self {
+        Self {
+            value: old,
+            settled: self.is_settled(value),
+        }
+    }
 }
 
 thread_local! {
@@ -151,43 +183,40 @@ thread_local! {
     static LIBRARY: Context<'static> = {
         let mut library = Context::default().with_all();
         meter::register(&mut library);
+        value::register_types(&mut library);
         library
     };
 }
 
 impl Run<'_> {
-    /// `settled`: an ancestor's value did not change, so only transition rules can have something new to say.
-    fn walk(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, settled: bool, path: &FieldPath<'_>) {
+    fn walk(&mut self, schema: &Schema, value: &Value, before: Before<'_>, path: &FieldPath<'_>) {
         let node = schema.node();
-        if !node.has_rules || value.is_null() || self.errors.len() >= ERRORS_MAX {
+        if !node.has_rules || value.is_null() || self.verdict.errors.len() >= ERRORS_MAX {
             return;
         }
-        let settled = settled || old == Some(value);
         if !node.rules.is_empty() {
-            LIBRARY.with(|library| self.run_rules(library, schema, value, old, settled, path));
+            LIBRARY.with(|library| self.run_rules(library, schema, value, before, path));
         }
         for part in node.bounds.iter().flat_map(|bounds| &bounds.all_of) {
-            self.walk(part, value, old, settled, path);
+            self.walk(part, value, before, path);
         }
         match (&node.kind, value) {
-            (Kind::Object(_), Value::Object(map)) => {
-                for (key, value) in map {
-                    if let Some(field) = schema.field(key) {
-                        self.walk(
-                            field,
-                            value,
-                            old.and_then(|old| old.get(key)),
-                            settled,
-                            &path.field(key),
-                        );
+            (Kind::Object(object), Value::Object(map)) => {
+                let old = before.value.filter(|_| object.map_type == MapType::Granular);
+                for (key, child) in map {
+                    let of_part = || before.of_part(value, old.and_then(|old| old.get(key)));
+                    if let Some(field) = object.fields.get(&**key) {
+                        self.walk(field, child, of_part(), &path.field(key));
+                    } else if let Some(field) = &object.additional {
+                        self.walk(field, child, of_part(), &path.key(key));
                     }
                 }
             }
             (Kind::List(list), Value::Array(items)) => {
-                let old = old.and_then(Value::as_array);
+                let old = before.value.and_then(Value::as_array);
                 for (index, item) in items.iter().enumerate() {
                     let old = old.and_then(|old| correlate(&list.list_type, item, old));
-                    self.walk(&list.items, item, old, settled, &path.index(index));
+                    self.walk(&list.items, item, before.of_part(value, old), &path.index(index));
                 }
             }
             _ => {}
@@ -199,36 +228,51 @@ impl Run<'_> {
         library: &Context<'static>,
         schema: &Schema,
         value: &Value,
-        old: Option<&Value>,
-        settled: bool,
+        before: Before<'_>,
         path: &FieldPath<'_>,
     ) {
+        let old = before.value;
         let look_ups = LookUps {
             this: weight_of_json(value),
             old: old.map_or(1, weight_of_json),
         };
+        let old_value = || old.map(|old| to_cel(schema, old));
         let mut context = library.new_inner_scope();
         context.set_variable_resolver(&look_ups);
         context.add_variable_from_value("self", to_cel(schema, value));
-        context.add_variable_from_value("oldSelf", old.map_or(CelValue::Null, |old| to_cel(schema, old)));
+        context.add_variable_from_value("oldSelf", old_value().unwrap_or(CelValue::Null));
         for rule in &schema.node().rules {
-            let skip = rule.uses_old_self && old.is_none() && !rule.optional_old_self;
-            if skip || (settled && !rule.uses_old_self) {
+            if rule.uses_old_self && old.is_none() && !rule.optional_old_self {
                 continue;
             }
             let mut left = self.budget.min(RULE_COST_MAX);
             let granted = left;
-            let outcome = run_rule(rule, &context, schema, path, &mut left);
+            let holds = if rule.optional_old_self {
+                let mut context = context.new_inner_scope();
+                context.set_variable_resolver(&look_ups);
+                let old = old_value().map_or_else(OptionalValue::none, OptionalValue::of);
+                context.add_variable_from_value("oldSelf", CelValue::Opaque(Arc::new(old)));
+                run_rule(rule, &context, schema, value, &mut left)
+            } else {
+                run_rule(rule, &context, schema, value, &mut left)
+            };
+            let error =
+                holds.map(|outcome| outcome.map(|outcome| outcome.told(rule, &context, value, path, &mut left)));
             self.budget -= granted - left;
-            match outcome {
+            match error {
                 Ok(None) => {}
-                Ok(Some(error)) => self.errors.push(error),
+                Ok(Some((error, true))) if !rule.uses_old_self && before.is_settled(value) => {
+                    self.verdict.warnings.push(error.to_string());
+                }
+                Ok(Some((error, _))) => self.verdict.errors.push(error),
                 Err(Exceeded) => {
                     let words = format!(
-                        "no further validation rules will be run: call cost exceeds limit for rule: {}",
-                        rule.source
+                        "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                        rule.shown()
                     );
-                    self.errors.push(FieldError::invalid(path, type_name(schema), words));
+                    self.verdict
+                        .errors
+                        .push(FieldError::invalid(path, type_name(schema), words));
                     self.budget = 0;
                     return;
                 }
@@ -240,42 +284,100 @@ impl Run<'_> {
 /// The rule has cost more than it may.
 struct Exceeded;
 
+/// How a rule ended that does not hold.
+enum Outcome {
+    /// It is not true of the value.
+    False,
+    /// It has no answer: the type that the value should have, and why.
+    Broken(&'static str, String),
+}
+
 fn run_rule(
     rule: &Rule,
     context: &Context<'_>,
     schema: &Schema,
-    path: &FieldPath<'_>,
+    value: &Value,
     budget: &mut u64,
-) -> Result<Option<FieldError>, Exceeded> {
-    let words = match meter::run(budget, || CelValue::resolve(&rule.expression, context)) {
-        Ok(Ok(CelValue::Bool(true))) => return Ok(None),
-        Ok(Ok(CelValue::Bool(false))) => {
-            let path = match &rule.field_path {
-                Some(field) => path.field(field).to_string(),
-                None => path.to_string(),
-            };
-            let value = match rule.reason {
-                FieldErrorKind::Required | FieldErrorKind::Forbidden => None,
-                _ => Some(Value::from(type_name(schema))),
-            };
-            let message = message(rule, context, budget);
-            return Ok(Some(FieldError::new(path, rule.reason, value, message)));
+) -> Result<Option<Outcome>, Exceeded> {
+    let broken = |why: String| Ok(Some(Outcome::Broken(type_name(schema), why)));
+    if matches!(schema.kind(), Kind::Object(_)) && !value.is_object() {
+        let why = "invalid data, expected a map for the provided schema with type=object";
+        return broken(format!("{why} evaluating rule: {}", rule.shown()));
+    }
+    match meter::run(budget, || CelValue::resolve(&rule.expression, context)) {
+        Ok(Ok(CelValue::Bool(true))) => Ok(None),
+        Ok(Ok(CelValue::Bool(false))) => Ok(Some(Outcome::False)),
+        Ok(Ok(_)) => broken(format!("rule did not evaluate to a truth value: {}", rule.shown())),
+        Ok(Err(error)) => broken(in_go_words(&error, rule.shown())),
+        Err(Ended::Broken) => broken(format!("internal failure evaluating rule: {}", rule.shown())),
+        Err(Ended::Exhausted) => Err(Exceeded),
+    }
+}
+
+/// As cel-go says it (`common/types/err.go`).
+fn in_go_words(error: &ExecutionError, rule: &str) -> String {
+    let why = match error {
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::NoSuchOverload
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedUnaryOperator(..)
+        | ExecutionError::UnsupportedBinaryOperator(..) => {
+            let words = "call arguments did not match a supported operator, function or macro signature for rule";
+            return format!("'no such overload': {words}: {rule}");
         }
-        Ok(Ok(_)) => format!("rule did not evaluate to a truth value: {}", rule.source),
-        Ok(Err(ExecutionError::UndeclaredReference(name))) => {
-            format!("undeclared reference to '{name}' evaluating rule: {}", rule.source)
-        }
-        Ok(Err(error)) => format!("{error} evaluating rule: {}", rule.source),
-        Err(Ended::Broken) => format!("internal failure evaluating rule: {}", rule.source),
-        Err(Ended::Exhausted) => return Err(Exceeded),
+        ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
+        other => other.to_string(),
     };
-    Ok(Some(FieldError::invalid(path, type_name(schema), words)))
+    format!("{why} evaluating rule: {rule}")
+}
+
+impl Outcome {
+    /// The error, and whether it is the rule's own.
+    fn told(
+        self,
+        rule: &Rule,
+        context: &Context<'_>,
+        value: &Value,
+        path: &FieldPath<'_>,
+        budget: &mut u64,
+    ) -> (FieldError, bool) {
+        match self {
+            Self::Broken(wanted, why) => (FieldError::invalid(path, wanted, why), false),
+            Self::False => {
+                let at = match &rule.field_path {
+                    Some(field) => path.field(field).to_string(),
+                    None => path.to_string(),
+                };
+                let shown = match (rule.reason, value) {
+                    (FieldErrorKind::Required | FieldErrorKind::Forbidden, _) => None,
+                    (_, Value::Object(_) | Value::Array(_)) => None,
+                    (_, plain) => Some(plain.clone()),
+                };
+                let detail = match rule.reason {
+                    FieldErrorKind::Duplicate => String::new(),
+                    _ => message(rule, context, budget),
+                };
+                (FieldError::new(at, rule.reason, shown, detail), true)
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// How an error speaks of the rule.
+    fn shown(&self) -> &str {
+        self.message.as_deref().unwrap_or(&self.source)
+    }
 }
 
 fn message(rule: &Rule, context: &Context<'_>, budget: &mut u64) -> String {
     let computed = rule.message_expression.as_ref().and_then(|expression| {
         match meter::run(budget, || CelValue::resolve(expression, context)) {
-            Ok(Ok(CelValue::String(text))) if !text.trim().is_empty() && !text.contains('\n') => {
+            Ok(Ok(CelValue::String(text))) if !text.trim().is_empty() && !text.trim().contains('\n') => {
                 Some(text.trim().to_owned())
             }
             _ => None,
@@ -290,7 +392,7 @@ fn type_name(schema: &Schema) -> &'static str {
     match schema.kind() {
         Kind::Object(_) => "object",
         Kind::List(_) => "array",
-        Kind::Scalar(Scalar::String | Scalar::Quantity) => "string",
+        Kind::Scalar(Scalar::String | Scalar::Quantity | Scalar::Time | Scalar::MicroTime | Scalar::Bytes) => "string",
         Kind::Scalar(Scalar::Integer) => "integer",
         Kind::Scalar(Scalar::Number) => "number",
         Kind::Scalar(Scalar::Boolean) => "boolean",

@@ -8,8 +8,13 @@ use crate::tree::{Kind, Schema};
 impl Schema {
     /// Give missing fields their default values, then drop remaining nulls that the schema does not allow.
     pub fn default(&self, value: &mut Value) {
-        fill(self, value);
+        self.fill(value);
         self.drop_nulls(value);
+    }
+
+    /// As [`Schema::default`], but other nulls stay: the result of an apply is not read again.
+    pub fn fill(&self, value: &mut Value) {
+        fill(self, value);
     }
 }
 

@@ -5,6 +5,12 @@ use std::fmt;
 
 use serde_json::Value;
 
+/// Whole numbers below it are printed with all their digits.
+const WHOLE_MAX: f64 = 1e21;
+
+/// How the whole object is called as a place.
+pub(crate) const ROOT_SHOWN: &str = "<nil>";
+
 /// Longest rendering of a bad value inside an error, in bytes: an error text must not carry a whole object.
 const SHOWN_VALUE_BYTES_MAX: usize = 256;
 
@@ -122,17 +128,15 @@ impl FieldError {
 
     /// The text is longer than `bytes_max`.
     pub fn too_long(path: impl Into<String>, bytes_max: usize) -> Self {
-        Self::new(
-            path,
-            FieldErrorKind::TooLong,
-            None,
-            format!("may not be more than {bytes_max} bytes"),
-        )
+        let bytes = if bytes_max == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {bytes_max} {bytes}");
+        Self::new(path, FieldErrorKind::TooLong, None, detail)
     }
 
     /// The list or map has `count` elements where `count_max` are allowed.
     pub fn too_many(path: impl Into<String>, count: usize, count_max: u64) -> Self {
-        let detail = format!("must have at most {count_max} items");
+        let items = if count_max == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {count_max} {items}");
         Self::new(path, FieldErrorKind::TooMany, Some(Value::from(count)), detail)
     }
 
@@ -145,6 +149,18 @@ impl FieldError {
             format!("supported values: {}", quoted.join(", "))
         };
         Self::new(path, FieldErrorKind::NotSupported, Some(value.into()), detail)
+    }
+
+    /// Whether more may be wrong that can not be told before this is mended: a custom resource's rules are not asked.
+    pub(crate) fn hides_others(&self) -> bool {
+        matches!(
+            self.kind,
+            FieldErrorKind::NotSupported
+                | FieldErrorKind::Required
+                | FieldErrorKind::TooLong
+                | FieldErrorKind::TooMany
+                | FieldErrorKind::TypeInvalid
+        )
     }
 
     /// The text without the path, as it stands in `status.details.causes[].message`.
@@ -186,7 +202,11 @@ pub fn aggregate(errors: &[FieldError]) -> String {
 }
 
 fn shown(value: &Value) -> String {
-    let mut text = value.to_string();
+    let mut text = match value.as_f64().filter(|_| value.is_f64()) {
+        // As Go prints it.
+        Some(number) if number.fract() == 0.0 && number.abs() < WHOLE_MAX => format!("{number:.0}"),
+        _ => value.to_string(),
+    };
     if text.len() > SHOWN_VALUE_BYTES_MAX {
         let mut end = SHOWN_VALUE_BYTES_MAX;
         while !text.is_char_boundary(end) {
@@ -227,6 +247,13 @@ impl<'a> FieldPath<'a> {
         FieldPath::Key(self, key)
     }
 
+    /// The path as a sentence on the value speaks of it: the whole object has no name there.
+    pub(crate) fn in_words(&self) -> String {
+        let mut text = String::new();
+        self.parts(&mut text);
+        text
+    }
+
     fn parts(&self, out: &mut String) {
         match self {
             FieldPath::Root => {}
@@ -255,7 +282,7 @@ impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         self.parts(&mut text);
-        f.write_str(if text.is_empty() { "<nil>" } else { &text })
+        f.write_str(if text.is_empty() { ROOT_SHOWN } else { &text })
     }
 }
 

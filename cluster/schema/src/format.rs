@@ -1,17 +1,82 @@
 //! The text formats that Kubernetes checks (`format` in a schema; kube-openapi `pkg/validation/strfmt`).
 //! A format that is not known here is never an error, as in Kubernetes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use base64::Engine as _;
+use serde_json::Value;
+
+use crate::limits::DEPTH_MAX;
+
+/// What a custom resource's field may have as its format; any other says nothing
+/// (apiextensions-apiserver v0.35 `pkg/apiserver/validation/formats.go`).
+const KNOWN: [&str; 26] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Whether a custom resource's text is held to this format.
+pub(crate) fn is_known(format: &str) -> bool {
+    KNOWN.contains(&&*format.replace('-', ""))
+}
+
+/// The formats of texts in a schema's document that say nothing, in the order in which they stand.
+pub fn unknown_formats(document: &Value) -> Vec<&str> {
+    let mut found = Vec::new();
+    look_for_formats(document, 0, &mut found);
+    found
+}
+
+fn look_for_formats<'d>(value: &'d Value, depth: usize, found: &mut Vec<&'d str>) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            if let Some(format) = text("format").filter(|format| text("type") == Some("string") && !is_known(format)) {
+                found.push(format);
+            }
+            fields
+                .values()
+                .for_each(|value| look_for_formats(value, depth + 1, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| look_for_formats(item, depth + 1, found)),
+        _ => {}
+    }
+}
 
 /// True when `text` has the format, or the format is unknown.
 pub(crate) fn matches(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => text.parse::<jiff::Timestamp>().is_ok(),
         "date" => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
-        "duration" => go_duration_ns(text).is_some(),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "duration" => go_duration_ns(text).is_some() || is_spoken_duration(text),
+        "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "mac" => is_mac(text),
@@ -21,6 +86,13 @@ pub(crate) fn matches(format: &str, text: &str) -> bool {
         "hostname" => is_hostname(text),
         "email" => is_email(text),
         "hexcolor" => is_hex_colour(text),
+        "bsonobjectid" => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
+        "isbn" => is_isbn(text, 10) || is_isbn(text, 13),
+        "isbn10" => is_isbn(text, 10),
+        "isbn13" => is_isbn(text, 13),
+        "ssn" => is_grouped(text, &[3, 2, 4]),
+        "creditcard" => is_credit_card(text),
+        "rgbcolor" => is_rgb_colour(text),
         "k8s-short-name" => crate::names::dns_label(text).is_none(),
         "k8s-long-name" => crate::names::dns_subdomain(text).is_none(),
         _ => true,
@@ -65,6 +137,33 @@ pub(crate) fn go_duration_ns(text: &str) -> Option<i64> {
     }
     let nanoseconds = total as i64;
     Some(if negative { -nanoseconds } else { nanoseconds })
+}
+
+/// A number with a unit somewhere in the text, as Scala's durations have them: `2 days`.
+fn is_spoken_duration(text: &str) -> bool {
+    const WORDS: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    const SHORT: [&str; 9] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "wk"];
+    let is_unit = |unit: &str| {
+        let unit = unit.to_lowercase();
+        SHORT.contains(&&*unit) || matches!(&*unit, "d" | "w") || WORDS.iter().any(|word| unit.starts_with(word))
+    };
+    text.match_indices(|c: char| c.is_ascii_digit()).any(|(start, _)| {
+        let rest = text[start..]
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .trim_start();
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphabetic() && c != 'µ')
+            .unwrap_or(rest.len());
+        is_unit(&rest[..end])
+    })
+}
+
+/// Zeros may lead, as Go once had it.
+fn is_ipv4(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && part.parse::<u16>().is_ok_and(|part| part < 256)
+    };
+    text.split('.').count() == 4 && text.split('.').all(is_part)
 }
 
 fn is_cidr(text: &str) -> bool {
@@ -133,6 +232,62 @@ fn is_email(text: &str) -> bool {
     })
 }
 
+/// Digits in groups of these lengths, between which one blank or dash may stand.
+fn is_grouped(text: &str, lengths: &[usize]) -> bool {
+    let mut rest = text;
+    for (position, length) in lengths.iter().enumerate() {
+        if position > 0 {
+            rest = rest.strip_prefix(['-', ' ']).unwrap_or(rest);
+        }
+        match rest.split_at_checked(*length) {
+            Some((digits, tail)) if digits.bytes().all(|b| b.is_ascii_digit()) => rest = tail,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+fn is_isbn(text: &str, digits: usize) -> bool {
+    let text: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'-' | b' ')).collect();
+    if text.len() != digits {
+        return false;
+    }
+    let mut sum = 0_u32;
+    for (position, byte) in text.iter().enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => u32::from(byte - b'0'),
+            b'X' if digits == 10 && position == 9 => 10,
+            _ => return false,
+        };
+        let weight = match digits {
+            10 => 10 - position as u32,
+            _ => [1, 3][position % 2],
+        };
+        sum += weight * digit;
+    }
+    sum.is_multiple_of(if digits == 10 { 11 } else { 10 })
+}
+
+/// A number of 12 to 19 digits, whatever stands between them, with a checksum after Luhn.
+fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
+    let weighed = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(position, digit)| match position % 2 {
+            0 => *digit,
+            _ => digit * 2 / 10 + digit * 2 % 10,
+        });
+    (12..=19).contains(&digits.len()) && weighed.sum::<u32>().is_multiple_of(10)
+}
+
+fn is_rgb_colour(text: &str) -> bool {
+    let inner = text.strip_prefix("rgb(").and_then(|text| text.strip_suffix(')'));
+    let is_part = |part: &str| part.parse::<u8>().is_ok_and(|number| number.to_string() == part);
+    inner.is_some_and(|inner| inner.split(',').count() == 3 && inner.split(',').all(|part| is_part(part.trim())))
+}
+
 fn is_hex_colour(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && digits.bytes().all(|b| b.is_ascii_hexdigit())
@@ -152,6 +307,11 @@ mod tests {
             ("duration", "1x", false),
             ("duration", "", false),
             ("duration", "-", false),
+            ("duration", "2 days", true),
+            ("duration", "2 dogs", false),
+            ("ipv4", "010.1.1.1", true),
+            ("ipv4", "1.1.1.256", false),
+            ("ipv4", "1.1.1", false),
             ("cidr", "10.0.0.0/8", true),
             ("cidr", "10.0.0.0/33", false),
             ("cidr", "10.0.0.0/", false),
@@ -166,6 +326,17 @@ mod tests {
             ("uri", "https://x/y", true),
             ("uri", "x y", false),
             ("unheard-of", "anything", true),
+            ("isbn", "0-321-75104-3", true),
+            ("isbn", "978-0321751041", true),
+            ("isbn10", "0321751044", false),
+            ("ssn", "123-45 6789", true),
+            ("ssn", "123--456789", false),
+            ("creditcard", "4111-1111-1111-1111", true),
+            ("creditcard", "4111-1111-1111-1112", false),
+            ("rgbcolor", "rgb(0, 12,255)", true),
+            ("rgbcolor", "rgb(0,12,256)", false),
+            ("bsonobjectid", "507f1f77bcf86cd799439011", true),
+            ("bsonobjectid", "507f1f77", false),
         ];
         for (format, text, good) in table {
             assert_eq!(matches(format, text), good, "{format} {text}");

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::bounds::{list_type, read_bounds};
+use crate::crd_defaults::check_defaults;
 use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns, SCHEMA_BYTES_MAX};
 use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldPath, cel};
+use crate::{ERRORS_MAX, FieldError, FieldPath, cel, document, format};
 
 /// A schema that cannot be served, with everything that is wrong with it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -26,24 +27,24 @@ impl Schema {
     pub fn from_crd_at(document: &Value, at: &str) -> Result<Schema, SchemaError> {
         let path = FieldPath::Root;
         let path = path.field(at);
-        let mut reader = Reader {
-            errors: Vec::new(),
-            nodes: 0,
-            patterns: Patterns::default(),
-        };
+        let mut reader = Reader::default();
         if document.to_string().len() > SCHEMA_BYTES_MAX {
-            reader.errors.push(FieldError::too_long(path, SCHEMA_BYTES_MAX));
-            return Err(SchemaError { errors: reader.errors });
+            let errors = vec![FieldError::too_long(path, SCHEMA_BYTES_MAX)];
+            return Err(SchemaError { errors });
         }
         let root = reader.structural(document, &path, Level::Root, 0);
-        if reader.errors.is_empty() {
-            check_defaults(&root, &path, &mut reader.errors);
+        let mut errors = reader.told();
+        if errors.is_empty() {
+            check_defaults(&root, &path, &mut errors);
         }
-        if reader.errors.is_empty() {
+        if errors.is_empty() {
+            errors = reader.rules;
+        }
+        if errors.is_empty() {
             return Ok(root.with_type_and_object_meta());
         }
-        reader.errors.truncate(ERRORS_MAX);
-        Err(SchemaError { errors: reader.errors })
+        errors.truncate(ERRORS_MAX);
+        Err(SchemaError { errors })
     }
 
     /// As [`Schema::from_crd_at`], with paths below `openAPIV3Schema`.
@@ -74,17 +75,47 @@ enum Level {
     Field,
 }
 
+#[derive(Default)]
 struct Reader {
-    errors: Vec<FieldError>,
+    /// What makes the schema no structural one.
+    structure: Vec<FieldError>,
+    /// What is wrong with single nodes otherwise.
+    document: Vec<FieldError>,
+    /// What is wrong with rules; told when all else is right.
+    rules: Vec<FieldError>,
+    /// There is something of which no tree can be made.
+    unreadable: bool,
+    /// The outermost list or map above whose parts have no old value.
+    uncorrelated: Option<String>,
     nodes: usize,
     patterns: Patterns,
 }
 
 impl Reader {
     fn refuse(&mut self, error: FieldError) {
-        if self.errors.len() < ERRORS_MAX {
-            self.errors.push(error);
+        if self.structure.len() < ERRORS_MAX {
+            self.structure.push(error);
         }
+    }
+
+    /// What of its findings is told: of a schema that makes no tree not that it is not structural, unless that is all.
+    fn told(&mut self) -> Vec<FieldError> {
+        let mut told = std::mem::take(&mut self.document);
+        if !self.unreadable || told.is_empty() {
+            told.append(&mut self.structure);
+        }
+        told
+    }
+
+    /// Judges a node that stands for itself.
+    fn judge(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>) {
+        if self.document.len() < ERRORS_MAX {
+            document::judge(json, path, &mut self.document);
+        }
+        let present = |name: &str| json.get(name).is_some_and(|value| !value.is_null());
+        self.unreadable |= document::UNSUPPORTED.into_iter().any(present)
+            || json.get("items").is_some_and(Value::is_array)
+            || json.get("additionalProperties") == Some(&Value::Bool(false));
     }
 
     /// One node with a type. Answers a harmless tree when it is refused.
@@ -92,6 +123,8 @@ impl Reader {
         let Some(json) = self.enter(value, path, depth) else {
             return Schema::any();
         };
+        let before = self.document.len();
+        self.judge(json, path);
         let flag = |name: &str| json.get(name).and_then(Value::as_bool) == Some(true);
         let (int_or_string, preserve_unknown) = (
             flag("x-kubernetes-int-or-string"),
@@ -115,19 +148,24 @@ impl Reader {
             let words = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
             self.refuse(FieldError::required(path.field("properties"), words));
         }
-        let rules = self.rules(json, path);
+        let rules = match self.document.len() == before {
+            true => self.compile_rules(json, path),
+            false => Vec::new(),
+        };
         let bounds = self.bounds(json, path, depth, int_or_string);
         let mut node = Node {
             kind,
             description: json.get("description").and_then(Value::as_str).map(Into::into),
             default: json.get("default").filter(|default| !default.is_null()).cloned(),
-            nullable: flag("nullable") || type_name.is_empty() && preserve_unknown,
+            nullable: flag("nullable"),
             preserve_unknown: preserve_unknown || type_name.is_empty() && !int_or_string,
             embedded_resource,
             bounds,
             rules,
+            custom: true,
             ..Node::default()
         };
+        node.has_parts = embedded_resource || below(&node).any(|field| field.0.has_parts) || is_told_apart(&node);
         if embedded_resource {
             node = (*Schema::new(node).with_type_and_object_meta().0).clone();
         }
@@ -178,14 +216,15 @@ impl Reader {
             ("" | "object", _) => {}
             (other, Level::Root) => self.refuse(FieldError::invalid(at, other, "must be object at the root")),
             ("string" | "integer" | "number" | "boolean" | "array", _) => {}
-            (other, _) => {
-                let known = ["array", "boolean", "integer", "number", "object", "string"];
-                self.refuse(FieldError::not_supported(at, other, &known));
-            }
+            // That there is no such type is told with the node.
+            (_, _) => {}
         }
         if flag("x-kubernetes-embedded-resource") && name != "object" {
             let words = "must be object if x-kubernetes-embedded-resource is true";
-            self.refuse(FieldError::invalid(at, name, words));
+            self.refuse(match name {
+                "" => FieldError::required(at, words),
+                name => FieldError::invalid(at, name, words),
+            });
         }
         if flag("x-kubernetes-int-or-string") && flag("x-kubernetes-preserve-unknown-fields") {
             let at = path.field("x-kubernetes-preserve-unknown-fields");
@@ -195,25 +234,14 @@ impl Reader {
                 "must be false if x-kubernetes-int-or-string is true",
             ));
         }
-        for forbidden in [
-            "$ref",
-            "definitions",
-            "dependencies",
-            "patternProperties",
-            "additionalItems",
-            "id",
-        ] {
-            if json.get(forbidden).is_some_and(|value| !value.is_null()) {
-                self.refuse(FieldError::forbidden(
-                    path.field(forbidden),
-                    format!("{forbidden} is not supported"),
-                ));
-            }
-        }
     }
 
     fn object(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, level: Level, depth: usize) -> Kind {
         let mut fields = BTreeMap::new();
+        let outer = self.uncorrelated.clone();
+        if json.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic") {
+            self.uncorrelated.get_or_insert_with(|| path.to_string());
+        }
         let at = path.field("properties");
         if let Some(properties) = json.get("properties").and_then(Value::as_object) {
             for (name, value) in properties {
@@ -238,24 +266,15 @@ impl Reader {
                 self.refuse(FieldError::forbidden(at, "must not be used at the root"));
                 None
             }
-            Some(_) if !fields.is_empty() => {
-                self.refuse(FieldError::forbidden(
-                    at,
-                    "additionalProperties and properties are mutual exclusive",
-                ));
-                None
-            }
-            Some(Value::Bool(true)) => Some(Schema::any()),
+            // That they exclude each other is told with the node.
+            Some(_) if !fields.is_empty() => None,
+            Some(Value::Bool(true)) => Some(anything_flat()),
             Some(value) => Some(self.structural(value, &at, Level::Field, depth + 1)),
         };
+        self.uncorrelated = outer;
         let map_type = match json.get("x-kubernetes-map-type").and_then(Value::as_str) {
-            None | Some("granular") => MapType::Granular,
             Some("atomic") => MapType::Atomic,
-            Some(other) => {
-                let at = path.field("x-kubernetes-map-type");
-                self.refuse(FieldError::not_supported(at, other, &["atomic", "granular"]));
-                MapType::Granular
-            }
+            _ => MapType::Granular,
         };
         Kind::Object(Object {
             fields,
@@ -292,32 +311,33 @@ impl Reader {
 
     fn list(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, depth: usize) -> Kind {
         let at = path.field("items");
+        let outer = self.uncorrelated.clone();
+        if json.get("x-kubernetes-list-type").and_then(Value::as_str) != Some("map") {
+            self.uncorrelated.get_or_insert_with(|| path.to_string());
+        }
         let items = match json.get("items") {
             Some(Value::Object(_)) => self.structural(&json["items"], &at, Level::Item, depth + 1),
-            Some(Value::Array(_)) => {
-                self.refuse(FieldError::forbidden(
-                    at,
-                    "items must be a schema object and not an array",
-                ));
-                Schema::any()
-            }
+            // That it must be one schema is told with the node.
+            Some(Value::Array(_)) => Schema::any(),
             _ => {
                 self.refuse(FieldError::required(at, "must be specified"));
                 Schema::any()
             }
         };
-        let list_type = list_type(json, &items, path, &mut self.errors);
+        self.uncorrelated = outer;
+        let list_type = list_type(json, &items, path, &mut Vec::new());
         Kind::List(List { items, list_type })
     }
 
-    fn rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>) -> Vec<Arc<cel::Rule>> {
+    fn compile_rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>) -> Vec<Arc<cel::Rule>> {
         let at = path.field("x-kubernetes-validations");
         let entries = json.get("x-kubernetes-validations").and_then(Value::as_array);
         let mut rules = Vec::new();
         for (index, entry) in entries.into_iter().flatten().enumerate() {
-            match cel::compile(entry, &at.index(index)) {
+            let at = at.index(index);
+            match cel::compile(entry, &at, self.uncorrelated.as_deref()) {
                 Ok(rule) => rules.push(Arc::new(rule)),
-                Err(error) => self.refuse(error),
+                Err(error) => self.rules.push(error),
             }
         }
         rules
@@ -330,7 +350,8 @@ impl Reader {
         depth: usize,
         int_or_string: bool,
     ) -> Option<Box<Bounds>> {
-        let mut bounds = read_bounds(json, path, &mut self.patterns, &mut self.errors);
+        let mut bounds = read_bounds(json, path, &mut self.patterns, &mut self.structure);
+        bounds.format = bounds.format.filter(|format| format::is_known(format));
         for (name, skip) in [("anyOf", int_or_string), ("allOf", false), ("oneOf", false)] {
             let at = path.field(name);
             let Some(branches) = json.get(name).and_then(Value::as_array) else {
@@ -363,6 +384,7 @@ impl Reader {
         let Some(json) = self.enter(value, path, depth) else {
             return Schema::any();
         };
+        self.judge(json, path);
         for (name, words) in FORBIDDEN {
             if json
                 .get(name)
@@ -412,6 +434,7 @@ impl Reader {
             untyped: true,
             preserve_unknown: true,
             bounds,
+            custom: true,
             ..Node::default()
         };
         node.has_rules = has_rules(&node);
@@ -434,55 +457,34 @@ fn is_int_or_string(branches: &[Value]) -> bool {
     types == ["integer", "string"] && branches.iter().all(|b| b.as_object().is_some_and(|b| b.len() == 1))
 }
 
-fn has_rules(node: &Node) -> bool {
-    let below = match &node.kind {
-        Kind::Object(object) => object
-            .fields
-            .values()
-            .chain(&object.additional)
-            .any(|field| field.0.has_rules),
-        Kind::List(list) => list.items.0.has_rules,
-        _ => false,
-    };
-    let beside = node
-        .bounds
-        .as_ref()
-        .is_some_and(|bounds| bounds.all_of.iter().any(|part| part.0.has_rules));
-    !node.rules.is_empty() || below || beside
+/// What `additionalProperties: true` allows: any value, but of an object or a list no more than that it is one.
+fn anything_flat() -> Schema {
+    Schema::new(Node {
+        nullable: true,
+        custom: true,
+        ..Node::default()
+    })
 }
 
-/// Default values must fit their own schema.
-fn check_defaults(schema: &Schema, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    if errors.len() >= ERRORS_MAX {
-        return;
-    }
-    if let Some(default) = schema.default_value() {
-        let mut filled = default.clone();
-        schema.default(&mut filled);
-        let at = path.field("default");
-        for error in schema.validate(&filled, None) {
-            let below = if error.path == "<nil>" {
-                at.to_string()
-            } else {
-                format!("{at}.{}", error.path)
-            };
-            errors.push(FieldError { path: below, ..error });
-        }
-    }
-    match schema.kind() {
-        Kind::Object(object) => {
-            let at = path.field("properties");
-            object
-                .fields
-                .iter()
-                .for_each(|(name, field)| check_defaults(field, &at.key(name), errors));
-            let at = path.field("additionalProperties");
-            object
-                .additional
-                .iter()
-                .for_each(|field| check_defaults(field, &at, errors));
-        }
-        Kind::List(list) => check_defaults(&list.items, &path.field("items"), errors),
-        _ => {}
-    }
+/// The nodes right below one.
+fn below(node: &Node) -> impl Iterator<Item = &Schema> {
+    let (object, items) = match &node.kind {
+        Kind::Object(object) => (Some(object), None),
+        Kind::List(list) => (None, Some(&list.items)),
+        Kind::Any | Kind::Scalar(_) => (None, None),
+    };
+    let fields = object
+        .into_iter()
+        .flat_map(|object| object.fields.values().chain(&object.additional));
+    fields.chain(items)
+}
+
+/// A list whose items must differ.
+fn is_told_apart(node: &Node) -> bool {
+    matches!(&node.kind, Kind::List(list) if list.list_type != ListType::Atomic)
+}
+
+fn has_rules(node: &Node) -> bool {
+    let beside = node.bounds.iter().flat_map(|bounds| &bounds.all_of);
+    !node.rules.is_empty() || below(node).chain(beside).any(|part| part.0.has_rules)
 }

@@ -113,6 +113,9 @@ impl<'d> Inliner<'d> {
         let kind = match type_name {
             _ if flag("x-kubernetes-int-or-string") => Kind::Scalar(Scalar::IntOrString),
             "string" if bounds.format.as_deref() == Some("int-or-string") => Kind::Scalar(Scalar::IntOrString),
+            "string" if self.dialect == Dialect::Kubernetes && bounds.format.as_deref() == Some("byte") => {
+                Kind::Scalar(Scalar::Bytes)
+            }
             "string" => Kind::Scalar(Scalar::String),
             "integer" => Kind::Scalar(Scalar::Integer),
             "number" => Kind::Scalar(Scalar::Number),
@@ -132,6 +135,7 @@ impl<'d> Inliner<'d> {
             nullable: nullable || null_value || flag("nullable") || matches!(kind, Kind::Any),
             kind,
             preserve_unknown,
+            repeats: self.dialect == Dialect::Kubernetes,
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             bounds: (bounded && self.dialect == Dialect::Rust || has_format(&bounds)).then(|| Box::new(bounds)),
             ..Node::default()
@@ -177,6 +181,8 @@ impl<'d> Inliner<'d> {
                 Value::Array(items) => items.is_empty(),
                 Value::Null => true,
             };
+            // Kubernetes publishes what Go writes for an empty field as its default.
+            node.always = self.dialect == Dialect::Kubernetes && zero;
             // Serde fills in the defaults of our own types, so theirs never come from the tree.
             node.default = (self.dialect == Dialect::Kubernetes && !zero).then(|| default.clone());
         }
@@ -214,6 +220,14 @@ impl<'d> Inliner<'d> {
         for (name, value) in json.get("properties").and_then(Value::as_object).into_iter().flatten() {
             fields.insert(name.as_str().into(), self.node(value, depth + 1));
         }
+        if self.dialect == Dialect::Kubernetes {
+            let required = json.get("required").and_then(Value::as_array).into_iter().flatten();
+            for name in required.filter_map(Value::as_str) {
+                if let Some(field) = fields.get_mut(name) {
+                    *field = field.written_always();
+                }
+            }
+        }
         let additional = match json.get("additionalProperties") {
             Some(value @ Value::Object(_)) => Some(self.node(value, depth + 1)),
             Some(Value::Bool(true)) if fields.is_empty() => Some(Schema::any()),
@@ -236,10 +250,9 @@ impl<'d> Inliner<'d> {
 
 /// Types that Kubernetes reads in a way their published schema does not say.
 fn well_known(pointer: &str) -> Option<Schema> {
-    let nullable_text = || {
-        let kind = Kind::Scalar(Scalar::String);
+    let nullable = |scalar: Scalar| {
         Schema::new(Node {
-            kind,
+            kind: Kind::Scalar(scalar),
             nullable: true,
             ..Node::default()
         })
@@ -248,17 +261,8 @@ fn well_known(pointer: &str) -> Option<Schema> {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => Some(Schema::scalar(Scalar::Quantity)),
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Schema::scalar(Scalar::IntOrString)),
         "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" => Some(crate::object_meta()),
-        "io.k8s.apimachinery.pkg.apis.meta.v1.Time" | "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => {
-            let bounds = Bounds {
-                format: Some("date-time".into()),
-                ..Bounds::default()
-            };
-            let node = Node {
-                bounds: Some(Box::new(bounds)),
-                ..(*nullable_text().0).clone()
-            };
-            Some(Schema::new(node))
-        }
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => Some(nullable(Scalar::Time)),
+        "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => Some(nullable(Scalar::MicroTime)),
         "io.k8s.apimachinery.pkg.runtime.RawExtension" | "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" => {
             Some(Schema::any())
         }
@@ -267,7 +271,7 @@ fn well_known(pointer: &str) -> Option<Schema> {
 }
 
 fn has_format(bounds: &Bounds) -> bool {
-    matches!(bounds.format.as_deref(), Some("byte" | "int32" | "date-time"))
+    matches!(bounds.format.as_deref(), Some("int32" | "date-time"))
 }
 
 fn patch_of(json: &Map<String, Value>) -> Patch {

@@ -5,19 +5,25 @@
 mod bounds;
 pub mod builtin;
 mod cel;
+mod crd_defaults;
 mod default;
+mod document;
 mod error;
 mod format;
 mod from_crd;
 mod from_root;
+mod go_text;
 mod limits;
 pub mod names;
 mod openapi;
+mod parts;
 mod prune;
 mod tree;
 mod validate;
 
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
+pub use format::unknown_formats;
 pub use from_crd::SchemaError;
 pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};
 pub use tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta};
+pub use validate::Verdict;

@@ -35,6 +35,9 @@ pub fn dns_label(text: &str) -> Option<String> {
     if text.len() > LABEL_BYTES_MAX {
         return Some(too_long(LABEL_BYTES_MAX));
     }
+    if !lower_label(text) && dns_subdomain(text).is_none() {
+        return Some("must not contain dots".to_owned());
+    }
     (!lower_label(text)).then(|| LABEL_WORDS.to_owned())
 }
 

@@ -57,6 +57,11 @@ impl Schema {
 fn write_scalar(scalar: Scalar, out: &mut Map<String, Value>) {
     let name = match scalar {
         Scalar::String | Scalar::Quantity => "string",
+        Scalar::Time | Scalar::MicroTime | Scalar::Bytes => {
+            let format = if scalar == Scalar::Bytes { "byte" } else { "date-time" };
+            out.insert("format".to_owned(), json!(format));
+            "string"
+        }
         Scalar::Integer => "integer",
         Scalar::Number => "number",
         Scalar::Boolean => "boolean",

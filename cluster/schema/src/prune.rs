@@ -4,20 +4,21 @@
 use serde_json::Value;
 
 use crate::tree::{Kind, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldPath};
+use crate::{ERRORS_MAX, FieldPath, go_text};
 
 impl Schema {
-    /// Drop unknown fields. Returns their paths, sorted, for strict field validation (`unknown field "spec.foo"`);
-    /// of very many only the first are named, all are dropped.
+    /// Drop unknown fields. Returns their paths for strict field validation (`unknown field "spec.foo"`): those of the
+    /// object's own metadata first, those of the metadata of objects inside it last, else sorted. Of very many only the
+    /// first are named, all are dropped.
     pub fn prune(&self, value: &mut Value) -> Vec<String> {
         let mut dropped = Vec::new();
-        prune(self, value, &FieldPath::Root, &mut dropped);
+        prune(self, value, &FieldPath::Root, Place::Object, &mut dropped);
         dropped.sort();
-        dropped
+        dropped.into_iter().map(|(_, path)| path).collect()
     }
 
     /// What reading into a typed object does by the way: drop `null` where the schema does not allow it, and write
-    /// quantities that are given as numbers (`cpu: 4`) as the texts they are.
+    /// quantities (`cpu: 4`, `1024Mi`), times and bytes as they are always written.
     pub fn drop_nulls(&self, value: &mut Value) {
         match (self.kind(), value) {
             (Kind::Object(_), Value::Object(map)) => {
@@ -29,35 +30,75 @@ impl Schema {
                 }
             }
             (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| list.items.drop_nulls(item)),
-            (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => *value = Value::String(value.to_string()),
+            (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => {
+                let text = value.to_string();
+                *value = Value::String(go_text::rewritten(Scalar::Quantity, &text).unwrap_or(text));
+            }
+            (Kind::Scalar(scalar), Value::String(text)) => {
+                if let Some(written) = go_text::rewritten(*scalar, text) {
+                    *text = written;
+                }
+            }
             _ => {}
         }
     }
 }
 
-fn prune(schema: &Schema, value: &mut Value, path: &FieldPath<'_>, dropped: &mut Vec<String>) {
+/// Where a field stands, in the order in which unknown ones are told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    OwnMetadata,
+    Object,
+    EmbeddedMetadata,
+}
+
+fn prune(schema: &Schema, value: &mut Value, path: &FieldPath<'_>, place: Place, dropped: &mut Vec<(Place, String)>) {
+    let node = schema.node();
     match (schema.kind(), value) {
         (Kind::Object(object), Value::Object(map)) => {
-            let keep_unknown = schema.node().preserve_unknown;
+            let keep_unknown = node.preserve_unknown;
             let known = |key: &str| keep_unknown || object.additional.is_some() || object.fields.contains_key(key);
             if map.keys().any(|key| !known(key)) {
                 map.retain(|key, _| {
                     let keep = known(key);
                     if !keep && dropped.len() < ERRORS_MAX {
-                        dropped.push(path.field(key).to_string());
+                        dropped.push((place, path.field(key).to_string()));
                     }
                     keep
                 });
             }
             for (key, value) in map.iter_mut() {
                 if let Some(field) = schema.field(key) {
-                    prune(field, value, &path.field(key), dropped);
+                    let place = match (&**key, path) {
+                        ("metadata", FieldPath::Root) if node.custom => Place::OwnMetadata,
+                        ("metadata", _) if node.embedded_resource => Place::EmbeddedMetadata,
+                        _ => place,
+                    };
+                    prune(field, value, &path.field(key), place, dropped);
                 }
             }
         }
         (Kind::List(list), Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
-                prune(&list.items, item, &path.index(index), dropped);
+                prune(&list.items, item, &path.index(index), place, dropped);
+            }
+        }
+        (Kind::Any, value) if !node.preserve_unknown => flatten(value, path, place, dropped),
+        _ => {}
+    }
+}
+
+/// Drops the fields of all objects.
+fn flatten(value: &mut Value, path: &FieldPath<'_>, place: Place, dropped: &mut Vec<(Place, String)>) {
+    match value {
+        Value::Object(map) => {
+            let named = map.keys().take(ERRORS_MAX.saturating_sub(dropped.len()));
+            dropped.extend(named.map(|key| (place, path.field(key).to_string())));
+            map.clear();
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                flatten(item, &path.index(index), place, dropped);
             }
         }
         _ => {}

@@ -29,12 +29,21 @@ pub struct Node {
     pub preserve_unknown: bool,
     /// The field holds a whole object with apiVersion, kind and metadata.
     pub embedded_resource: bool,
+    /// The field is there even where an object says nothing of it: what Go's encoder writes although it is empty
+    /// (structs that are no pointers, required fields).
+    pub always: bool,
     /// What strategic merge patch does here (`x-kubernetes-patch-strategy`, `-patch-merge-key`).
     pub patch: Patch,
     /// Rules on the value beyond its shape.
     pub bounds: Option<Box<Bounds>>,
+    /// Elements of a list may be there twice: Go's types do not look.
+    pub(crate) repeats: bool,
     /// A value of another type is no error here: the node stands below `anyOf` and the like, which say nothing of types.
     pub(crate) untyped: bool,
+    /// A node of a custom resource, which is judged as apiextensions-apiserver does.
+    pub(crate) custom: bool,
+    /// Some node of this subtree is an embedded object, or a list whose items are told apart.
+    pub(crate) has_parts: bool,
     /// Rules in CEL on this node.
     pub(crate) rules: Vec<Arc<Rule>>,
     /// Some node of this subtree has rules.
@@ -70,6 +79,12 @@ pub enum Scalar {
     IntOrString,
     /// Text or any number, as `resource.Quantity` is read.
     Quantity,
+    /// A time, as `metav1.Time` is read: seconds, with a zone.
+    Time,
+    /// A time, as `metav1.MicroTime` is read: with six digits of a second.
+    MicroTime,
+    /// Bytes in base64.
+    Bytes,
 }
 
 /// An object with named fields, a map, or both.
@@ -234,6 +249,17 @@ impl Schema {
         })
     }
 
+    /// This tree as a field that is always there.
+    pub(crate) fn written_always(&self) -> Self {
+        if self.0.always {
+            return self.clone();
+        }
+        Self::new(Node {
+            always: true,
+            ..(*self.0).clone()
+        })
+    }
+
     /// The root node of this tree.
     pub fn node(&self) -> &Node {
         &self.0
@@ -359,15 +385,9 @@ fn text() -> Schema {
 }
 
 fn time() -> Schema {
-    let bounds = Bounds {
-        format: Some("date-time".into()),
-        ..Bounds::default()
-    };
-    let kind = Kind::Scalar(Scalar::String);
     Schema::new(Node {
-        kind,
+        kind: Kind::Scalar(Scalar::Time),
         nullable: true,
-        bounds: Some(Box::new(bounds)),
         ..Node::default()
     })
 }
@@ -380,7 +400,8 @@ fn owner_reference() -> Schema {
     let flags = ["controller", "blockOwnerDeletion"].map(|name| (name.into(), yes_no()));
     let object = Object {
         fields: texts.into_iter().chain(flags).collect(),
-        required: names.map(Into::into).to_vec(),
+        // Which must be there is for the rules of metadata to say.
+        required: Vec::new(),
         additional: None,
         map_type: MapType::Atomic,
     };

@@ -5,99 +5,398 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use crate::error::ROOT_SHOWN;
 use crate::tree::{Bounds, Kind, List, ListType, Node, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format};
+use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format, go_text, parts};
+
+/// What came of judging a value.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// What is wrong; at most [`ERRORS_MAX`].
+    pub errors: Vec<FieldError>,
+    /// What was wrong before and has not changed: rules that fail as they did.
+    pub warnings: Vec<String>,
+}
+
+/// What is said beside errors that leave the rules unasked.
+const UNASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 
 impl Schema {
     /// All errors of `value`. With `old` (an update), fields whose value did not change are not judged again, and
     /// transition rules see their old value (Kubernetes' ratcheting). At most [`ERRORS_MAX`] errors.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = Errors(Vec::new());
-        walk(self, value, old, &FieldPath::Root, &mut errors);
-        if errors.0.is_empty() {
-            crate::cel::evaluate(self, value, old, &mut errors.0);
+        self.judge(value, old).errors
+    }
+
+    /// As [`Schema::validate`], with what is only worth a warning.
+    pub fn judge(&self, value: &Value, old: Option<&Value>) -> Verdict {
+        let mut walk = Walk::new(self);
+        walk.whole(self, value, old, &FieldPath::Root);
+        let mut errors = walk.errors;
+        if self.node().has_parts {
+            parts::judge_embedded(self, value, &FieldPath::Root, &mut errors);
+            parts::judge_lists(self, value, old, &mut errors);
         }
-        errors.0.truncate(ERRORS_MAX);
-        errors.0
-    }
-}
-
-struct Errors(Vec<FieldError>);
-
-impl Errors {
-    fn push(&mut self, error: FieldError) {
-        if self.0.len() < ERRORS_MAX {
-            self.0.push(error);
-        }
+        self.with_rules(value, old, errors)
     }
 
-    fn full(&self) -> bool {
-        self.0.len() >= ERRORS_MAX
-    }
-}
-
-fn walk(schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Errors) {
-    if errors.full() || old == Some(value) {
-        return;
-    }
-    let node = schema.node();
-    if value.is_null() && node.nullable {
-        return;
-    }
-    match &node.kind {
-        Kind::Any => {}
-        Kind::Scalar(scalar) => {
-            if !fits(*scalar, value) {
-                return mismatch(*scalar, value, path, errors);
+    /// As [`Schema::judge`] for a write of `part` alone: the rest of the object is taken as it is.
+    pub fn judge_part(&self, part: &str, value: &Value, old: Option<&Value>) -> Verdict {
+        let mut errors = Vec::new();
+        if let (Some(schema), Some(inner)) = (self.field(part), value.get(part)) {
+            let mut walk = Walk::new(schema);
+            walk.whole(schema, inner, old.and_then(|old| old.get(part)), &FieldPath::Root);
+            errors = walk.errors;
+            for error in &mut errors {
+                error.path = match &*error.path {
+                    ROOT_SHOWN => part.to_owned(),
+                    below => format!("{part}.{below}"),
+                };
             }
         }
-        Kind::Object(object) => match value {
-            Value::Object(map) => {
+        if self.node().has_parts {
+            parts::judge_lists(self, value, old, &mut errors);
+        }
+        self.with_rules(value, old, errors)
+    }
+
+    fn with_rules(&self, value: &Value, old: Option<&Value>, errors: Vec<FieldError>) -> Verdict {
+        let mut verdict = Verdict {
+            errors,
+            warnings: Vec::new(),
+        };
+        if self.node().has_rules {
+            if verdict.errors.iter().any(FieldError::hides_others) {
+                verdict
+                    .errors
+                    .push(FieldError::invalid(FieldPath::Root, Value::Null, UNASKED));
+            } else {
+                crate::cel::evaluate(self, value, old, &mut verdict);
+            }
+        }
+        verdict.errors.truncate(ERRORS_MAX);
+        verdict
+    }
+}
+
+/// One walk over a value.
+struct Walk {
+    errors: Vec<FieldError>,
+    /// Judges as custom resources are judged; else as far as typed kinds need it.
+    custom: bool,
+    /// How much was looked at: of several alternatives that fail, the errors of the one that got furthest are told.
+    looked_at: usize,
+}
+
+impl Walk {
+    fn new(schema: &Schema) -> Self {
+        Self {
+            errors: Vec::new(),
+            custom: schema.node().custom,
+            looked_at: 0,
+        }
+    }
+
+    fn push(&mut self, error: FieldError) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(error);
+        }
+    }
+
+    /// Judges a value, unless it stayed as it was.
+    fn whole(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_>) {
+        if self.errors.len() < ERRORS_MAX && old != Some(value) {
+            self.value(schema, value, old, path);
+        }
+    }
+
+    fn value(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_>) {
+        let node = schema.node();
+        self.looked_at += 3;
+        if value.is_null() {
+            return self.null(node, path);
+        }
+        let fits = self.check_type(node, value, path);
+        if !fits && !self.custom {
+            return;
+        }
+        if let (Kind::Scalar(scalar), Value::String(text)) = (&node.kind, value)
+            && let Some(why) = go_text::fault(*scalar, text)
+        {
+            // The value may be a secret.
+            return self.push(FieldError::new(path, FieldErrorKind::TypeInvalid, None, why));
+        }
+        if let Some(bounds) = &node.bounds {
+            self.junctors(bounds, value, old, path);
+        }
+        match (&node.kind, value) {
+            (Kind::Object(object), Value::Object(map)) => {
                 for name in &object.required {
                     if !map.contains_key(&**name) {
-                        errors.push(FieldError::required(path.field(name), ""));
+                        self.push(FieldError::required(path.field(name), ""));
                     }
                 }
                 for (key, value) in map {
                     if let Some(field) = schema.field(key) {
-                        walk(field, value, old.and_then(|old| old.get(key)), &path.field(key), errors);
+                        let old = old.and_then(|old| old.get(key));
+                        self.whole(field, value, old, &path.field(key));
                     }
                 }
             }
-            _ if node.untyped => {}
-            _ => return type_error("object", value, path, errors),
-        },
-        Kind::List(list) => match value {
-            Value::Array(items) => walk_list(list, items, old, path, errors),
-            _ if node.untyped => {}
-            _ => return type_error("array", value, path, errors),
-        },
+            (Kind::List(list), Value::Array(items)) => self.list(list, node.repeats, items, old, path),
+            _ => {}
+        }
+        if let Some(bounds) = &node.bounds {
+            self.bounds(node, bounds, value, path);
+        }
     }
-    if node.embedded_resource {
-        check_embedded(value, path, errors);
+
+    fn null(&mut self, node: &Node, path: &FieldPath<'_>) {
+        if !node.nullable {
+            match &node.kind {
+                Kind::Any => {}
+                _ if node.untyped => {}
+                kind => self.push(type_error(wanted(kind), &Value::Null, path)),
+            }
+        }
+        if let Some(bounds) = node.bounds.as_ref().filter(|_| self.custom) {
+            self.choice(bounds, &Value::Null, path);
+        }
     }
-    if let Some(bounds) = &node.bounds {
-        check_bounds(node, bounds, value, path, errors);
+
+    fn list(&mut self, list: &List, repeats: bool, items: &[Value], old: Option<&Value>, path: &FieldPath<'_>) {
+        let old_items = old.and_then(Value::as_array);
+        for (index, item) in items.iter().enumerate() {
+            let old_item = old_items.and_then(|old| correlate(&list.list_type, item, old));
+            self.whole(&list.items, item, old_item, &path.index(index));
+        }
+        if self.custom || repeats {
+            return;
+        }
+        if let Some(duplicate) = first_duplicate(list, items) {
+            let value = match &list.list_type {
+                ListType::Map { keys } => Value::Object(
+                    keys.iter()
+                        .filter_map(|key| Some((key.to_string(), items[duplicate].get(&**key)?.clone())))
+                        .collect(),
+                ),
+                _ => items[duplicate].clone(),
+            };
+            self.push(FieldError::duplicate(path.index(duplicate), value));
+        }
+    }
+
+    /// Whether the value has the JSON type of the node.
+    fn check_type(&mut self, node: &Node, value: &Value, path: &FieldPath<'_>) -> bool {
+        let fits = match &node.kind {
+            Kind::Any => true,
+            Kind::Scalar(scalar) => fits(*scalar, value),
+            Kind::Object(_) => value.is_object() || node.untyped,
+            Kind::List(_) => value.is_array() || node.untyped,
+        };
+        let format = node.bounds.as_ref().and_then(|bounds| bounds.format.as_deref());
+        match format.filter(|_| self.custom && !fits) {
+            None if fits => {}
+            None => self.push(type_error(wanted(&node.kind), value, path)),
+            Some(format) => return self.format_of_another_type(node, format, value, path),
+        }
+        fits
+    }
+
+    /// A field with a format takes texts and lists for what they are, and tells numbers by their size in Go
+    /// (kube-openapi `pkg/validation/validate/type.go`).
+    fn format_of_another_type(&mut self, node: &Node, format: &str, value: &Value, path: &FieldPath<'_>) -> bool {
+        let of_number = matches!(node.kind, Kind::Scalar(Scalar::Integer | Scalar::Number));
+        let found = match value {
+            Value::String(_) | Value::Array(_) if of_number => {
+                self.push(type_error(wanted(&node.kind), value, path));
+                return false;
+            }
+            Value::String(_) | Value::Array(_) => return true,
+            Value::Number(number) if number.is_f64() => "float64",
+            Value::Number(_) => "int64",
+            _ => "",
+        };
+        let detail = format!("{} in body must be of type {format}: {found:?}", path.in_words());
+        self.push(FieldError::type_invalid(path, found, detail));
+        false
+    }
+
+    fn choice(&mut self, bounds: &Bounds, value: &Value, path: &FieldPath<'_>) {
+        if !bounds.one_of_values.is_empty() && !bounds.one_of_values.contains(value) {
+            let allowed: Vec<String> = bounds
+                .one_of_values
+                .iter()
+                .take(ERRORS_MAX)
+                .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                .collect();
+            self.push(FieldError::not_supported(path, value.clone(), &allowed));
+        }
+    }
+
+    fn bounds(&mut self, node: &Node, bounds: &Bounds, value: &Value, path: &FieldPath<'_>) {
+        self.choice(bounds, value, path);
+        match value {
+            Value::String(text) => self.text(node, bounds, text, path),
+            Value::Number(_) => self.number(bounds, value, path),
+            Value::Array(items) => self.count(bounds, items, path),
+            Value::Object(map) => {
+                let count = map.len() as u64;
+                if let Some(least) = bounds.properties_min.filter(|least| count < *least) {
+                    let detail = format!("{} in body should have at least {least} properties", path.in_words());
+                    self.push(FieldError::invalid(path, count, detail));
+                }
+                if let Some(most) = bounds.properties_max.filter(|most| count > *most) {
+                    self.push(FieldError::too_many(path, map.len(), most));
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Of length and pattern the first that is broken is told; the format is told beside it.
+    fn text(&mut self, node: &Node, bounds: &Bounds, text: &str, path: &FieldPath<'_>) {
+        let length = text.chars().count() as u64;
+        if let Some(most) = bounds.length_max.filter(|most| length > *most) {
+            self.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+        } else if let Some(least) = bounds.length_min.filter(|least| length < *least) {
+            let detail = format!("{} in body should be at least {least} chars long", path.in_words());
+            self.push(FieldError::invalid(path, text, detail));
+        } else if let Some(pattern) = bounds.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
+            let detail = format!("{} in body should match '{}'", path.in_words(), pattern.as_str());
+            self.push(FieldError::invalid(path, text, detail));
+        }
+        let number_format = matches!(node.kind, Kind::Scalar(Scalar::IntOrString | Scalar::Quantity));
+        if let Some(format) = bounds
+            .format
+            .as_ref()
+            .filter(|format| !number_format && !format::matches(format, text))
+        {
+            let detail = format!("{} in body must be of type {format}: {text:?}", path.in_words());
+            let error = match self.custom {
+                true => FieldError::type_invalid(path, text, detail),
+                false => FieldError::invalid(path, text, detail),
+            };
+            self.push(error);
+        }
+    }
+
+    fn number(&mut self, bounds: &Bounds, value: &Value, path: &FieldPath<'_>) {
+        let Some(number) = value.as_f64() else { return };
+        let mut refuse = |words: String| {
+            let detail = format!("{} in body {words}", path.in_words());
+            self.push(FieldError::invalid(path, value.clone(), detail));
+        };
+        if let Some(least) = bounds.minimum {
+            if bounds.exclusive_minimum && number <= least {
+                refuse(format!("should be greater than {least}"));
+            } else if number < least {
+                refuse(format!("should be greater than or equal to {least}"));
+            }
+        }
+        if let Some(most) = bounds.maximum {
+            if bounds.exclusive_maximum && number >= most {
+                refuse(format!("should be less than {most}"));
+            } else if number > most {
+                refuse(format!("should be less than or equal to {most}"));
+            }
+        }
+        if let Some(step) = bounds.multiple_of.filter(|step| *step > 0.0) {
+            let ratio = number / step;
+            if (ratio - ratio.round()).abs() > 1e-9 * ratio.abs().max(1.0) {
+                refuse(format!("should be a multiple of {step}"));
+            }
+        }
+        if bounds.format.as_deref() == Some("int32") && i32::try_from(value.as_i64().unwrap_or(i64::MAX)).is_err() {
+            refuse("must be of type int32".to_owned());
+        }
+    }
+
+    fn count(&mut self, bounds: &Bounds, items: &[Value], path: &FieldPath<'_>) {
+        let count = items.len() as u64;
+        if let Some(least) = bounds.items_min.filter(|least| count < *least) {
+            let detail = format!("{} in body should have at least {least} items", path.in_words());
+            self.push(FieldError::invalid(path, count, detail));
+        }
+        if let Some(most) = bounds.items_max.filter(|most| count > *most) {
+            self.push(FieldError::too_many(path, items.len(), most));
+        }
+        if bounds.items_unique {
+            let mut seen = HashSet::with_capacity(items.len());
+            if items.iter().any(|item| !seen.insert(item.to_string())) {
+                let detail = format!("{} in body shouldn't contain duplicates", path.in_words());
+                self.push(FieldError::invalid(path, Value::Array(items.to_vec()), detail));
+            }
+        }
+    }
+
+    /// The errors of one alternative, and how far it got.
+    fn alternative(&self, schema: &Schema, value: &Value, old: Option<&Value>, path: &FieldPath<'_>) -> Self {
+        let mut found = Self {
+            errors: Vec::new(),
+            custom: self.custom,
+            looked_at: 0,
+        };
+        found.value(schema, value, old, path);
+        found
+    }
+
+    fn junctors(&mut self, bounds: &Bounds, value: &Value, old: Option<&Value>, path: &FieldPath<'_>) {
+        let refusal = |words: String| {
+            let detail = format!("\"{}\" {words}", path.in_words());
+            FieldError::invalid(FieldPath::Root, "", detail)
+        };
+        let judge = |branches: &[Schema]| -> Vec<Self> {
+            let branches = branches.iter();
+            branches
+                .map(|branch| self.alternative(branch, value, old, path))
+                .collect()
+        };
+        let mut told = Vec::new();
+        if !bounds.any_of.is_empty() {
+            let found = judge(&bounds.any_of);
+            if found.iter().all(|branch| !branch.errors.is_empty()) {
+                told.push(refusal("must validate at least one schema (anyOf)".to_owned()));
+                told.extend(furthest(found));
+            }
+        }
+        if !bounds.one_of.is_empty() {
+            let found = judge(&bounds.one_of);
+            let words = "must validate one and only one schema (oneOf). Found";
+            match found.iter().filter(|branch| branch.errors.is_empty()).count() {
+                1 => {}
+                0 => {
+                    told.push(refusal(format!("{words} none valid")));
+                    told.extend(furthest(found));
+                }
+                count => told.push(refusal(format!("{words} {count} valid alternatives"))),
+            }
+        }
+        let found = judge(&bounds.all_of);
+        let valid = found.iter().filter(|branch| branch.errors.is_empty()).count();
+        if valid < found.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            told.extend(found.into_iter().flat_map(|branch| branch.errors));
+            told.push(refusal(format!("must validate all the schemas (allOf){none}")));
+        }
+        if let Some(not) = &bounds.not
+            && self.alternative(not, value, old, path).errors.is_empty()
+        {
+            told.push(refusal("must not validate the schema (not)".to_owned()));
+        }
+        told.into_iter().for_each(|error| self.push(error));
     }
 }
 
-fn walk_list(list: &List, items: &[Value], old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Errors) {
-    let old_items = old.and_then(Value::as_array);
-    for (index, item) in items.iter().enumerate() {
-        let old_item = old_items.and_then(|old| correlate(&list.list_type, item, old));
-        walk(&list.items, item, old_item, &path.index(index), errors);
+/// The errors of the first alternative that got furthest.
+fn furthest(found: Vec<Walk>) -> Vec<FieldError> {
+    let mut best: Option<Walk> = None;
+    for branch in found {
+        if best.as_ref().is_none_or(|best| branch.looked_at > best.looked_at) {
+            best = Some(branch);
+        }
     }
-    if let Some(duplicate) = first_duplicate(list, items) {
-        let value = match &list.list_type {
-            ListType::Map { keys } => Value::Object(
-                keys.iter()
-                    .filter_map(|key| Some((key.to_string(), items[duplicate].get(&**key)?.clone())))
-                    .collect(),
-            ),
-            _ => items[duplicate].clone(),
-        };
-        errors.push(FieldError::duplicate(path.index(duplicate), value));
-    }
+    best.map(|branch| branch.errors).unwrap_or_default()
 }
 
 /// The element of the old list that a map list's keys say is the same one.
@@ -133,7 +432,7 @@ fn first_duplicate(list: &List, items: &[Value]) -> Option<usize> {
 
 fn fits(scalar: Scalar, value: &Value) -> bool {
     match scalar {
-        Scalar::String => value.is_string(),
+        Scalar::String | Scalar::Time | Scalar::MicroTime | Scalar::Bytes => value.is_string(),
         Scalar::Integer => is_whole(value),
         Scalar::Number => value.is_number(),
         Scalar::Boolean => value.is_boolean(),
@@ -151,18 +450,20 @@ fn is_whole(value: &Value) -> bool {
     }
 }
 
-fn mismatch(scalar: Scalar, value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
-    let wanted = match scalar {
-        Scalar::String | Scalar::Quantity => "string",
-        Scalar::Integer => "integer",
-        Scalar::Number => "number",
-        Scalar::Boolean => "boolean",
-        Scalar::IntOrString => "integer,string",
-    };
-    type_error(wanted, value, path, errors);
+fn wanted(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Any => "any",
+        Kind::Object(_) => "object",
+        Kind::List(_) => "array",
+        Kind::Scalar(Scalar::String | Scalar::Quantity | Scalar::Time | Scalar::MicroTime | Scalar::Bytes) => "string",
+        Kind::Scalar(Scalar::Integer) => "integer",
+        Kind::Scalar(Scalar::Number) => "number",
+        Kind::Scalar(Scalar::Boolean) => "boolean",
+        Kind::Scalar(Scalar::IntOrString) => "integer,string",
+    }
 }
 
-fn type_error(wanted: &str, value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
+fn type_error(wanted: &str, value: &Value, path: &FieldPath<'_>) -> FieldError {
     let found = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -172,179 +473,6 @@ fn type_error(wanted: &str, value: &Value, path: &FieldPath<'_>, errors: &mut Er
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    let detail = format!("{path} in body must be of type {wanted}: \"{found}\"");
-    errors.push(FieldError::type_invalid(path, found, detail));
-}
-
-fn check_embedded(value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
-    for name in ["apiVersion", "kind"] {
-        match value.get(name) {
-            Some(Value::String(text)) if !text.is_empty() => {}
-            Some(Value::String(_)) | None => errors.push(FieldError::required(path.field(name), "must not be empty")),
-            Some(other) => type_error("string", other, &path.field(name), errors),
-        }
-    }
-    match value.get("metadata") {
-        None | Some(Value::Object(_)) => {}
-        Some(other) => type_error("object", other, &path.field("metadata"), errors),
-    }
-}
-
-fn check_bounds(node: &Node, bounds: &Bounds, value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
-    if !bounds.one_of_values.is_empty() && !bounds.one_of_values.contains(value) {
-        let allowed: Vec<String> = bounds
-            .one_of_values
-            .iter()
-            .take(ERRORS_MAX)
-            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-            .collect();
-        errors.push(FieldError::not_supported(path, value.clone(), &allowed));
-    }
-    match value {
-        Value::String(text) => check_text(node, bounds, text, path, errors),
-        Value::Number(_) => check_number(bounds, value, path, errors),
-        Value::Array(items) => check_count(bounds, items, path, errors),
-        Value::Object(map) => {
-            let count = map.len() as u64;
-            if let Some(least) = bounds.properties_min.filter(|least| count < *least) {
-                let detail = format!("{path} in body should have at least {least} properties");
-                errors.push(FieldError::invalid(path, count, detail));
-            }
-            if let Some(most) = bounds.properties_max.filter(|most| count > *most) {
-                errors.push(FieldError::too_many(path, map.len(), most));
-            }
-        }
-        Value::Null | Value::Bool(_) => {}
-    }
-    check_junctors(bounds, value, path, errors);
-}
-
-fn check_text(node: &Node, bounds: &Bounds, text: &str, path: &FieldPath<'_>, errors: &mut Errors) {
-    let length = text.chars().count() as u64;
-    if let Some(most) = bounds.length_max.filter(|most| length > *most) {
-        errors.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
-    }
-    if let Some(least) = bounds.length_min.filter(|least| length < *least) {
-        let detail = format!("{path} in body should be at least {least} chars long");
-        errors.push(FieldError::invalid(path, text, detail));
-    }
-    if let Some(pattern) = bounds.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
-        let detail = format!("{path} in body should match '{}'", pattern.as_str());
-        errors.push(FieldError::invalid(path, text, detail));
-    }
-    let number_format = matches!(node.kind, Kind::Scalar(Scalar::IntOrString | Scalar::Quantity));
-    if let Some(format) = bounds
-        .format
-        .as_ref()
-        .filter(|format| !number_format && !format::matches(format, text))
-    {
-        let detail = format!("{path} in body must be of type {format}: {text:?}");
-        errors.push(FieldError::invalid(path, text, detail));
-    }
-}
-
-fn check_number(bounds: &Bounds, value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
-    let Some(number) = value.as_f64() else { return };
-    let mut refuse = |words: String| {
-        errors.push(FieldError::invalid(
-            path,
-            value.clone(),
-            format!("{path} in body {words}"),
-        ));
-    };
-    if let Some(least) = bounds.minimum {
-        if bounds.exclusive_minimum && number <= least {
-            refuse(format!("should be greater than {least}"));
-        } else if number < least {
-            refuse(format!("should be greater than or equal to {least}"));
-        }
-    }
-    if let Some(most) = bounds.maximum {
-        if bounds.exclusive_maximum && number >= most {
-            refuse(format!("should be less than {most}"));
-        } else if number > most {
-            refuse(format!("should be less than or equal to {most}"));
-        }
-    }
-    if let Some(step) = bounds.multiple_of.filter(|step| *step > 0.0) {
-        let ratio = number / step;
-        if (ratio - ratio.round()).abs() > 1e-9 * ratio.abs().max(1.0) {
-            refuse(format!("should be a multiple of {step}"));
-        }
-    }
-    if bounds.format.as_deref() == Some("int32") && i32::try_from(value.as_i64().unwrap_or(i64::MAX)).is_err() {
-        refuse("must be of type int32".to_owned());
-    }
-}
-
-fn check_count(bounds: &Bounds, items: &[Value], path: &FieldPath<'_>, errors: &mut Errors) {
-    let count = items.len() as u64;
-    if let Some(least) = bounds.items_min.filter(|least| count < *least) {
-        let detail = format!("{path} in body should have at least {least} items");
-        errors.push(FieldError::invalid(path, count, detail));
-    }
-    if let Some(most) = bounds.items_max.filter(|most| count > *most) {
-        errors.push(FieldError::too_many(path, items.len(), most));
-    }
-    if bounds.items_unique {
-        let mut seen = HashSet::with_capacity(items.len());
-        if items.iter().any(|item| !seen.insert(item.to_string())) {
-            let detail = format!("{path} in body shouldn't contain duplicates");
-            errors.push(FieldError::invalid(path, Value::Array(items.to_vec()), detail));
-        }
-    }
-}
-
-fn check_junctors(bounds: &Bounds, value: &Value, path: &FieldPath<'_>, errors: &mut Errors) {
-    let errors_of = |schema: &Schema| {
-        let mut found = Errors(Vec::new());
-        walk(schema, value, None, path, &mut found);
-        found.0
-    };
-    let mut refuse = |words: String| {
-        errors.push(FieldError::new(
-            path,
-            FieldErrorKind::Invalid,
-            Some(value.clone()),
-            words,
-        ));
-    };
-    if bounds.not.as_ref().is_some_and(|not| errors_of(not).is_empty()) {
-        refuse(format!("\"{path}\" must not validate the schema (not)"));
-    }
-    if !bounds.any_of.is_empty() && !bounds.any_of.iter().any(|schema| errors_of(schema).is_empty()) {
-        refuse(format!("\"{path}\" must validate at least one schema (anyOf)"));
-    }
-    if !bounds.one_of.is_empty() {
-        match bounds
-            .one_of
-            .iter()
-            .filter(|schema| errors_of(schema).is_empty())
-            .count()
-        {
-            1 => {}
-            0 => refuse(format!(
-                "\"{path}\" must validate one and only one schema (oneOf). Found none valid"
-            )),
-            count => refuse(format!(
-                "\"{path}\" must validate one and only one schema (oneOf). Found {count} valid alternatives"
-            )),
-        }
-    }
-    let mut all_failed = Vec::new();
-    for schema in &bounds.all_of {
-        all_failed.extend(errors_of(schema));
-    }
-    if !all_failed.is_empty() {
-        for error in all_failed {
-            errors.push(error);
-        }
-        let words = format!("\"{path}\" must validate all the schemas (allOf)");
-        errors.push(FieldError::new(
-            path,
-            FieldErrorKind::Invalid,
-            Some(value.clone()),
-            words,
-        ));
-    }
+    let detail = format!("{} in body must be of type {wanted}: \"{found}\"", path.in_words());
+    FieldError::type_invalid(path, found, detail)
 }

@@ -53,8 +53,8 @@ type Columns = &'static [(&'static str, &'static str, i32)];
 const DEPLOYMENT: Columns = &[
     ("Name", "string", 0),
     ("Ready", "string", 0),
-    ("Up-to-date", "integer", 0),
-    ("Available", "integer", 0),
+    ("Up-to-date", "string", 0),
+    ("Available", "string", 0),
     ("Age", "string", 0),
     ("Containers", "string", 1),
     ("Images", "string", 1),

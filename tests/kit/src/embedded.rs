@@ -61,6 +61,8 @@ pub async fn embedded_with(name: &str, kinds: Vec<Arc<dyn Kind>>, change: impl F
         .entropy(entropy.clone())
         .authorities(authorities)
         .audit_records(AUDIT_RECORDS_MAX)
+        // Most tests run no controller that would make accounts.
+        .pods_as_accounts(false)
         .service_range("10.96.0.0/16".parse().expect("a constant"))
         .kinds(kinds);
     let server = change(builder).build().await.expect("the server starts");

@@ -52,12 +52,13 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
     assert_eq!(get(&client, THINGS).await.0, 404);
     let (code, made) = post(&client, CRDS, &definition()).await;
     assert_eq!(code, 201, "{made}");
-    let established = made["status"]["conditions"]
+    let (_, settled) = get(&client, &format!("{CRDS}/things.example.org")).await;
+    let established = settled["status"]["conditions"]
         .as_array()
         .unwrap()
         .iter()
         .any(|c| c["type"] == "Established" && c["status"] == "True");
-    assert!(established, "{made}");
+    assert!(established, "{settled}");
     assert_eq!(get(&client, THINGS).await.0, 200);
     let (_, resources) = get(&client, "/apis/example.org/v1").await;
     assert_eq!(resources["resources"][0]["shortNames"], json!(["th"]));
@@ -124,7 +125,7 @@ async fn unknown_fields_go_defaults_come_and_rules_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_differ_in_name_alone_and_one_object_is_behind_them() {
+async fn one_object_is_behind_all_versions() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -205,7 +206,7 @@ async fn status_of_a_custom_resource_is_written_apart_and_needs_a_version_on_put
     assert_eq!(code, 422);
     assert_eq!(
         refused["message"],
-        r#"Thing.example.org "t" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"#
+        r#"things.example.org "t" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"#
     );
 }
 
@@ -247,12 +248,23 @@ async fn a_definition_never_takes_names_that_others_have() {
     let mut second = definition();
     second["metadata"]["name"] = json!("others.example.org");
     second["spec"]["names"]["plural"] = json!("others");
-    let (code, refused) = post(&client, CRDS, &second).await;
+    assert_eq!(post(&client, CRDS, &second).await.0, 201);
+    let path = format!("{CRDS}/others.example.org");
+    let others = THINGS.replace("/things", "/others");
+    let (_, waiting) = get(&client, &path).await;
     assert_eq!(
-        (code, &refused["details"]["causes"][0]["field"]),
-        (422, &json!("spec.names.kind")),
-        "{refused}"
+        (
+            &waiting["status"]["acceptedNames"]["plural"],
+            &waiting["status"]["conditions"][0]["status"]
+        ),
+        (&json!("others"), &json!("False")),
+        "{waiting}"
     );
+    assert_eq!(get(&client, &others).await.0, 404);
+    // The name is free once nobody has it any more.
+    delete(&client, &format!("{CRDS}/things.example.org")).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(get(&client, &others).await.0, 200);
     let mut own = definition();
     own["metadata"]["name"] = json!("deployments.apps");
     own["spec"]["group"] = json!("apps");
@@ -268,4 +280,41 @@ async fn a_definition_without_a_sound_schema_is_refused() {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({"properties": {"x": {}}});
     let (code, refused) = post(&client, CRDS, &crd).await;
     assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_made_any_more_while_a_definition_goes() {
+    let server = start().await;
+    let client = server.admin();
+    post(&client, CRDS, &definition()).await;
+    let mut held = thing(&json!({"type": "a"}));
+    held["metadata"]["finalizers"] = json!(["example.org/hold"]);
+    post(&client, THINGS, &held).await;
+    delete(&client, &format!("{CRDS}/things.example.org")).await;
+    let mut late = thing(&json!({"type": "a"}));
+    late["metadata"]["name"] = json!("late");
+    let (code, refused) = post(&client, THINGS, &late).await;
+    assert_eq!((code, &refused["reason"]), (403, &json!("Forbidden")), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_stored_before_a_definition_changed_is_read_as_it_is_now() {
+    let server = start().await;
+    let client = server.admin();
+    post(&client, CRDS, &definition()).await;
+    let (_, made) = post(&client, THINGS, &thing(&json!({"type": "a", "open": {"x": 1}}))).await;
+    assert_eq!(made["spec"]["open"], json!({"x": 1}));
+    let (_, mut changed) = get(&client, &format!("{CRDS}/things.example.org")).await;
+    for version in changed["spec"]["versions"].as_array_mut().unwrap() {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        spec["added"] = json!({"type": "string", "default": "new"});
+        spec.as_object_mut().unwrap().remove("open");
+    }
+    let (code, answer) = put(&client, &format!("{CRDS}/things.example.org"), &changed).await;
+    assert_eq!(code, 200, "{answer}");
+    let expected = json!({"type": "a", "size": 3, "added": "new"});
+    let (_, now) = get(&client, &format!("{THINGS}/t")).await;
+    assert_eq!(now["spec"], expected);
+    let (_, all) = get(&client, THINGS).await;
+    assert_eq!(all["items"][0]["spec"], expected);
 }

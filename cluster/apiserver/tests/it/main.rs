@@ -13,6 +13,7 @@ mod hostile;
 mod nodes;
 mod ownership;
 mod parts;
+mod pod_admission;
 mod protection;
 mod server;
 mod services;

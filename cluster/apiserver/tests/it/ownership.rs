@@ -131,7 +131,7 @@ async fn ownership_is_in_the_version_the_client_speaks() {
     let server = start().await;
     post(&server.admin(), CRDS, &definition()).await;
     let path = |version: &str| format!("/apis/example.org/{version}/namespaces/default/things");
-    let thing = json!({"kind": "Thing", "metadata": {"name": "t"}, "spec": {"type": "a", "size": 1, "open": {"x": 1}}});
+    let thing = json!({"apiVersion": "example.org/v1beta1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"type": "a", "size": 1, "open": {"x": 1}}});
     let made = by(&server, "old", Method::POST, &path("v1beta1"), &thing).await;
     assert_eq!(entry(&made, "old")["apiVersion"], "example.org/v1beta1");
     let mut changed = get(&server.admin(), &format!("{}/t", path("v1"))).await.1;

@@ -41,6 +41,8 @@ pub(crate) async fn start_with(change: impl FnOnce(Builder) -> Builder) -> Serve
         .entropy(entropy.clone())
         .authorities(authorities)
         .audit_records(AUDIT_RECORDS_MAX)
+        // Tests of that itself make their accounts.
+        .pods_as_accounts(false)
         .service_range("10.0.0.0/24".parse().unwrap());
     let api = change(builder).build().await.unwrap();
     Server {

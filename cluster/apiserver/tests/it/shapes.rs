@@ -95,7 +95,7 @@ async fn discovery_tells_the_same_in_both_forms() {
         .map(|group| &group["name"])
         .collect();
     assert!(
-        names.contains(&&json!("authorization.k8s.io")) && !names.contains(&&json!("admissionregistration.k8s.io"))
+        names.contains(&&json!("authorization.k8s.io")) && !names.contains(&&json!("flowcontrol.apiserver.k8s.io"))
     );
 }
 
@@ -128,12 +128,9 @@ async fn what_is_not_there_yet_says_so() {
     let (code, refused) = get(&client, "/api/v1/namespaces/default/pods/p/log").await;
     assert_eq!((code, &refused["reason"]), (501, &json!("NotImplemented")));
     assert_eq!(
-        get(
-            &client,
-            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        )
-        .await
-        .0,
+        get(&client, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")
+            .await
+            .0,
         404
     );
     assert_eq!(get(&client, "/nowhere").await.0, 404);

@@ -30,6 +30,7 @@ async fn a_watch_shows_what_is_there_and_resumes_where_it_ended() {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
     assert_eq!(shown(&events.try_next().await.unwrap().unwrap()), "added a");
+    assert_eq!(shown(&events.try_next().await.unwrap().unwrap()), "bookmark 1");
     post(&client, CONFIG_MAPS, &config_map("b", &json!({}))).await;
     merge(&client, &format!("{CONFIG_MAPS}/b"), &json!({"data": {"k": "v"}})).await;
     delete(&client, &format!("{CONFIG_MAPS}/a")).await;
@@ -50,7 +51,7 @@ async fn a_selector_turns_changes_into_arrivals_and_departures() {
     post(&client, CONFIG_MAPS, &config_map("a", &json!({"k": "1"}))).await;
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let mut events = api
-        .watch(&WatchParams::default().labels("on=yes"), "0")
+        .watch(&WatchParams::default().labels("on=yes").disable_bookmarks(), "0")
         .await
         .unwrap()
         .boxed();
@@ -134,7 +135,8 @@ async fn a_watch_ends_when_its_time_is_up_and_when_the_server_stops() {
         .unwrap();
     assert_eq!(events.count().await, 0);
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
-    let events = api.watch(&WatchParams::default(), "0").await.unwrap();
+    let quiet = WatchParams::default().disable_bookmarks();
+    let events = api.watch(&quiet, "0").await.unwrap();
     let stop = async {
         server.api.shutdown().await;
     };

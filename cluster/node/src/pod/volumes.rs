@@ -12,6 +12,8 @@ use super::environment::{Facts, field_value};
 use super::sources::Found;
 use crate::SERVICE_ACCOUNT_FOLDER;
 
+/// What the names of volumes begin with that the API server's admission injects.
+const INJECTED: &str = "kube-api-access-";
 /// The name of the volume that the node adds where the API server's admission did not inject one.
 const TOKEN_VOLUME: &str = "kube-api-access";
 /// Lifetime of injected tokens (kubernetes/kubernetes v1.35 plugin/pkg/admission/serviceaccount/admission.go).
@@ -71,7 +73,7 @@ pub(crate) enum VolumeError {
 }
 
 /// The pod with the service account volume that kube-apiserver's admission injects, where it did not. In a pod where
-/// nothing is real nobody could read a token, so none is asked for.
+/// nothing is real nobody could read a token, so none is asked for, nor what comes with it.
 pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bool) -> Pod {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return pod };
@@ -82,12 +84,13 @@ pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bo
         .chain(&spec.containers)
         .any(&is_real)
     {
-        for projected in spec
-            .volumes
-            .iter_mut()
-            .flatten()
-            .filter_map(|volume| volume.projected.as_mut())
-        {
+        for volume in spec.volumes.iter_mut().flatten() {
+            let Some(projected) = volume.projected.as_mut() else {
+                continue;
+            };
+            if volume.name.starts_with(INJECTED) {
+                projected.sources = None;
+            }
             projected
                 .sources
                 .iter_mut()
@@ -453,6 +456,11 @@ mod tests {
         let mut without = bare.clone();
         without.spec.as_mut().unwrap().automount_service_account_token = Some(false);
         assert_eq!(with_service_account(&without, |_| true), without);
+        let mut injected = service_account_volume();
+        injected.name = format!("{INJECTED}abcde");
+        let injected = pod(json!([injected]));
+        assert_eq!(wanted(&injected).config_maps.len(), 1);
+        assert_eq!(wanted(&with_service_account(&injected, |_| false)), Wanted::default());
     }
 
     #[test]

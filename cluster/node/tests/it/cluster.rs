@@ -65,6 +65,7 @@ impl Cluster {
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
+            .pods_as_accounts(false)
             .build()
             .await
             .unwrap();
@@ -84,6 +85,7 @@ impl Cluster {
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
+            .pods_as_accounts(false)
             .authorities(Authorities {
                 service_accounts: Some(tokens),
                 ..Authorities::default()

@@ -115,6 +115,9 @@ async fn a_volume_outlives_its_pods_and_ends_with_its_persistent_volume() {
     run("1").await;
     assert_eq!(cluster.volumes.len(), 1);
     claims.delete("pv", &DeleteParams::default()).await.unwrap();
+    // No controller runs that would let it go once no pod names it.
+    let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    claims.patch("pv", &PatchParams::default(), &let_go).await.unwrap();
     volumes.delete("pv", &DeleteParams::default()).await.unwrap();
     until(&volumes, "pv", |volume: Option<&PersistentVolume>| {
         volume.is_none().then_some(())

@@ -315,7 +315,7 @@ fn ambiguous_configurations_are_refused() {
     ] {
         assert_eq!(
             refusal(apply(None, "a", applied)),
-            format!("failed to create typed patch object: {why}")
+            format!("failed to create typed patch object (/t; apps/v1, Kind=Thing): {why}")
         );
     }
     let mut managed = spec(json!({}));
@@ -364,4 +364,49 @@ fn objects_without_schema_merge_maps_by_key_and_lists_as_one() {
         refusal(taken),
         r#"Apply failed with 1 conflict: conflict with "a": .spec.l"#
     );
+}
+
+#[test]
+fn fields_that_go_always_writes_are_nobodys_until_something_is_in_them() {
+    let schema = cluster_schema::builtin::schema("apps", "v1", "Deployment").expect("a kind of Kubernetes");
+    let mut made = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "t"}, "spec": {
+        "strategy": {}, "paused": false,
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "resources": {}}]}},
+    }});
+    let options = UpdateOptions {
+        manager: "me",
+        subresource: "",
+        time: at(0),
+        api_version: "apps/v1",
+    };
+    track_update(None, &mut made, options, &schema);
+    let item = json!({".": {}, "f:name": {}, "f:resources": {}});
+    let expected = json!({"f:spec": {"f:paused": {}, "f:template": {
+        "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
+        "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": item}},
+    }}});
+    assert_eq!(made["metadata"]["managedFields"][0]["fieldsV1"], expected);
+}
+
+#[test]
+fn who_changes_nothing_has_no_time() {
+    let live = update(None, "kubectl", spec(json!({"replicas": 1})));
+    let later = ApplyOptions {
+        manager: "me",
+        ..options("me", 9)
+    };
+    let same = server_side_apply(Some(&live), &spec(json!({"replicas": 1})), later, &schema()).unwrap();
+    let mine = &same["metadata"]["managedFields"][0];
+    assert_eq!((&mine["manager"], mine.get("time")), (&json!("me"), None));
+}
+
+#[test]
+fn what_loses_its_last_field_is_null_and_takes_no_one_elses() {
+    let live = update(None, "other", spec(json!({"replicas": 1, "map": {"k": {"mine": "x"}}})));
+    let applied = apply(Some(&live), "me", json!({"map": {"k": {"mine": "x"}}})).unwrap();
+    let mut without = applied.clone();
+    let managers = without["metadata"]["managedFields"].as_array_mut().unwrap();
+    managers.retain(|entry| entry["manager"] == "me");
+    let after = apply(Some(&without), "me", json!({"map": {"k": {}}})).unwrap();
+    assert_eq!(after["spec"], json!({"replicas": 1, "map": {"k": null}}));
 }

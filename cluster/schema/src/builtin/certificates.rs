@@ -1,5 +1,5 @@
 //! Rules of CertificateSigningRequests (Kubernetes v1.35 `pkg/apis/certificates/validation/validation.go`).
-//! The request's PEM is not parsed here; the signer does that.
+//! The request's PEM is not parsed here; the API server does that.
 
 use serde_json::Value;
 
@@ -39,16 +39,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     let root = FieldPath::Root;
     let path = root.field("spec");
     let spec = &object["spec"];
-    if text(spec, "request").is_empty() {
-        errors.push(FieldError::invalid(
-            path.field("request"),
-            Value::Null,
-            "must be specified",
-        ));
-    }
     let at = path.field("usages");
     if elements(spec, "usages").next().is_none() {
-        errors.push(FieldError::required(at, "usages must contain at least one item"));
+        errors.push(FieldError::required(at, ""));
     }
     for (index, usage) in elements(spec, "usages").enumerate() {
         if !usage.as_str().is_some_and(|usage| USAGES.contains(&usage)) {

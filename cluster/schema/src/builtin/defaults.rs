@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{child, elements_mut, is_unset, pod_defaults, service, set_default, text};
 
+/// How often a DaemonSet's template has changed: where clients see what upstream keeps in the spec. The API server counts.
+pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// Group of roles, bindings and most of their subjects.
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -27,6 +30,7 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         ("batch", "v1", "CronJob") => cron_job(object),
         (RBAC_GROUP, "v1", "RoleBinding" | "ClusterRoleBinding") => binding(object),
         ("networking.k8s.io", "v1", "NetworkPolicy") => network_policy(object),
+        ("networking.k8s.io", "v1", "IngressClass") => ingress_class(object),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => custom_resource_definition(object),
         ("discovery.k8s.io", "v1", "EndpointSlice") => {
             for port in elements_mut(object, "ports") {
@@ -43,6 +47,18 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         }
         ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
             elements_mut(object, "webhooks").for_each(|webhook| webhook_defaults(webhook, kind));
+            let none = object["webhooks"].as_array().is_some_and(Vec::is_empty);
+            if let Some(fields) = object.as_object_mut().filter(|_| none) {
+                fields.remove("webhooks");
+            }
+        }
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy") => {
+            if let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) {
+                set_default(spec, "failurePolicy", "Fail");
+                if let Some(constraints) = spec.get_mut("matchConstraints").filter(|it| it.is_object()) {
+                    matching_defaults(constraints);
+                }
+            }
         }
         ("storage.k8s.io", "v1", "StorageClass") => {
             set_default(object, "reclaimPolicy", "Delete");
@@ -82,6 +98,9 @@ fn core(kind: &str, object: &mut Value) {
             if let Some(status) = child(object, "status") {
                 set_default(status, "phase", "Active");
             }
+            if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.retain(|_, list| list.as_array().is_none_or(|list| !list.is_empty()));
+            }
         }
         "PersistentVolumeClaim" => claim(object),
         "PersistentVolume" => {
@@ -93,7 +112,15 @@ fn core(kind: &str, object: &mut Value) {
                 set_default(status, "phase", "Pending");
             }
         }
+        "LimitRange" => {
+            if let Some(spec) = object.get_mut("spec") {
+                elements_mut(spec, "limits").for_each(limits);
+            }
+        }
         "Node" => {
+            if let Some(spec) = object.get_mut("spec") {
+                pod_ranges(spec);
+            }
             if let Some(capacity) = object.pointer("/status/capacity").cloned() {
                 set_default(&mut object["status"], "allocatable", capacity);
             }
@@ -116,6 +143,50 @@ fn core(kind: &str, object: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// The first range and the list of all of them agree; the first is what old clients write (pkg/apis/core/v1/conversion.go).
+fn pod_ranges(spec: &mut Value) {
+    let first = text(spec, "podCIDR").to_owned();
+    let listed = super::elements(spec, "podCIDRs")
+        .next()
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    match listed {
+        _ if first.is_empty() => {
+            if let Some(listed) = listed {
+                spec["podCIDR"] = listed.into();
+            }
+        }
+        Some(listed) if listed == first => {}
+        _ => spec["podCIDRs"] = json!([first]),
+    }
+}
+
+/// Containers are limited to the most there may be, and ask for what they are limited to.
+fn limits(item: &mut Value) {
+    if text(item, "type") != "Container" {
+        return;
+    }
+    for (from, to) in [
+        ("max", "default"),
+        ("default", "defaultRequest"),
+        ("min", "defaultRequest"),
+    ] {
+        let Some(amounts) = item
+            .get(from)
+            .and_then(Value::as_object)
+            .filter(|amounts| !amounts.is_empty())
+            .cloned()
+        else {
+            continue;
+        };
+        if let Some(target) = child(item, to) {
+            for (name, amount) in amounts {
+                set_default(target, &name, amount);
+            }
+        }
     }
 }
 
@@ -143,6 +214,11 @@ fn claim(object: &mut Value) {
 }
 
 fn apps(kind: &str, object: &mut Value) {
+    if kind == "DaemonSet"
+        && let Some(annotations) = child(object, "metadata").and_then(|meta| child(meta, "annotations"))
+    {
+        set_default(annotations, TEMPLATE_GENERATION, "0");
+    }
     let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
     };
@@ -193,7 +269,6 @@ fn stateful_set(spec: &mut Value) {
             && let Some(rolling) = strategy.get_mut("rollingUpdate")
         {
             set_default(rolling, "partition", 0);
-            set_default(rolling, "maxUnavailable", 1);
         }
     }
     if let Some(policy) = child(spec, "persistentVolumeClaimRetentionPolicy") {
@@ -285,6 +360,13 @@ fn network_policy(object: &mut Value) {
         json!(["Ingress"])
     };
     set_default(spec, "policyTypes", types);
+    for direction in ["ingress", "egress"] {
+        for rule in elements_mut(spec, direction) {
+            for port in elements_mut(rule, "ports") {
+                set_default(port, "protocol", "TCP");
+            }
+        }
+    }
 }
 
 fn custom_resource_definition(object: &mut Value) {
@@ -307,6 +389,24 @@ fn custom_resource_definition(object: &mut Value) {
     }
     if let (Some(stored), Some(status)) = (stored, child(object, "status")) {
         set_default(status, "storedVersions", stored);
+    }
+}
+
+fn ingress_class(object: &mut Value) {
+    if let Some(parameters) = object.pointer_mut("/spec/parameters") {
+        set_default(parameters, "scope", "Cluster");
+    }
+}
+
+/// Which requests a policy is about.
+fn matching_defaults(constraints: &mut Value) {
+    set_default(constraints, "matchPolicy", "Equivalent");
+    set_default(constraints, "namespaceSelector", json!({}));
+    set_default(constraints, "objectSelector", json!({}));
+    for list in ["resourceRules", "excludeResourceRules"] {
+        for rule in elements_mut(constraints, list) {
+            set_default(rule, "scope", "*");
+        }
     }
 }
 

@@ -3,13 +3,17 @@
 //! A table is unpacked when its group and version is first asked for, once per process; start-up unpacks none.
 
 mod certificates;
+mod core_rules;
 mod defaults;
+mod definition;
+mod endpoint_slices;
 mod pod_defaults;
 mod pod_rules;
-mod quantity;
+pub(crate) mod quantity;
 mod rules;
 mod service;
 mod workload_rules;
+mod zeros;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -18,9 +22,10 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use defaults::default;
+pub use defaults::{TEMPLATE_GENERATION, default};
 pub use pod_defaults::qos_class;
-pub use rules::{refuse_name, validate};
+pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate};
+pub use zeros::{fill_spec_zeros, fill_status_zeros};
 
 use crate::from_root::{Dialect, Inliner};
 use crate::{Schema, SchemaError};

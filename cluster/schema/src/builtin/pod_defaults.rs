@@ -16,7 +16,7 @@ const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralCo
 
 /// Defaults of a Pod beyond those of its spec.
 pub(super) fn pod(object: &mut Value) {
-    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
+    let Some(spec) = child(object, "spec") else {
         return;
     };
     pod_spec(spec);

@@ -9,14 +9,67 @@ use super::rules::{one_of, port_number, require};
 use super::{elements, text};
 use crate::{FieldError, FieldPath, names};
 
+/// When a pod's containers are started again.
+pub(super) const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
+/// What the names of huge pages begin with.
+const HUGE_PAGES: &str = "hugepages-";
+
 pub(super) fn pod(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let path = root.field("spec");
-    spec(&object["spec"], &path, &["Always", "Never", "OnFailure"], errors);
+    spec(&object["spec"], &path, &RESTART_POLICIES, errors);
     let Some(old) = old else { return };
+    if !same_containers(object, old, &path, errors) {
+        return;
+    }
+    deadline(&object["spec"], &old["spec"], &path, errors);
+    tolerations(&object["spec"], &old["spec"], &path, errors);
     if comparable(&object["spec"], &old["spec"]) != comparable(&old["spec"], &old["spec"]) {
         let words = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
         errors.push(FieldError::forbidden(path, words));
+    }
+}
+
+/// Whether containers are told apart by what they are alone: a pod keeps its containers.
+fn same_containers(object: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
+    for list in ["containers", "initContainers"] {
+        let count = |pod: &Value| elements(&pod["spec"], list).count();
+        if count(object) != count(old) {
+            let words = "pod updates may not add or remove containers";
+            errors.push(FieldError::forbidden(path.field(list), words));
+            return false;
+        }
+    }
+    true
+}
+
+/// A deadline may be set, and come nearer.
+fn deadline(spec: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let name = "activeDeadlineSeconds";
+    let words = match (spec[name].as_i64(), old[name].as_i64()) {
+        (None, Some(_)) => "must not update from a positive integer to nil value",
+        (Some(new), Some(before)) if new > before => "must be less than or equal to previous value",
+        _ => return,
+    };
+    errors.push(FieldError::invalid(path.field(name), spec[name].clone(), words));
+}
+
+/// A toleration stays; how long it lasts may change.
+fn tolerations(spec: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let lasting = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        if let Some(fields) = toleration.as_object_mut() {
+            fields.remove("tolerationSeconds");
+        }
+        toleration
+    };
+    if spec.get("tolerations") == old.get("tolerations") {
+        return;
+    }
+    let kept = |old: &Value| elements(spec, "tolerations").any(|new| lasting(new) == lasting(old));
+    if !elements(old, "tolerations").all(kept) {
+        let words = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(path.field("tolerations"), words));
     }
 }
 
@@ -24,17 +77,12 @@ pub(super) fn pod(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
 fn comparable(spec: &Value, old: &Value) -> Value {
     let mut spec = spec.clone();
     let Some(map) = spec.as_object_mut() else { return spec };
-    for name in [
-        "activeDeadlineSeconds",
-        "tolerations",
-        "terminationGracePeriodSeconds",
-        "ephemeralContainers",
-    ] {
-        map.remove(name);
-    }
-    // The scheduler's binding and the lifting of scheduling gates.
-    if text(old, "nodeName").is_empty() {
-        map.remove("nodeName");
+    map.remove("activeDeadlineSeconds");
+    map.remove("tolerations");
+    // What was below zero may become one.
+    let grace = "terminationGracePeriodSeconds";
+    if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && map.get(grace).is_some_and(|seconds| seconds == 1) {
+        map.insert(grace.to_owned(), old[grace].clone());
     }
     if elements(old, "schedulingGates").next().is_some() {
         map.remove("schedulingGates");
@@ -88,7 +136,7 @@ fn spec(spec: &Value, path: &FieldPath<'_>, restart_policies: &[&str], errors: &
     one_of(
         spec,
         "dnsPolicy",
-        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         path,
         errors,
     );
@@ -169,7 +217,11 @@ fn container(container: &Value, volumes: &HashSet<&str>, path: &FieldPath<'_>, e
     let at = path.field("ports");
     for (index, port) in elements(container, "ports").enumerate() {
         let at = at.index(index);
-        port_number(port.get("containerPort"), &at.field("containerPort"), errors);
+        if port["containerPort"].as_i64().unwrap_or_default() == 0 {
+            errors.push(FieldError::required(at.field("containerPort"), ""));
+        } else {
+            port_number(port.get("containerPort"), &at.field("containerPort"), errors);
+        }
         one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &at, errors);
         let name = text(port, "name");
         if let Some(why) = names::port_name(name).filter(|_| !name.is_empty()) {
@@ -216,20 +268,53 @@ fn mounts(container: &Value, volumes: &HashSet<&str>, path: &FieldPath<'_>, erro
     }
 }
 
+/// Resources of a container that need no domain.
+const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
 fn resources(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let at = path.field("resources");
-    for list in ["limits", "requests"] {
-        let entries = container
+    let of = |list: &str| {
+        container
             .pointer(&format!("/resources/{list}"))
-            .and_then(Value::as_object);
-        let at = at.field(list);
-        for (name, amount) in entries.into_iter().flatten() {
-            let words = match Quantity::of(amount) {
-                None => "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-                Some(amount) if amount < Quantity::ZERO => "must be greater than or equal to 0",
-                Some(_) => continue,
-            };
-            errors.push(FieldError::invalid(at.key(name), amount.clone(), words));
+            .and_then(Value::as_object)
+    };
+    for list in ["limits", "requests"] {
+        let list_path = at.field(list);
+        for (name, amount) in of(list).into_iter().flatten() {
+            let place = list_path.key(name);
+            if let Some(why) = names::qualified_name(name) {
+                errors.push(FieldError::invalid(place, name.as_str(), why));
+            } else if !name.contains('/') && !RESOURCES.contains(&&**name) && !name.starts_with(HUGE_PAGES) {
+                for words in [
+                    "must be a standard resource type or fully qualified",
+                    "must be a standard resource for containers",
+                ] {
+                    errors.push(FieldError::invalid(place, name.as_str(), words));
+                }
+            }
+            if Quantity::of(amount).is_some_and(|amount| amount < Quantity::ZERO) {
+                let words = "must be greater than or equal to 0";
+                errors.push(FieldError::invalid(place, amount.clone(), words));
+            }
         }
+    }
+    let requests = at.field("requests");
+    for (name, amount) in of("requests").into_iter().flatten() {
+        // What a node has too little of can be promised twice; other things cannot.
+        let shared = (!name.contains('/') || name.contains("kubernetes.io/")) && !name.starts_with(HUGE_PAGES);
+        let limit = of("limits").and_then(|limits| limits.get(name));
+        let words = match (limit, Quantity::of(amount), limit.and_then(Quantity::of)) {
+            (None, ..) if !shared => {
+                let words = "Limit must be set for non overcommitable resources";
+                errors.push(FieldError::required(at.field("limits"), words));
+                continue;
+            }
+            (Some(_), Some(amount), Some(limit)) if !shared && amount != limit => "equal to",
+            (Some(_), Some(amount), Some(limit)) if amount > limit => "less than or equal to",
+            _ => continue,
+        };
+        let shown = limit.and_then(Value::as_str).unwrap_or_default();
+        let words = format!("must be {words} {name} limit of {shown}");
+        errors.push(FieldError::invalid(requests, amount.clone(), words));
     }
 }

@@ -1,6 +1,8 @@
 //! `resource.Quantity`: how much of something, as manifests write it: `500m`, `1.5Gi`, `1e3`.
 //! (kubernetes/apimachinery v0.35 pkg/api/resource/quantity.go)
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// An amount in billionths of its unit, rounded up as upstream does; amounts beyond [`MAX`] are that.
@@ -59,6 +61,129 @@ impl Quantity {
 
     pub(super) fn plus(self, other: Self) -> Self {
         Quantity((self.0 + other.0).clamp(-MAX, MAX))
+    }
+}
+
+/// Digits that fit the number that upstream computes with when it can.
+const FAST_DIGITS: usize = 18;
+/// As [`FAST_DIGITS`], for powers of two.
+const FAST_BINARY_DIGITS: usize = 14;
+/// The smallest power of ten that is told apart.
+const NANO_POWER: i32 = -9;
+const FORM_WRONG: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// How upstream writes a quantity that it has read: without a fraction, with the largest suffix that needs none; what has
+/// no better form stays as it is. Errors: upstream's words, when the text is no quantity.
+pub(crate) fn canonical(text: &str) -> Result<Cow<'_, str>, &'static str> {
+    let text = text.trim();
+    if Quantity::parse(text).is_none() {
+        return Err(refusal(text));
+    }
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let end = unsigned
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = whole.trim_start_matches('0');
+    let digits = whole.len().max(1) + fraction.len();
+    let Some((decimal, binary)) = scale(suffix) else {
+        return Err(refusal(text));
+    };
+    let exponent = decimal - i32::try_from(fraction.len()).unwrap_or(i32::MAX);
+    let shifted = format!("{whole}{fraction}");
+    let Ok(mut amount) = format!("0{shifted}").parse::<i128>() else {
+        return Ok(text.into());
+    };
+    if amount == 0 {
+        return Ok("0".into());
+    }
+    let settled = match binary {
+        0 => {
+            let short = !whole.is_empty() && !shifted.ends_with("000");
+            short && digits <= FAST_DIGITS && exponent >= NANO_POWER && exponent % 3 == 0
+        }
+        _ => {
+            let room = FAST_BINARY_DIGITS.saturating_sub(binary as usize * 3 / 10);
+            fraction.is_empty() && digits <= room && amount & 7 != 0
+        }
+    };
+    if settled {
+        return Ok(text.into());
+    }
+    let form = match (binary, suffix.as_bytes()) {
+        (0, [b'e' | b'E', _, ..]) => Form::Exponent,
+        (0, _) => Form::Decimal,
+        _ => Form::Binary,
+    };
+    if binary > 0 {
+        match amount.checked_mul(1 << binary) {
+            Some(product) => amount = product,
+            None => return Ok(text.into()),
+        }
+    }
+    let written = written(amount, exponent, form);
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    Ok(written.map_or(text.into(), |written| Cow::Owned(format!("{sign}{written}"))))
+}
+
+/// How a quantity was written, and is written again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Decimal,
+    Exponent,
+    Binary,
+}
+
+/// `amount` times ten to the power of `exponent`; none where no suffix fits.
+fn written(mut amount: i128, mut exponent: i32, form: Form) -> Option<String> {
+    // Less than a billionth is one: whoever asks for something gets something.
+    let mut rest = false;
+    while exponent < NANO_POWER {
+        rest |= amount % 10 != 0;
+        (amount, exponent) = (amount / 10, exponent + 1);
+    }
+    amount += i128::from(rest);
+    while amount % 10 == 0 {
+        (amount, exponent) = (amount / 10, exponent + 1);
+    }
+    if form == Form::Binary {
+        let whole = u32::try_from(exponent)
+            .ok()
+            .and_then(|power| amount.checked_mul(10_i128.checked_pow(power)?));
+        if let Some(mut whole) = whole.filter(|whole| *whole >= 1024) {
+            whole = whole.min(i64::MAX.into());
+            let mut suffixes = [""].into_iter().chain(BINARY.iter().map(|(suffix, _)| *suffix));
+            let mut suffix = suffixes.next()?;
+            while whole % 1024 == 0 {
+                (whole, suffix) = (whole / 1024, suffixes.next()?);
+            }
+            return Some(format!("{whole}{suffix}"));
+        }
+    }
+    while exponent % 3 != 0 {
+        (amount, exponent) = (amount.checked_mul(10)?, exponent - 1);
+    }
+    if form == Form::Exponent && exponent != 0 {
+        return Some(format!("{amount}e{exponent}"));
+    }
+    let (suffix, _) = DECIMAL.iter().find(|(_, power)| *power == exponent)?;
+    Some(format!("{amount}{suffix}"))
+}
+
+/// Why a text is no quantity.
+fn refusal(text: &str) -> &'static str {
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number = number
+        .strip_prefix('.')
+        .map_or(number, |number| number.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let letters = number.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let digits = letters.strip_prefix(['+', '-']).unwrap_or(letters);
+    if text.is_empty() || digits.bytes().any(|b| !b.is_ascii_digit()) {
+        FORM_WRONG
+    } else {
+        "unable to parse quantity's suffix"
     }
 }
 
@@ -128,6 +253,44 @@ mod tests {
         ] {
             assert!(Quantity::parse(bad).is_none(), "{bad}");
         }
+    }
+
+    #[test]
+    fn quantities_are_written_in_their_shortest_form() {
+        // What real Kubernetes 1.35 makes of them (tests/conformance, `quantities`).
+        for (text, written) in [
+            ("1000m", "1"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5", "500m"),
+            ("1.5", "1500m"),
+            ("1000", "1k"),
+            ("1000000", "1M"),
+            ("1024", "1024"),
+            ("2048Ki", "2Mi"),
+            ("512Ki", "512Ki"),
+            ("0.5Ki", "512"),
+            ("1e3", "1e3"),
+            ("1000e3", "1e6"),
+            ("12E", "12E"),
+            ("0.0", "0"),
+            ("-0", "0"),
+            ("-1500m", "-1500m"),
+            ("-1.5", "-1500m"),
+            ("100m", "100m"),
+            ("1.500", "1.500"),
+            ("1n", "1n"),
+            ("0.1n", "1n"),
+            ("0.1Ki", "102400m"),
+            ("1000E", "1000E"),
+            ("8Gi", "8Gi"),
+            (" 1 ", "1"),
+        ] {
+            assert_eq!(canonical(text).as_deref(), Ok(written), "{text}");
+        }
+        assert_eq!(canonical("many"), Err(FORM_WRONG));
+        assert_eq!(canonical(""), Err(FORM_WRONG));
+        assert_eq!(canonical("1mm"), Err("unable to parse quantity's suffix"));
     }
 
     #[test]

@@ -1,22 +1,31 @@
 //! Rules of built-in kinds beyond their fields' types (Kubernetes v1.35 `pkg/apis/*/validation`), for objects that are
 //! already defaulted. A first set: what people and controllers run into. It never reads other objects.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{certificates, elements, pod_rules, service, text, workload_rules};
+use super::{certificates, core_rules, definition, elements, endpoint_slices, text, workload_rules};
 use crate::{FieldError, FieldPath, names};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
-
-/// Most bytes in a Secret or ConfigMap (`core.MaxSecretSize`).
-const CONFIG_BYTES_MAX: usize = 1024 * 1024;
+/// Finalizers that need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+/// The largest priority that is not the system's own.
+const USER_PRIORITY_MAX: i64 = 1_000_000_000;
+/// Priority classes that are there from the start, and what they are worth.
+pub const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
+    ("system-node-critical", 2 * USER_PRIORITY_MAX + 1000),
+    ("system-cluster-critical", 2 * USER_PRIORITY_MAX),
+];
 
 /// All errors of a defaulted object of `group` (empty for core), `version`, `kind`; `old` on update. Metadata is not
 /// judged here: its rules are the same for all kinds, but for the name ([`refuse_name`]).
 pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    if !matches!(group, "apiextensions.k8s.io" | "apiregistration.k8s.io") {
+        finalizers(object, &mut errors);
+    }
     match (group, version, kind) {
-        ("", "v1", _) => core(kind, object, old, &mut errors),
+        ("", "v1", _) => core_rules::validate(kind, object, old, &mut errors),
         ("apps", "v1", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
             workload_rules::apps(kind, object, old, &mut errors);
         }
@@ -27,7 +36,7 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
         ("networking.k8s.io", "v1", "Ingress") => ingress(object, &mut errors),
         ("coordination.k8s.io", "v1", "Lease") => lease(object, &mut errors),
         ("certificates.k8s.io", "v1", "CertificateSigningRequest") => certificates::validate(object, old, &mut errors),
-        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => definition(object, old, &mut errors),
+        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => definition::validate(object, old, &mut errors),
         ("storage.k8s.io", "v1", "StorageClass") => {
             require(object, "provisioner", &FieldPath::Root, &mut errors);
             immutable(
@@ -37,15 +46,9 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
                 &mut errors,
             );
         }
-        ("scheduling.k8s.io", "v1", "PriorityClass") => immutable(object, old, &["value"], &mut errors),
+        ("scheduling.k8s.io", "v1", "PriorityClass") => priority_class(object, old, &mut errors),
         ("discovery.k8s.io", "v1", "EndpointSlice") => {
-            one_of(
-                object,
-                "addressType",
-                &["FQDN", "IPv4", "IPv6"],
-                &FieldPath::Root,
-                &mut errors,
-            );
+            endpoint_slices::validate(object, old, &mut errors);
             immutable(object, old, &["addressType"], &mut errors);
         }
         ("policy", "v1", "PodDisruptionBudget") => {
@@ -64,147 +67,9 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
 pub fn refuse_name(group: &str, kind: &str, name: &str) -> Option<String> {
     match (group, kind) {
         (RBAC_GROUP, _) => names::path_segment(name),
-        ("", "Namespace" | "Service") => names::dns_label(name),
+        ("", "Namespace") => names::dns_label(name),
+        ("", "Service") => names::dns_label_1035(name),
         _ => names::dns_subdomain(name),
-    }
-}
-
-fn core(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    match kind {
-        "Pod" => pod_rules::pod(object, old, errors),
-        "Service" => service::validate(object, old, errors),
-        "Secret" => {
-            immutable(object, old, &["type"], errors);
-            config(object, old, &["data"], errors);
-            secret_type(object, errors);
-        }
-        "ConfigMap" => {
-            config(object, old, &["data", "binaryData"], errors);
-            let data = object.get("data").and_then(Value::as_object);
-            let binary = object.get("binaryData").and_then(Value::as_object);
-            if let (Some(data), Some(binary)) = (data, binary) {
-                for key in data.keys().filter(|key| binary.contains_key(*key)) {
-                    let root = FieldPath::Root;
-                    let at = root.field("data");
-                    errors.push(FieldError::invalid(
-                        at.key(key),
-                        key.as_str(),
-                        "duplicate of key present in binaryData",
-                    ));
-                }
-            }
-        }
-        "PersistentVolumeClaim" => claim(object, old, errors),
-        "Event" => {
-            let involved = text(&object["involvedObject"], "namespace");
-            let own = text(&object["metadata"], "namespace");
-            if !involved.is_empty() && involved != own {
-                errors.push(FieldError::invalid(
-                    "involvedObject.namespace",
-                    involved,
-                    "does not match event.namespace",
-                ));
-            }
-        }
-        "Node" => {
-            let before = old.map_or("", |old| text(&old["spec"], "providerID"));
-            if !before.is_empty() && before != text(&object["spec"], "providerID") {
-                errors.push(FieldError::forbidden(
-                    "spec.providerID",
-                    "node updates may not change providerID except from \"\" to valid",
-                ));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn config(object: &Value, old: Option<&Value>, fields: &[&str], errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let mut bytes = 0;
-    for field in fields {
-        let path = root.field(field);
-        let none = Map::new();
-        for (key, value) in object.get(*field).and_then(Value::as_object).unwrap_or(&none) {
-            bytes += value.as_str().map_or(0, str::len);
-            if let Some(why) = names::config_key(key) {
-                errors.push(FieldError::invalid(path.key(key), key.as_str(), why));
-            }
-        }
-    }
-    if bytes > CONFIG_BYTES_MAX * if fields.len() == 1 { 4 } else { 3 } / 3 {
-        errors.push(FieldError::too_long(root.field(fields[0]), CONFIG_BYTES_MAX));
-    }
-    let Some(old) = old.filter(|old| old["immutable"] == true) else {
-        return;
-    };
-    let words = "field is immutable when `immutable` is set";
-    if object["immutable"] != true {
-        errors.push(FieldError::forbidden("immutable", words));
-    }
-    for field in fields {
-        if object.get(*field) != old.get(*field) {
-            errors.push(FieldError::forbidden(root.field(field), words));
-        }
-    }
-}
-
-fn secret_type(object: &Value, errors: &mut Vec<FieldError>) {
-    let needed: &[&str] = match text(object, "type") {
-        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
-        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
-        "kubernetes.io/dockercfg" => &[".dockercfg"],
-        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
-        "kubernetes.io/service-account-token" => {
-            let annotations = &object["metadata"]["annotations"];
-            if text(annotations, "kubernetes.io/service-account.name").is_empty() {
-                let at = "metadata.annotations[kubernetes.io/service-account.name]";
-                errors.push(FieldError::required(at, ""));
-            }
-            &[]
-        }
-        _ => &[],
-    };
-    for key in needed.iter().filter(|key| object["data"].get(**key).is_none()) {
-        let root = FieldPath::Root;
-        errors.push(FieldError::required(root.field("data").key(key), ""));
-    }
-}
-
-fn claim(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let path = root.field("spec");
-    let spec = &object["spec"];
-    if elements(spec, "accessModes").next().is_none() {
-        errors.push(FieldError::required(
-            path.field("accessModes"),
-            "at least 1 access mode is required",
-        ));
-    }
-    if spec.pointer("/resources/requests/storage").is_none() {
-        errors.push(FieldError::required(path.field("resources").key("storage"), ""));
-    }
-    let Some(old) = old else { return };
-    let fixed = |claim: &Value| {
-        let mut spec = claim["spec"].clone();
-        if let Some(map) = spec.as_object_mut() {
-            // Written once by the binder, or changeable by rule.
-            let bound = !text(&old["spec"], "volumeName").is_empty();
-            if !bound {
-                map.remove("volumeName");
-            }
-            map.remove("resources");
-            map.remove("volumeAttributesClassName");
-            if text(&old["spec"], "storageClassName").is_empty() {
-                map.remove("storageClassName");
-            }
-        }
-        spec
-    };
-    if fixed(object) != fixed(old) {
-        let words =
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.push(FieldError::forbidden(path, words));
     }
 }
 
@@ -254,7 +119,7 @@ fn role(kind: &str, object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn binding(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn binding(binding: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let path = root.field("roleRef");
     let role = &object["roleRef"];
@@ -265,7 +130,7 @@ fn binding(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
             &[RBAC_GROUP],
         ));
     }
-    let kinds: &[&str] = if kind == "RoleBinding" {
+    let kinds: &[&str] = if binding == "RoleBinding" {
         &["Role", "ClusterRole"]
     } else {
         &["ClusterRole"]
@@ -282,7 +147,9 @@ fn binding(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
                 if !group.is_empty() {
                     errors.push(FieldError::not_supported(at.field("apiGroup"), group, &[""]));
                 }
-                require(subject, "namespace", &at, errors);
+                if binding == "ClusterRoleBinding" {
+                    require(subject, "namespace", &at, errors);
+                }
             }
             "User" | "Group" => {
                 if group != RBAC_GROUP {
@@ -345,6 +212,58 @@ fn ingress(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Kubernetes' own kinds take finalizers of Kubernetes' own and of domains (`validateKubeFinalizerName`).
+fn finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("metadata");
+    kube_finalizers(&object["metadata"], &path, errors);
+}
+
+/// Finalizers below `finalizers` of `owner`.
+pub(super) fn kube_finalizers(owner: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("finalizers");
+    for (index, finalizer) in elements(owner, "finalizers").enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+            let words = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(path.index(index), name, words));
+        }
+    }
+}
+
+fn priority_class(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let name = text(&object["metadata"], "name");
+    let value = object["value"].as_i64().unwrap_or_default();
+    if name.starts_with("system-") {
+        let known = SYSTEM_PRIORITIES.iter().find(|(known, _)| *known == name);
+        let why = match known {
+            None => format!("{name} is not a known system priority class"),
+            Some((_, wanted)) if *wanted != value => format!("value of {name} PriorityClass must be {wanted}"),
+            Some(_) if object["globalDefault"] == true => {
+                format!("globalDefault of {name} PriorityClass must be false")
+            }
+            Some(_) => String::new(),
+        };
+        if !why.is_empty() {
+            let words =
+                format!("priority class names with 'system-' prefix are reserved for system use only. error: {why}");
+            errors.push(FieldError::forbidden("metadata.name", words));
+        }
+    } else if value > USER_PRIORITY_MAX {
+        let words = format!("maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}");
+        errors.push(FieldError::forbidden("value", words));
+    }
+    let policy = text(object, "preemptionPolicy");
+    if !matches!(policy, "PreemptLowerPriority" | "Never") {
+        let allowed = ["PreemptLowerPriority", "Never"];
+        errors.push(FieldError::not_supported("preemptionPolicy", policy, &allowed));
+    }
+    if old.is_some_and(|old| old["value"].as_i64().unwrap_or_default() != value) {
+        errors.push(FieldError::forbidden("value", "may not be changed in an update."));
+    }
+    immutable(object, old, &["preemptionPolicy"], errors);
+}
+
 fn lease(object: &Value, errors: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     if spec["leaseDurationSeconds"]
@@ -365,65 +284,6 @@ fn lease(object: &Value, errors: &mut Vec<FieldError>) {
             value,
             "must be greater than or equal to 0",
         ));
-    }
-}
-
-fn definition(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let path = root.field("spec");
-    let spec = &object["spec"];
-    let named = path.field("names");
-    for name in ["plural", "singular", "kind", "listKind"] {
-        require(&spec["names"], name, &named, errors);
-    }
-    require(spec, "group", &path, errors);
-    let expected = format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group"));
-    let name = text(&object["metadata"], "name");
-    if name != expected {
-        errors.push(FieldError::invalid(
-            "metadata.name",
-            name,
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    one_of(spec, "scope", &["Cluster", "Namespaced"], &path, errors);
-    let versions: Vec<&Value> = elements(spec, "versions").collect();
-    let stored = versions.iter().filter(|version| version["storage"] == true).count();
-    if stored != 1 {
-        let words = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(path.field("versions"), Value::Null, words));
-    }
-    let at = path.field("versions");
-    for (index, version) in versions.iter().enumerate() {
-        let at = at.index(index);
-        if let Some(why) = names::dns_label_1035(text(version, "name")) {
-            errors.push(FieldError::invalid(at.field("name"), text(version, "name"), why));
-        }
-        let at = at.field("schema");
-        match version.pointer("/schema/openAPIV3Schema") {
-            None => errors.push(FieldError::required(
-                at.field("openAPIV3Schema"),
-                "schemas are required",
-            )),
-            Some(schema) if old.is_none_or(|old| old["spec"]["versions"] != spec["versions"]) => {
-                let at = at.field("openAPIV3Schema").to_string();
-                if let Err(refused) = crate::Schema::from_crd_at(schema, &at) {
-                    errors.extend(refused.errors);
-                }
-            }
-            Some(_) => {}
-        }
-    }
-    if let Some(old) = old {
-        for field in ["group", "scope"] {
-            if old["spec"][field] != spec[field] {
-                errors.push(FieldError::invalid(
-                    path.field(field),
-                    spec[field].clone(),
-                    "field is immutable",
-                ));
-            }
-        }
     }
 }
 
@@ -448,7 +308,7 @@ pub(super) fn one_of(object: &Value, name: &str, allowed: &[&str], path: &FieldP
     }
 }
 
-fn immutable(object: &Value, old: Option<&Value>, fields: &[&str], errors: &mut Vec<FieldError>) {
+pub(super) fn immutable(object: &Value, old: Option<&Value>, fields: &[&str], errors: &mut Vec<FieldError>) {
     let Some(old) = old else { return };
     for field in fields.iter().filter(|field| object.get(**field) != old.get(**field)) {
         errors.push(FieldError::invalid(

@@ -89,7 +89,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
             let words = "may not change once set";
             errors.push(FieldError::invalid(
                 path.field("clusterIPs").index(0),
-                spec["clusterIP"].clone(),
+                spec["clusterIPs"].clone(),
                 words,
             ));
         }

@@ -51,10 +51,19 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
                 &at,
                 errors,
             );
+            let rolling = &spec["updateStrategy"]["rollingUpdate"];
+            if text(&spec["updateStrategy"], "type") == "OnDelete" && rolling.is_object() {
+                let shown = json!({"Partition": rolling["partition"], "MaxUnavailable": rolling["maxUnavailable"]});
+                let words = "only allowed for updateStrategy 'RollingUpdate'";
+                errors.push(FieldError::invalid(at.field("rollingUpdate"), shown, words));
+            }
         }
         _ => {}
     }
     let Some(old) = old else { return };
+    if old.get("status") != object.get("status") {
+        status(kind, &object["status"], &old["status"], errors);
+    }
     if old["spec"]["selector"] != spec["selector"] && kind != "StatefulSet" {
         errors.push(FieldError::invalid(
             path.field("selector"),
@@ -65,6 +74,100 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     if kind == "StatefulSet" && fixed(spec) != fixed(&old["spec"]) {
         let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
         errors.push(FieldError::forbidden(path, words));
+    }
+}
+
+/// Counters of a status, and those of them that count what `replicas` counts too.
+fn counters(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
+    match kind {
+        "Deployment" => (
+            &[
+                "observedGeneration",
+                "replicas",
+                "updatedReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "unavailableReplicas",
+                "terminatingReplicas",
+                "collisionCount",
+            ],
+            &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        ),
+        "StatefulSet" => (
+            &[
+                "replicas",
+                "readyReplicas",
+                "currentReplicas",
+                "updatedReplicas",
+                "availableReplicas",
+                "observedGeneration",
+                "collisionCount",
+            ],
+            &[
+                "readyReplicas",
+                "currentReplicas",
+                "updatedReplicas",
+                "availableReplicas",
+            ],
+        ),
+        "ReplicaSet" => (
+            &[
+                "replicas",
+                "fullyLabeledReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "terminatingReplicas",
+                "observedGeneration",
+            ],
+            &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+        ),
+        _ => (
+            &[
+                "currentNumberScheduled",
+                "numberMisscheduled",
+                "desiredNumberScheduled",
+                "numberReady",
+                "observedGeneration",
+                "updatedNumberScheduled",
+                "numberAvailable",
+                "numberUnavailable",
+                "collisionCount",
+            ],
+            &[],
+        ),
+    }
+}
+
+/// None is negative, and a part is no more than the whole.
+fn status(kind: &str, status: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("status");
+    let (all, parts) = counters(kind);
+    let number = |status: &Value, name: &str| status[name].as_i64().unwrap_or_default();
+    for name in all {
+        not_negative(status, name, &path, errors);
+    }
+    let mut more_than = |name: &str, other: &str, shown: &str| {
+        if number(status, name) > number(status, other) {
+            let words = format!("cannot be greater than {shown}");
+            errors.push(FieldError::invalid(path.field(name), number(status, name), words));
+        }
+    };
+    for name in parts {
+        more_than(name, "replicas", "status.replicas");
+    }
+    match kind {
+        "Deployment" | "ReplicaSet" => more_than("availableReplicas", "readyReplicas", "readyReplicas"),
+        "StatefulSet" => more_than("availableReplicas", "readyReplicas", "status.readyReplicas"),
+        _ => {}
+    }
+    if kind != "ReplicaSet" && number(status, "collisionCount") < number(old, "collisionCount") {
+        let count = number(status, "collisionCount");
+        errors.push(FieldError::invalid(
+            path.field("collisionCount"),
+            count,
+            "cannot be decremented",
+        ));
     }
 }
 
@@ -116,9 +219,8 @@ fn selector(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     };
     let selector = &spec["selector"];
     if !selector.is_object() {
-        return errors.push(FieldError::required(at, ""));
-    }
-    if empty(selector) {
+        errors.push(FieldError::required(at, ""));
+    } else if empty(selector) {
         errors.push(FieldError::invalid(
             at,
             selector.clone(),
@@ -129,7 +231,7 @@ fn selector(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(labels) = selector["matchLabels"].as_object() {
         names::validate_labels(labels, &at.field("matchLabels"), errors);
     }
-    if !selects(selector, &spec["template"]["metadata"]["labels"]) {
+    if !selector.is_object() || !selects(selector, &spec["template"]["metadata"]["labels"]) {
         let template = path.field("template");
         let meta = template.field("metadata");
         let labels = spec["template"]["metadata"]["labels"].clone();
@@ -229,7 +331,20 @@ fn job_spec(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
         ));
     }
     let at = path.field("template");
-    pod_rules::template(&spec["template"], &at, &["OnFailure", "Never"], errors);
+    task_template(&spec["template"], &at, errors);
+}
+
+/// The template of pods that end.
+fn task_template(template: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    pod_rules::template(template, path, &pod_rules::RESTART_POLICIES, errors);
+    let (policy, allowed) = (text(&template["spec"], "restartPolicy"), ["OnFailure", "Never"]);
+    let spec = path.field("spec");
+    let at = spec.field("restartPolicy");
+    if policy == "Always" {
+        errors.push(FieldError::required(at, "valid values: \"OnFailure\", \"Never\""));
+    } else if !allowed.contains(&policy) {
+        errors.push(FieldError::not_supported(at, policy, &allowed));
+    }
 }
 
 pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
@@ -247,7 +362,8 @@ pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
     require(spec, "schedule", &path, errors);
     let fields = text(spec, "schedule").split_whitespace().count();
     if !text(spec, "schedule").starts_with('@') && fields != 5 && fields != 0 {
-        let words = format!("expected exactly 5 fields, found {fields}: {}", text(spec, "schedule"));
+        let shown: Vec<&str> = text(spec, "schedule").split_whitespace().collect();
+        let words = format!("expected exactly 5 fields, found {fields}: [{}]", shown.join(" "));
         errors.push(FieldError::invalid(
             path.field("schedule"),
             text(spec, "schedule"),
@@ -266,10 +382,5 @@ pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
     let template = path.field("jobTemplate");
     let at = template.field("spec");
     let pod = at.field("template");
-    pod_rules::template(
-        &spec["jobTemplate"]["spec"]["template"],
-        &pod,
-        &["OnFailure", "Never"],
-        errors,
-    );
+    task_template(&spec["jobTemplate"]["spec"]["template"], &pod, errors);
 }

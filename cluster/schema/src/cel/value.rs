@@ -5,12 +5,49 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use chrono::{DateTime, FixedOffset, TimeDelta};
-use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
+use kube_cel::cel::{Context, ResolveResult, Value as CelValue};
 use serde_json::Value;
 
 use crate::format;
 use crate::tree::{Kind, Scalar, Schema};
+
+/// The types that a rule may name, as values: their names.
+const TYPES: [&str; 9] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "uint",
+];
+
+/// Adds `type(x)` and the types that it answers with.
+pub(super) fn register_types(context: &mut Context<'_>) {
+    for name in TYPES {
+        context.add_variable_from_value(name, CelValue::String(Arc::new(name.to_owned())));
+    }
+    context.add_function("type", |value: CelValue| -> ResolveResult {
+        let name = match value {
+            CelValue::Bool(_) => "bool",
+            CelValue::Bytes(_) => "bytes",
+            CelValue::Float(_) => "double",
+            CelValue::Int(_) => "int",
+            CelValue::List(_) => "list",
+            CelValue::Map(_) => "map",
+            CelValue::Null => "null_type",
+            CelValue::String(_) => "string",
+            CelValue::UInt(_) => "uint",
+            CelValue::Duration(_) => "google.protobuf.Duration",
+            CelValue::Timestamp(_) => "google.protobuf.Timestamp",
+            CelValue::Function(..) | CelValue::Opaque(_) => "type",
+        };
+        Ok(CelValue::String(Arc::new(name.to_owned())))
+    });
+}
 
 pub(super) fn to_cel(schema: &Schema, value: &Value) -> CelValue {
     let node = schema.node();

@@ -67,7 +67,7 @@ fn kinds_get_their_defaults() {
     let table: Vec<(&str, &str, Value, &str, Value)> = vec![
         ("apps", "Deployment", deployment(), "/spec/strategy", json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}})),
         ("apps", "Deployment", deployment(), "/spec/template/spec/containers/0/imagePullPolicy", json!("Always")),
-        ("apps", "StatefulSet", deployment(), "/spec/updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}})),
+        ("apps", "StatefulSet", deployment(), "/spec/updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})),
         ("apps", "DaemonSet", deployment(), "/spec/updateStrategy/rollingUpdate", json!({"maxUnavailable": 1, "maxSurge": 0})),
         ("apps", "ReplicaSet", deployment(), "/spec/replicas", json!(1)),
         ("batch", "Job", json!({"spec": {"template": {"spec": {}}}}), "/spec/completions", json!(1)),
@@ -109,7 +109,10 @@ fn spoiled(group: &str, kind: &str, good: Value, pointer: &str, value: Value, ex
     );
     let mut bad = good.clone();
     let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
-    bad.pointer_mut(parent).expect("a pointer into the object")[field] = value;
+    match bad.pointer_mut(parent).expect("a pointer into the object") {
+        Value::Array(list) => list.push(value),
+        object => object[field] = value,
+    }
     let found = texts(group, kind, &bad, Some(&good));
     assert!(
         found.iter().any(|text| text.starts_with(expected)),
@@ -133,8 +136,18 @@ fn broken_objects_are_refused_at_their_field() {
         ("", "Pod", pod(), "/spec/containers", json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "nosuch", "mountPath": "/x"}]}]), "spec.containers[0].volumeMounts[0].name: Not found: \"nosuch\""),
         ("", "Pod", pod(), "/spec/restartPolicy", json!("Sometimes"), "spec.restartPolicy: Unsupported value: \"Sometimes\""),
         ("", "Pod", pod(), "/spec/hostNetwork", json!(true), "spec: Forbidden: pod updates may not change fields"),
-        ("", "Pod", pod(), "/spec/containers/0/resources", json!({"limits": {"cpu": "lots"}}), "spec.containers[0].resources.limits[cpu]: Invalid value: \"lots\""),
-        ("", "Service", service(), "/spec/clusterIP", json!("10.0.0.2"), "spec.clusterIPs[0]: Invalid value: \"10.0.0.2\": may not change once set"),
+        ("", "Pod", pod(), "/spec/containers/0/resources", json!({"limits": {"cpu": "-1"}}), "spec.containers[0].resources.limits[cpu]: Invalid value: \"-1\""),
+        ("", "Pod", pod(), "/spec/containers/0/resources", json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1001m"}}), "spec.containers[0].resources.requests: Invalid value: \"1001m\": must be less than or equal to cpu limit of 1"),
+        ("", "Pod", pod(), "/spec/nodeName", json!("n"), "spec: Forbidden: pod updates may not change fields"),
+        ("", "Pod", pod(), "/spec/containers/1", json!({"name": "b", "image": "x", "imagePullPolicy": "Always"}), "spec.containers: Forbidden: pod updates may not add or remove containers"),
+        ("", "Node", json!({"metadata": {"name": "n"}, "spec": {"podCIDR": "10.0.0.0/24"}}), "/spec/taints", json!([{"key": "a", "effect": "Nonsense"}]), "metadata.taints[0].effect: Unsupported value: \"Nonsense\""),
+        ("", "Node", json!({"metadata": {"name": "n"}, "spec": {"podCIDR": "10.0.0.0/24"}}), "/spec/podCIDRs", json!(["10.0.1.0/24"]), "spec.podCIDRs: Forbidden"),
+        ("", "ConfigMap", json!({"metadata": {"name": "c"}}), "/metadata/finalizers", json!(["foregroundDeletion", "plain"]), "metadata.finalizers[1]: Invalid value: \"plain\": name is neither"),
+        ("", "Secret", json!({"metadata": {"name": "s"}, "type": "kubernetes.io/basic-auth", "data": {"username": ""}}), "/data", json!({}), "data[username]: Required value"),
+        ("apps", "Deployment", deployment(), "/status", json!({"replicas": 1, "readyReplicas": 2}), "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas"),
+        ("scheduling.k8s.io", "PriorityClass", json!({"metadata": {"name": "p"}, "value": 1}), "/value", json!(2_000_000_000), "value: Forbidden: maximum allowed value"),
+        ("discovery.k8s.io", "EndpointSlice", json!({"metadata": {"name": "e"}, "addressType": "IPv4", "endpoints": []}), "/endpoints", json!([{"addresses": ["127.0.0.1"]}]), "endpoints[0].addresses[0]: Invalid value: \"127.0.0.1\": may not be in the loopback range"),
+        ("", "Service", service(), "/spec/clusterIP", json!("10.0.0.2"), "spec.clusterIPs[0]: Invalid value: null: may not change once set"),
         ("", "Service", service(), "/spec/ports", json!([]), "spec.ports: Required value"),
         ("", "Service", service(), "/spec/ports/0/port", json!(70000), "spec.ports[0].port: Invalid value: 70000: must be between 1 and 65535, inclusive"),
         ("", "Service", service(), "/spec/type", json!("Magic"), "spec.type: Unsupported value: \"Magic\""),
@@ -150,7 +163,7 @@ fn broken_objects_are_refused_at_their_field() {
         (rbac, "ClusterRoleBinding", binding(), "/subjects", json!([{"kind": "ServiceAccount", "name": "x"}]), "subjects[0].namespace: Required value"),
         (rbac, "ClusterRole", json!({"metadata": {"name": "r"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}), "/rules", json!([{"apiGroups": [""], "resources": ["pods"]}]), "rules[0].verbs: Required value"),
         ("certificates.k8s.io", "CertificateSigningRequest", json!({"metadata": {"name": "c"}, "spec": {"request": "eA==", "usages": ["client auth"], "signerName": "a.b/c"}}), "/spec/usages", json!(["flying"]), "spec.usages[0]: Unsupported value: \"flying\""),
-        ("apiextensions.k8s.io", "CustomResourceDefinition", json!({"metadata": {"name": "foos.x.y"}, "spec": {"group": "x.y", "scope": "Cluster", "names": {"kind": "Foo", "plural": "foos"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}), "/spec/versions/0/schema/openAPIV3Schema", json!({"type": "string"}), "spec.versions[0].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", json!({"metadata": {"name": "foos.x.y"}, "status": {"storedVersions": ["v1"]}, "spec": {"group": "x.y", "scope": "Cluster", "names": {"kind": "Foo", "plural": "foos"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}), "/spec/versions/0/schema/openAPIV3Schema", json!({"type": "string"}), "spec.validation.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"),
     ];
     for (group, kind, good, pointer, value, expected) in table {
         spoiled(group, kind, good, pointer, value, expected);

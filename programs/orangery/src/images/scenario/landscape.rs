@@ -17,6 +17,7 @@ use components_hosted::{
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
@@ -53,6 +54,8 @@ impl Landscape {
         let front = Front::new(clock.clone());
         let server = ApiServer::builder("outer")
             .store(MemoryStore::new())
+            // Nobody publishes an authority that a pod could mount.
+            .pods_as_accounts(false)
             .clock(clock.clone())
             .entropy(entropy.clone())
             .build()
@@ -86,6 +89,13 @@ impl Landscape {
         let namespaces: Api<Namespace> = Api::all(outer.clone());
         let namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
         namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        // A seed has them from its gardenlet.
+        let classes: Api<PriorityClass> = Api::all(outer.clone());
+        for value in [300, 400, 500] {
+            let name = format!("gardener-system-{value}");
+            let class = serde_json::from_value(json!({"metadata": {"name": name}, "value": value})).unwrap();
+            classes.create(&PostParams::default(), &class).await.unwrap();
+        }
         Landscape {
             authority: Authority::generate("ca", &clock, &entropy).unwrap(),
             clients: Authority::generate("ca-client", &clock, &entropy).unwrap(),

@@ -1,0 +1,246 @@
+//! Which names a CustomResourceDefinition gets, and that it is established: what controllers inside kube-apiserver
+//! write into its status a moment after it was written, here before the answer is sent.
+//! (apiextensions-apiserver v0.35 `pkg/controller/{status,establish}`)
+
+use std::sync::Arc;
+
+use cluster_patch::{UpdateOptions, track_update};
+use cluster_schema::{FieldError, Schema, unknown_formats};
+use cluster_store::{Key, Object, Page, Range, StoreError};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::crds::STORE_NAME;
+use crate::custom::CustomKind;
+use crate::metadata;
+use crate::registry::{Kinds, Role};
+use crate::server::Inner;
+use crate::status::Status;
+
+/// Group, version and plural of definitions.
+const GROUP: &str = "apiextensions.k8s.io";
+const VERSION: &str = "v1";
+const PLURAL: &str = "customresourcedefinitions";
+/// Who writes their status.
+const MANAGER: &str = "kube-apiserver";
+
+pub(crate) fn text<'d>(definition: &'d Value, path: &str) -> &'d str {
+    definition.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn conditions(definition: &Value) -> &[Value] {
+    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether it has names of its own, so that it is served.
+pub(crate) fn is_established(definition: &Value) -> bool {
+    let said = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    conditions(definition).iter().any(said)
+}
+
+/// Remembers in which versions objects may be stored.
+pub(crate) fn remember_stored_versions(definition: &mut Value) {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    let storing = versions
+        .into_iter()
+        .flatten()
+        .filter(|version| version["storage"] == true);
+    let storing: Vec<Value> = storing.filter_map(|version| version.get("name").cloned()).collect();
+    let Some(fields) = definition.as_object_mut() else {
+        return;
+    };
+    let status = fields.entry("status").or_insert_with(|| json!({}));
+    let Some(status) = status.as_object_mut() else { return };
+    let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
+    for version in storing {
+        if let Some(stored) = stored.as_array_mut().filter(|stored| !stored.contains(&version)) {
+            stored.push(version);
+        }
+    }
+}
+
+/// The status of a definition that nobody has looked at yet, as Go writes it.
+pub(crate) fn begin_status(definition: &mut Value) {
+    if let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("acceptedNames".to_owned(), json!({"kind": "", "plural": ""}));
+        status.insert("conditions".to_owned(), Value::Null);
+    }
+}
+
+/// Refuses a definition of a kind that the server was built with.
+pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), Status> {
+    if context.served.role != Role::CustomResourceDefinition {
+        return Ok(());
+    }
+    let kinds = context.server.registry.snapshot();
+    let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
+    if kinds
+        .find(group, plural)
+        .is_none_or(|served| served.role == Role::Custom)
+    {
+        return Ok(());
+    }
+    let error = FieldError::invalid("spec.names.plural", plural, format!("{plural:?} is already in use"));
+    let info = context.served.info();
+    let name = metadata::text(definition, "name");
+    Err(Status::invalid(&info.group, &info.kind, name, &[error]))
+}
+
+/// What is said of a definition that is taken: formats of which nothing is known.
+pub(crate) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
+    let formats = |definition: &Value| -> Vec<String> {
+        let versions = definition.pointer("/spec/versions").map(unknown_formats);
+        let formats = versions.into_iter().flatten();
+        formats
+            .map(|format| format!("unrecognized format {format:?}"))
+            .collect()
+    };
+    let had = old.map(formats).unwrap_or_default();
+    let new = formats(definition).into_iter();
+    new.filter(|format| !had.contains(format)).collect()
+}
+
+/// Writes into its status what becomes of a definition, and serves it when its names are its own.
+pub(crate) async fn establish(server: &Arc<Inner>, key: &Key) -> Result<(), StoreError> {
+    // Of two that want one name, the second must see that the first has it.
+    let _turn = server.turns.lock().await;
+    let kinds = server.registry.snapshot();
+    let Some(served) = kinds.find(GROUP, PLURAL) else {
+        return Ok(());
+    };
+    loop {
+        let Some(entry) = server.store.get(key).await? else {
+            return Ok(());
+        };
+        let old = entry.object.value(entry.revision);
+        let (mut new, now) = (old.clone(), server.clock.now());
+        if !metadata::is_deleting(&old) {
+            judge(&kinds, &mut new, now);
+        }
+        if new == old {
+            server.written(served, &entry, false);
+            return Ok(());
+        }
+        let options = UpdateOptions {
+            manager: MANAGER,
+            subresource: "status",
+            time: now,
+            api_version: &format!("{GROUP}/{VERSION}"),
+        };
+        let schema = served.kind.schema(VERSION).unwrap_or_else(Schema::any);
+        track_update(Some(&old), &mut new, options, &schema);
+        match server.store.update(key, entry.revision, Object::from_value(new)?).await {
+            Ok(entry) => {
+                server.written(served, &entry, false);
+                return Ok(());
+            }
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Looks again at the definitions of a group that wait for a name, after one has gone.
+pub(crate) async fn retry(server: &Arc<Inner>, group: &str) -> Result<(), StoreError> {
+    let listing = server.store.list(&Range::all(STORE_NAME), Page::default()).await?;
+    for entry in &listing.entries {
+        let definition = entry.object.value(entry.revision);
+        if text(&definition, "/spec/group") == group && !is_established(&definition) {
+            establish(server, &entry.key).await?;
+        }
+    }
+    Ok(())
+}
+
+fn judge(kinds: &Kinds, definition: &mut Value, now: Timestamp) {
+    let Some(spec) = definition.get("spec").cloned() else {
+        return;
+    };
+    let (accepted, conflict) = accepted_names(kinds, &spec, definition);
+    let (names_ok, names_reason, names_words) = match &conflict {
+        None => ("True", "NoConflicts", "no conflicts found"),
+        Some((reason, words)) => ("False", *reason, words.as_str()),
+    };
+    let problem = CustomKind::new(&json!({"spec": spec})).err();
+    let (is, reason, words) = match (&problem, &conflict) {
+        (Some(why), _) => ("False", "InvalidSchema", why.as_str()),
+        (None, _) if is_established(definition) => {
+            ("True", "InitialNamesAccepted", "the initial names have been accepted")
+        }
+        (None, Some(_)) => ("False", "NotAccepted", "not all names are accepted"),
+        (None, None) => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+    };
+    let mut conditions = conditions(definition).to_vec();
+    set(
+        &mut conditions,
+        "NamesAccepted",
+        names_ok,
+        names_reason,
+        names_words,
+        now,
+    );
+    set(&mut conditions, "Established", is, reason, words, now);
+    if let Some(fields) = definition.as_object_mut() {
+        let status = fields.entry("status").or_insert_with(|| json!({}));
+        status["acceptedNames"] = accepted;
+        status["conditions"] = Value::Array(conditions);
+    }
+}
+
+fn set(conditions: &mut Vec<Value>, kind: &str, is: &str, reason: &str, message: &str, now: Timestamp) {
+    let before = conditions.iter_mut().find(|condition| condition["type"] == kind);
+    let since = before.as_ref().filter(|before| before["status"] == is);
+    let since = since.and_then(|before| before.get("lastTransitionTime").cloned());
+    let since = since.unwrap_or_else(|| Value::String(metadata::timestamp(now)));
+    let new = json!({"type": kind, "status": is, "reason": reason, "message": message, "lastTransitionTime": since});
+    match before {
+        Some(before) => *before = new,
+        None => conditions.push(new),
+    }
+}
+
+/// The names that nobody else of the group has, and why others are not among them.
+fn accepted_names(kinds: &Kinds, spec: &Value, definition: &Value) -> (Value, Option<(&'static str, String)>) {
+    let (group, plural) = (text(spec, "/group"), text(spec, "/names/plural"));
+    let (mut resources, mut types) = (Vec::new(), Vec::new());
+    for other in kinds.of_group(group).filter(|other| other.plural() != plural) {
+        let info = other.info();
+        resources.extend([&*info.plural, &*info.singular].map(str::to_owned));
+        resources.extend(info.short_names.iter().map(ToString::to_string));
+        types.extend([&*info.kind, &*info.list_kind].map(str::to_owned));
+    }
+    let mut accepted = spec.get("names").cloned().unwrap_or_else(|| json!({}));
+    let mut conflict = None;
+    for (field, reason, used) in [
+        ("plural", "PluralConflict", &resources),
+        ("singular", "SingularConflict", &resources),
+        ("shortNames", "ShortNamesConflict", &resources),
+        ("kind", "KindConflict", &types),
+        ("listKind", "ListKindConflict", &types),
+    ] {
+        let asked: Vec<&str> = match &accepted[field] {
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            name => name.as_str().into_iter().collect(),
+        };
+        let taken = asked.iter().filter(|name| used.iter().any(|used| used == **name));
+        let words: Vec<String> = taken.map(|name| format!("{name:?} is already in use")).collect();
+        let message = match words.as_slice() {
+            [] => continue,
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        conflict = Some((reason, message));
+        // What it has already it keeps.
+        let before = definition.pointer(&format!("/status/acceptedNames/{field}")).cloned();
+        if let Some(names) = accepted.as_object_mut() {
+            match (before, field) {
+                (Some(before), _) => names.insert(field.to_owned(), before),
+                (None, "plural" | "kind") => names.insert(field.to_owned(), json!("")),
+                (None, _) => names.remove(field),
+            };
+        }
+    }
+    (accepted, conflict)
+}

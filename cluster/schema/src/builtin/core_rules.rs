@@ -1,0 +1,222 @@
+//! Rules of the core group's kinds (Kubernetes v1.35 `pkg/apis/core/validation/validation.go`); those of pods and Services
+//! have files of their own. It never reads other objects.
+
+use std::collections::HashSet;
+
+use base64::Engine as _;
+use serde_json::{Map, Value};
+
+use super::rules::{immutable, kube_finalizers};
+use super::{elements, pod_rules, service, text};
+use crate::{FieldError, FieldErrorKind, FieldPath, names};
+
+/// Most bytes in a Secret or ConfigMap (`core.MaxSecretSize`).
+const CONFIG_BYTES_MAX: usize = 1024 * 1024;
+/// What a taint may do to pods.
+pub(super) const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    match kind {
+        "Pod" => pod_rules::pod(object, old, errors),
+        "Service" => service::validate(object, old, errors),
+        "Secret" => {
+            immutable(object, old, &["type"], errors);
+            config(object, old, &["data"], errors);
+            secret_type(object, errors);
+        }
+        "ConfigMap" => {
+            config(object, old, &["data", "binaryData"], errors);
+            let data = object.get("data").and_then(Value::as_object);
+            let binary = object.get("binaryData").and_then(Value::as_object);
+            if let (Some(data), Some(binary)) = (data, binary) {
+                for key in data.keys().filter(|key| binary.contains_key(*key)) {
+                    let root = FieldPath::Root;
+                    let at = root.field("data");
+                    errors.push(FieldError::invalid(
+                        at.key(key),
+                        key.as_str(),
+                        "duplicate of key present in binaryData",
+                    ));
+                }
+            }
+        }
+        "PersistentVolumeClaim" => claim(object, old, errors),
+        "Namespace" => {
+            let root = FieldPath::Root;
+            kube_finalizers(&object["spec"], &root.field("spec"), errors);
+        }
+        "Event" => {
+            let involved = text(&object["involvedObject"], "namespace");
+            let own = text(&object["metadata"], "namespace");
+            if !involved.is_empty() && involved != own {
+                errors.push(FieldError::invalid(
+                    "involvedObject.namespace",
+                    involved,
+                    "does not match event.namespace",
+                ));
+            }
+        }
+        "Node" => node(object, old, errors),
+        _ => {}
+    }
+}
+
+fn node(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    // Where upstream says that they are.
+    let root = FieldPath::Root;
+    let path = root.field("metadata");
+    taints(&object["spec"], &path.field("taints"), errors);
+    let old_spec = &old.unwrap_or(&Value::Null)["spec"];
+    let before = text(old_spec, "providerID");
+    if !before.is_empty() && before != text(&object["spec"], "providerID") {
+        errors.push(FieldError::forbidden(
+            "spec.providerID",
+            "node updates may not change providerID except from \"\" to valid",
+        ));
+    }
+    if elements(old_spec, "podCIDRs").next().is_some() && old_spec["podCIDRs"] != object["spec"]["podCIDRs"] {
+        errors.push(FieldError::forbidden(
+            "spec.podCIDRs",
+            "node updates may not change podCIDR except from \"\" to valid",
+        ));
+    }
+}
+
+fn taints(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let mut seen = HashSet::new();
+    for (index, taint) in elements(spec, "taints").enumerate() {
+        let at = path.index(index);
+        let (key, effect) = (text(taint, "key"), text(taint, "effect"));
+        if let Some(why) = names::qualified_name(key) {
+            errors.push(FieldError::invalid(at.field("key"), key, why));
+        }
+        if let Some(why) = names::label_value(text(taint, "value")) {
+            errors.push(FieldError::invalid(at.field("value"), text(taint, "value"), why));
+        }
+        if effect.is_empty() {
+            errors.push(FieldError::required(at.field("effect"), ""));
+        } else if !TAINT_EFFECTS.contains(&effect) {
+            errors.push(FieldError::not_supported(at.field("effect"), effect, &TAINT_EFFECTS));
+        }
+        if !seen.insert((key, effect)) {
+            let words = "taints must be unique by key and effect pair";
+            errors.push(FieldError::new(
+                at,
+                FieldErrorKind::Duplicate,
+                Some(taint.clone()),
+                words,
+            ));
+        }
+    }
+}
+
+fn config(object: &Value, old: Option<&Value>, fields: &[&str], errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let mut bytes = 0;
+    for field in fields {
+        let path = root.field(field);
+        let none = Map::new();
+        for (key, value) in object.get(*field).and_then(Value::as_object).unwrap_or(&none) {
+            bytes += value.as_str().map_or(0, str::len);
+            if let Some(why) = names::config_key(key) {
+                errors.push(FieldError::invalid(path.key(key), key.as_str(), why));
+            }
+        }
+    }
+    if bytes > CONFIG_BYTES_MAX * if fields.len() == 1 { 4 } else { 3 } / 3 {
+        errors.push(FieldError::too_long(root.field(fields[0]), CONFIG_BYTES_MAX));
+    }
+    let Some(old) = old.filter(|old| old["immutable"] == true) else {
+        return;
+    };
+    let words = "field is immutable when `immutable` is set";
+    if object["immutable"] != true {
+        errors.push(FieldError::forbidden("immutable", words));
+    }
+    for field in fields {
+        if object.get(*field) != old.get(*field) {
+            errors.push(FieldError::forbidden(root.field(field), words));
+        }
+    }
+}
+
+fn secret_type(object: &Value, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("data");
+    let data = &object["data"];
+    let there = |key: &str| data.get(key).is_some();
+    let mut needs = |key: &str, there: bool| {
+        if !there {
+            errors.push(FieldError::required(path.key(key), ""));
+        }
+    };
+    match text(object, "type") {
+        "kubernetes.io/tls" => ["tls.crt", "tls.key"].iter().for_each(|key| needs(key, there(key))),
+        "kubernetes.io/dockerconfigjson" => docker_config(data, ".dockerconfigjson", &path, errors),
+        "kubernetes.io/dockercfg" => docker_config(data, ".dockercfg", &path, errors),
+        "kubernetes.io/ssh-auth" => needs("ssh-privatekey", !text(data, "ssh-privatekey").is_empty()),
+        // One of the two is enough, and it may be empty.
+        "kubernetes.io/basic-auth" if !there("username") && !there("password") => {
+            ["username", "password"].iter().for_each(|key| needs(key, false));
+        }
+        "kubernetes.io/service-account-token" => {
+            let annotations = &object["metadata"]["annotations"];
+            if text(annotations, "kubernetes.io/service-account.name").is_empty() {
+                let at = "metadata.annotations[kubernetes.io/service-account.name]";
+                errors.push(FieldError::required(at, ""));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What registries are asked with: a JSON object. The error never shows it.
+fn docker_config(data: &Value, key: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let Some(encoded) = data.get(key).and_then(Value::as_str) else {
+        return errors.push(FieldError::required(path.key(key), ""));
+    };
+    let decoded = base64::engine::general_purpose::STANDARD
+        .decode(encoded)
+        .unwrap_or_default();
+    if serde_json::from_slice::<Option<Map<String, Value>>>(&decoded).is_err() {
+        let words = "must be a JSON object";
+        errors.push(FieldError::invalid(path.key(key), "<secret contents redacted>", words));
+    }
+}
+
+fn claim(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let path = root.field("spec");
+    let spec = &object["spec"];
+    if elements(spec, "accessModes").next().is_none() {
+        errors.push(FieldError::required(
+            path.field("accessModes"),
+            "at least 1 access mode is required",
+        ));
+    }
+    if spec.pointer("/resources/requests/storage").is_none() {
+        errors.push(FieldError::required(path.field("resources").key("storage"), ""));
+    }
+    let Some(old) = old else { return };
+    let fixed = |claim: &Value| {
+        let mut spec = claim["spec"].clone();
+        if let Some(map) = spec.as_object_mut() {
+            // Written once by the binder, or changeable by rule.
+            let bound = !text(&old["spec"], "volumeName").is_empty();
+            if !bound {
+                map.remove("volumeName");
+            }
+            map.remove("resources");
+            map.remove("volumeAttributesClassName");
+            if text(&old["spec"], "storageClassName").is_empty() {
+                map.remove("storageClassName");
+            }
+        }
+        spec
+    };
+    if fixed(object) != fixed(old) {
+        let words =
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(FieldError::forbidden(path, words));
+    }
+}

@@ -1,0 +1,489 @@
+//! What a CustomResourceDefinition must say (apiextensions-apiserver v0.35
+//! `pkg/apis/apiextensions/validation/validation.go`). Its schemas are read by `from_crd`.
+//!
+//! What all versions have in common is told where version v1beta1 had it: beside the versions.
+
+use serde_json::{Map, Value, json};
+
+use super::rules::{one_of, require};
+use super::{elements, text};
+use crate::{FieldError, FieldPath, Schema, document, names};
+
+/// The annotation by which those who own Kubernetes' groups allow a definition in them.
+const APPROVED: &str = "api-approved.kubernetes.io";
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
+const SELECTABLE_MAX: u64 = 8;
+/// Longest warning of a version that is given up, in bytes.
+const WARNING_BYTES_MAX: usize = 256;
+/// What the root of a schema may have where the status is written apart: its own schema is cut out there.
+const ROOT_FIELDS: [&str; 22] = [
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
+pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let root = FieldPath::Root;
+    let (path, spec) = (root.field("spec"), &object["spec"]);
+    let same_spec = old.is_some_and(|old| old["spec"] == *spec);
+    if old.is_none() {
+        let expected = format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group"));
+        let name = text(&object["metadata"], "name");
+        if name != expected {
+            let words = "must be spec.names.plural+\".\"+spec.group";
+            errors.push(FieldError::invalid("metadata.name", name, words));
+        }
+    }
+    group(spec, &path, errors);
+    one_of(spec, "scope", &["Cluster", "Namespaced"], &path, errors);
+    for name in ["plural", "singular", "kind", "listKind"] {
+        require(&spec["names"], name, &path.field("names"), errors);
+    }
+    judge_names(&spec["names"], &path.field("names"), errors);
+    conversion(&spec["conversion"], &path.field("conversion"), errors);
+    let had = old.is_some_and(|old| old["spec"]["preserveUnknownFields"] == true);
+    if spec["preserveUnknownFields"] == true && !had {
+        let words =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(FieldError::invalid(path.field("preserveUnknownFields"), true, words));
+    }
+    if !same_spec {
+        versions(spec, &path, errors);
+        stored_versions(object, errors);
+    }
+    approval(object, old, errors);
+    if let Some(old) = old {
+        unchanged(spec, old, &path, errors);
+    }
+}
+
+fn group(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let (group, at) = (text(spec, "group"), path.field("group"));
+    if group.is_empty() {
+        errors.push(FieldError::required(at, ""));
+    } else if let Some(why) = names::dns_subdomain(group) {
+        errors.push(FieldError::invalid(at, group, why));
+    } else if !group.contains('.') {
+        errors.push(FieldError::invalid(
+            at,
+            group,
+            "should be a domain with at least one dot",
+        ));
+    }
+}
+
+fn judge_names(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    for field in ["plural", "singular"] {
+        let name = text(given, field);
+        if let Some(why) = names::dns_label_1035(name).filter(|_| !name.is_empty()) {
+            errors.push(FieldError::invalid(path.field(field), name, why));
+        }
+    }
+    for field in ["kind", "listKind"] {
+        let name = text(given, field);
+        if let Some(why) = names::dns_label_1035(&name.to_lowercase()).filter(|_| !name.is_empty()) {
+            let why = format!("may have mixed case, but should otherwise match: {why}");
+            errors.push(FieldError::invalid(path.field(field), name, why));
+        }
+    }
+    for field in ["shortNames", "categories"] {
+        let at = path.field(field);
+        for (index, name) in elements(given, field).enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            if let Some(why) = names::dns_label_1035(name) {
+                errors.push(FieldError::invalid(at.index(index), name, why));
+            }
+        }
+    }
+    let (kind, list) = (text(given, "kind"), text(given, "listKind"));
+    if !kind.is_empty() && kind == list {
+        let words = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid(path.field("listKind"), list, words));
+    }
+}
+
+fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    if !given.is_object() {
+        return;
+    }
+    one_of(given, "strategy", &["None", "Webhook"], path, errors);
+    let (webhook, client) = (&given["webhook"], path.field("webhookClientConfig"));
+    let at = path.field("conversionReviewVersions");
+    let reviews: Vec<&str> = elements(webhook, "conversionReviewVersions")
+        .filter_map(Value::as_str)
+        .collect();
+    if text(given, "strategy") != "Webhook" {
+        let words = "should not be set when strategy is not set to Webhook";
+        if webhook["clientConfig"].is_object() {
+            errors.push(FieldError::forbidden(client, words));
+        }
+        if !reviews.is_empty() {
+            errors.push(FieldError::forbidden(at, words));
+        }
+        return;
+    }
+    match &webhook["clientConfig"] {
+        Value::Object(config) if config.contains_key("url") == config.contains_key("service") => {
+            errors.push(FieldError::required(
+                client,
+                "exactly one of url or service is required",
+            ));
+        }
+        Value::Object(_) => {}
+        _ => errors.push(FieldError::required(client, "required when strategy is set to Webhook")),
+    }
+    if reviews.is_empty() {
+        errors.push(FieldError::required(at, ""));
+        return;
+    }
+    for (index, version) in reviews.iter().enumerate() {
+        if reviews[..index].contains(version) {
+            errors.push(FieldError::invalid(at.index(index), *version, "duplicate version"));
+        } else if let Some(why) = names::dns_label_1035(version) {
+            errors.push(FieldError::invalid(at.index(index), *version, why));
+        }
+    }
+    if !reviews.iter().any(|version| matches!(*version, "v1" | "v1beta1")) {
+        let words = "must include at least one of v1, v1beta1";
+        errors.push(FieldError::invalid(at, reviews, words));
+    }
+}
+
+/// What all versions have alike under that name.
+fn common<'v>(spec: &'v Value, field: &str) -> Option<&'v Value> {
+    let mut all = elements(spec, "versions").map(|version| version.get(field).filter(|value| !value.is_null()));
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
+fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let at = path.field("versions");
+    let versions: Vec<&Value> = elements(spec, "versions").collect();
+    let with_status = |version: &Value| !version.pointer("/subresources/status").is_none_or(Value::is_null);
+    for (index, version) in versions.iter().enumerate() {
+        let (at, name) = (at.index(index), text(version, "name"));
+        if let Some(why) = names::dns_label_1035(name) {
+            errors.push(FieldError::invalid(at.field("name"), name, why));
+        }
+        warning(version, &at, errors);
+        if common(spec, "schema").is_none() {
+            schema(&version["schema"], with_status(version), &at.field("schema"), errors);
+        }
+        if common(spec, "subresources").is_none() {
+            scale(&version["subresources"]["scale"], &at.field("subresources"), errors);
+        }
+        if common(spec, "additionalPrinterColumns").is_none() {
+            columns(
+                &version["additionalPrinterColumns"],
+                &at.field("additionalPrinterColumns"),
+                errors,
+            );
+        }
+        if common(spec, "selectableFields").is_none() {
+            let document = &version["schema"]["openAPIV3Schema"];
+            selectable(
+                &version["selectableFields"],
+                document,
+                &at.field("selectableFields"),
+                errors,
+            );
+        }
+    }
+    if let Some(validation) = common(spec, "schema") {
+        let with_status = versions.iter().any(|version| with_status(version));
+        schema(validation, with_status, &path.field("validation"), errors);
+    }
+    if let Some(subresources) = common(spec, "subresources") {
+        scale(&subresources["scale"], &path.field("subresources"), errors);
+    }
+    if let Some(given) = common(spec, "additionalPrinterColumns") {
+        columns(given, &path.field("additionalPrinterColumns"), errors);
+    }
+    if let Some(given) = common(spec, "selectableFields") {
+        let document = &common(spec, "schema").unwrap_or(&Value::Null)["openAPIV3Schema"];
+        selectable(given, document, &path.field("selectableFields"), errors);
+    }
+    let shown = || json!(versions.iter().map(|version| text(version, "name")).collect::<Vec<_>>());
+    let name_of = |index: usize| text(versions[index], "name");
+    if (1..versions.len()).any(|index| (0..index).any(|before| name_of(before) == name_of(index))) {
+        errors.push(FieldError::invalid(at, shown(), "must contain unique version names"));
+    }
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        let words = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid(at, shown(), words));
+    }
+}
+
+fn warning(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let Some(words) = version.get("deprecationWarning").and_then(Value::as_str) else {
+        return;
+    };
+    let mut refuse = |why: &str| errors.push(FieldError::invalid(path.field("deprecationWarning"), words, why));
+    if version["deprecated"] != true {
+        return refuse("can only be set for deprecated versions");
+    }
+    if words.len() > WARNING_BYTES_MAX {
+        refuse("must be <= 256 characters long");
+    }
+    if words.is_empty() {
+        refuse("must not be an empty string");
+    }
+    if let Some((index, _)) = words.char_indices().find(|(_, c)| c.is_control()) {
+        refuse(&format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {index}"
+        ));
+    }
+}
+
+fn schema(validation: &Value, with_status: bool, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let at = path.field("openAPIV3Schema");
+    let document = match validation.get("openAPIV3Schema") {
+        None | Some(Value::Null) => {
+            errors.push(FieldError::required(at, ""));
+            return;
+        }
+        Some(document) => document,
+    };
+    let fields = document.as_object().into_iter().flatten();
+    let odd = |(name, value): &(&String, &Value)| !value.is_null() && !ROOT_FIELDS.contains(&name.as_str());
+    if with_status && fields.clone().any(|field| odd(&field)) {
+        let allowed = ROOT_FIELDS.map(go_name).join(" ");
+        let words = format!(
+            "only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+        );
+        errors.push(FieldError::invalid(at, document.clone(), words));
+    }
+    if document["nullable"] == true {
+        let at = path.field("openAPIV3Schema.nullable");
+        errors.push(FieldError::forbidden(at, "nullable cannot be true at the root"));
+    }
+    if let Err(refused) = Schema::from_crd_at(document, &at.to_string()) {
+        errors.extend(refused.errors);
+    }
+}
+
+/// How Go calls a field of a schema.
+fn go_name(name: &str) -> String {
+    match name {
+        "x-kubernetes-preserve-unknown-fields" => "XPreserveUnknownFields".to_owned(),
+        "x-kubernetes-validations" => "XValidations".to_owned(),
+        name => name[..1].to_ascii_uppercase() + &name[1..],
+    }
+}
+
+/// A path of names that begins with a dot.
+fn simple_path(path: &str, at: FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
+    let simple = path.starts_with('.');
+    if !simple {
+        errors.push(FieldError::invalid(
+            at,
+            path,
+            "must be a simple json path starting with .",
+        ));
+    }
+    simple
+}
+
+fn scale(scale: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    if !scale.is_object() {
+        return;
+    }
+    for (field, below) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
+        let (given, name) = (text(scale, field), format!("scale.{field}"));
+        let at = path.field(&name);
+        if given.is_empty() {
+            errors.push(FieldError::required(at, ""));
+        } else if simple_path(given, at, errors) && !given.starts_with(below) {
+            let words = format!("should be a json path under {}", below.trim_end_matches('.'));
+            errors.push(FieldError::invalid(at, given, words));
+        }
+    }
+    let (given, at) = (text(scale, "labelSelectorPath"), path.field("scale.labelSelectorPath"));
+    let inside = [".spec.", ".status."].iter().any(|below| given.starts_with(below));
+    if !given.is_empty() && simple_path(given, at, errors) && !inside {
+        let words = "should be a json path under either .spec or .status";
+        errors.push(FieldError::invalid(at, given, words));
+    }
+}
+
+fn columns(columns: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    for (index, column) in columns.as_array().into_iter().flatten().enumerate() {
+        let at = path.index(index);
+        require(column, "name", &at, errors);
+        let one_of = |allowed: &[&str]| format!("must be one of {}", allowed.join(","));
+        match text(column, "type") {
+            "" => errors.push(FieldError::required(at.field("type"), one_of(&COLUMN_TYPES))),
+            kind if !COLUMN_TYPES.contains(&kind) => {
+                errors.push(FieldError::invalid(at.field("type"), kind, one_of(&COLUMN_TYPES)));
+            }
+            _ => {}
+        }
+        let format = text(column, "format");
+        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+            errors.push(FieldError::invalid(at.field("format"), format, one_of(&COLUMN_FORMATS)));
+        }
+        match text(column, "jsonPath") {
+            "" => errors.push(FieldError::required(at.field("JSONPath"), "")),
+            given => drop(simple_path(given, at.field("JSONPath"), errors)),
+        }
+    }
+}
+
+fn selectable(fields: &Value, document: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let Some(fields) = fields.as_array().filter(|fields| !fields.is_empty()) else {
+        return;
+    };
+    let nothing = Map::new();
+    let root = document.as_object().unwrap_or(&nothing);
+    let mut seen: Vec<Vec<String>> = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let (at, given) = (path.index(index), text(field, "jsonPath"));
+        let at = at.field("jsonPath");
+        if given.is_empty() {
+            errors.push(FieldError::required(at, ""));
+            continue;
+        }
+        let (names, found) = match document::find(root, given, false) {
+            Ok(found) => found,
+            Err(why) => {
+                errors.push(FieldError::invalid(at, given, format!("is an invalid path: {why}")));
+                continue;
+            }
+        };
+        if names.first().is_some_and(|first| first == "metadata") {
+            errors.push(FieldError::invalid(at, given, "must not point to fields in metadata"));
+        }
+        let kind = found.get("type").and_then(Value::as_str);
+        if !matches!(kind, Some("string" | "boolean" | "integer")) {
+            let words = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
+            errors.push(FieldError::invalid(at, given, words));
+        }
+        if seen.contains(&names) {
+            errors.push(FieldError::duplicate(at, given));
+        } else {
+            seen.push(names);
+        }
+    }
+    if seen.len() as u64 > SELECTABLE_MAX {
+        errors.push(FieldError::too_many(path, seen.len(), SELECTABLE_MAX));
+    }
+}
+
+/// Versions in which objects may be stored still are not taken away.
+fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
+    let stored: Vec<&str> = elements(&object["status"], "storedVersions")
+        .filter_map(Value::as_str)
+        .collect();
+    let root = FieldPath::Root;
+    let status = root.field("status");
+    let at = status.field("storedVersions");
+    if stored.is_empty() {
+        errors.push(FieldError::invalid(at, stored, "must have at least one stored version"));
+        return;
+    }
+    let is_there = |name: &str| elements(&object["spec"], "versions").any(|version| text(version, "name") == name);
+    for (index, name) in stored.iter().enumerate().filter(|(_, name)| !is_there(name)) {
+        let words = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        errors.push(FieldError::invalid(at.index(index), *name, words));
+    }
+}
+
+/// Groups of Kubernetes are for those who maintain it.
+fn approval(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let group = text(&object["spec"], "group");
+    let protected = ["k8s.io", "kubernetes.io"];
+    if !protected
+        .iter()
+        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")))
+    {
+        return;
+    }
+    let annotation = |object: &Value| {
+        let annotations = object.pointer("/metadata/annotations");
+        annotations
+            .and_then(|all| all[APPROVED].as_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    #[derive(PartialEq)]
+    enum State {
+        Missing,
+        Fine,
+        Invalid,
+    }
+    let state = |given: &str| match given {
+        "" => State::Missing,
+        given if given.starts_with("unapproved") => State::Fine,
+        given if given.starts_with("https://") || given.starts_with("http://") => State::Fine,
+        _ => State::Invalid,
+    };
+    let given = annotation(object);
+    if old.is_some_and(|old| state(&annotation(old)) == state(&given)) {
+        return;
+    }
+    let at = format!("metadata.annotations[{APPROVED}]");
+    match state(&given) {
+        State::Fine => {}
+        State::Missing => {
+            let words = format!(
+                "protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111"
+            );
+            errors.push(FieldError::required(at, words));
+        }
+        State::Invalid => {
+            let words = format!(
+                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
+            );
+            errors.push(FieldError::invalid(at, given, words));
+        }
+    }
+}
+
+fn unchanged(spec: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let established = elements(&old["status"], "conditions")
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    let mut keep = |pointer: &str, at: String| {
+        let now = spec.pointer(pointer).cloned().unwrap_or_default();
+        if old["spec"].pointer(pointer) != spec.pointer(pointer) {
+            errors.push(FieldError::invalid(at, now, "field is immutable"));
+        }
+    };
+    let of_names = path.field("names");
+    keep("/group", path.field("group").into());
+    keep("/names/plural", of_names.field("plural").into());
+    if established {
+        keep("/scope", path.field("scope").into());
+        keep("/names/kind", of_names.field("kind").into());
+    }
+}
