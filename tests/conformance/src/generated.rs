@@ -84,10 +84,11 @@ pub(crate) async fn run(
 async fn tell(kinds: &BTreeMap<String, Kind>, court: &mut Court, table: &mut Table) -> Outcome {
     let mut by_weight: Vec<(&String, &Kind)> = kinds.iter().collect();
     by_weight.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.times));
+    let mut attempt = 0;
     for (index, (name, kind)) in by_weight.into_iter().enumerate() {
         println!("{} times: {name}", kind.times);
         if index < SHOWN_MAX {
-            let (smallest, verdict) = smallest(&kind.first, name, court, table).await?;
+            let (smallest, verdict) = smallest(&kind.first, name, &mut attempt, court, table).await?;
             print!("\n{}", smallest.text());
             show(&verdict, false);
             println!();
@@ -97,18 +98,25 @@ async fn tell(kinds: &BTreeMap<String, Kind>, court: &mut Court, table: &mut Tab
 }
 
 /// What is left of a sequence when all is taken away without which it still differs in this way.
-async fn smallest(found: &Sequence, kind: &str, court: &mut Court, table: &mut Table) -> Outcome<(Sequence, Verdict)> {
-    let mut attempt = 1;
-    let mut best = (found.clone(), court.judge(&found.case(attempt)?, table).await?);
+async fn smallest(
+    found: &Sequence,
+    kind: &str,
+    attempt: &mut usize,
+    court: &mut Court,
+    table: &mut Table,
+) -> Outcome<(Sequence, Verdict)> {
+    *attempt += 1;
+    let end = *attempt + SMALLER_MAX;
+    let mut best = (found.clone(), court.judge(&found.case(*attempt)?, table).await?);
     loop {
         let mut is_smaller = false;
         for candidate in best.0.smaller() {
-            attempt += 1;
-            if attempt > SMALLER_MAX {
+            *attempt += 1;
+            if *attempt > end {
                 return Ok(best);
             }
             // One that speaks of an answer that is gone cannot be run.
-            let Ok(verdict) = court.judge(&candidate.case(attempt)?, table).await else {
+            let Ok(verdict) = court.judge(&candidate.case(*attempt)?, table).await else {
                 continue;
             };
             if kinds_of(&verdict).iter().any(|found| found == kind) {
@@ -127,7 +135,9 @@ async fn smallest(found: &Sequence, kind: &str, court: &mut Court, table: &mut T
 fn kinds_of(verdict: &Verdict) -> Vec<String> {
     let mut kinds = Vec::new();
     for (request, differences) in &verdict.unexplained {
-        let request = request.split_once(" = ").map_or(request.as_str(), |(_, request)| request);
+        let request = request
+            .split_once(" = ")
+            .map_or(request.as_str(), |(_, request)| request);
         let (method, path) = request.split_once(' ').unwrap_or((request, ""));
         let path = path.split('?').next().unwrap_or_default();
         let resource = path

@@ -46,6 +46,11 @@ fn list(of: Shape) -> Shape {
     Shape::List(Box::new(of))
 }
 
+/// How much is asked for.
+fn storage() -> Shape {
+    Shape::Object(vec![Field::new("storage", Shape::Quantity).required()])
+}
+
 fn words() -> Shape {
     text(&["", "x", "some words", "ünïcödé"])
 }
@@ -86,7 +91,10 @@ pub(crate) fn built_in() -> Vec<Resource> {
         field("holderIdentity", text(&["me", "you"])),
         field("leaseDurationSeconds", Shape::Integer(1, 60)),
         field("leaseTransitions", Shape::Integer(0, 3)),
-        field("renewTime", text(&["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.5Z"])),
+        field(
+            "renewTime",
+            text(&["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.5Z"]),
+        ),
     ]);
     let rule = vec![
         field("apiGroups", Shape::Set(vec![String::new(), "apps".to_owned()])).required(),
@@ -99,15 +107,17 @@ pub(crate) fn built_in() -> Vec<Resource> {
         selector("selector"),
         field("unhealthyPodEvictionPolicy", text(&["IfHealthyBudget", "AlwaysAllow"])),
     ]);
-    let mut quota = Resource::built_in(
-        "v1/resourcequotas",
-        "ResourceQuota",
-        vec![field("spec", Shape::Object(vec![field("hard", map(Shape::Quantity))]))],
-    );
-    quota.status = Some(Shape::Object(vec![
-        field("hard", map(Shape::Quantity)),
-        field("used", map(Shape::Quantity)),
-    ]));
+    let requests = vec![field("requests", storage())];
+    let claim = Shape::Object(vec![
+        field(
+            "accessModes",
+            Shape::Set(vec!["ReadWriteOnce".to_owned(), "ReadOnlyMany".to_owned()]),
+        )
+        .required(),
+        field("resources", Shape::Object(requests)).required(),
+        field("storageClassName", text(&["", "fast"])),
+        field("volumeMode", text(&["Filesystem", "Block"])),
+    ]);
     vec![
         Resource::built_in("v1/configmaps", "ConfigMap", config_map),
         Resource::built_in("v1/secrets", "Secret", secret),
@@ -117,7 +127,10 @@ pub(crate) fn built_in() -> Vec<Resource> {
             "ServiceAccount",
             vec![
                 field("automountServiceAccountToken", Shape::Flag),
-                field("imagePullSecrets", list(Shape::Object(vec![field("name", text(&["a", "b"]))]))),
+                field(
+                    "imagePullSecrets",
+                    list(Shape::Object(vec![field("name", text(&["a", "b"]))])),
+                ),
             ],
         ),
         Resource::built_in("coordination.k8s.io/v1/leases", "Lease", vec![field("spec", lease)]),
@@ -131,7 +144,11 @@ pub(crate) fn built_in() -> Vec<Resource> {
             "PodDisruptionBudget",
             vec![field("spec", budget).required()],
         ),
-        quota,
+        Resource::built_in(
+            "v1/persistentvolumeclaims",
+            "PersistentVolumeClaim",
+            vec![field("spec", claim).required()],
+        ),
     ]
 }
 
@@ -179,7 +196,11 @@ const DEPTH_MAX: usize = 3;
 fn fields(rng: &mut StdRng, depth: usize) -> Vec<Field> {
     let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
     let count = rng.random_range(1..=names.len());
-    names.iter().take(count).map(|name| drawn_field(name, rng, depth)).collect()
+    names
+        .iter()
+        .take(count)
+        .map(|name| drawn_field(name, rng, depth))
+        .collect()
 }
 
 fn drawn_field(name: &str, rng: &mut StdRng, depth: usize) -> Field {

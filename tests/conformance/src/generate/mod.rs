@@ -214,7 +214,11 @@ struct Draw<'a> {
 impl Draw<'_> {
     fn request(self) -> Request {
         // The first makes something, so that the others have something to meet.
-        match if self.number == 1 { 0 } else { self.rng.random_range(0..20) } {
+        match if self.number == 1 {
+            0
+        } else {
+            self.rng.random_range(0..20)
+        } {
             0..=3 => self.create(),
             4 | 5 => self.get(),
             6 | 7 => self.list(),
@@ -240,7 +244,11 @@ impl Draw<'_> {
     fn query(&mut self, more: &[&str]) -> String {
         let mut parts: Vec<&str> = more.to_vec();
         if self.rng.random_bool(0.25) {
-            parts.push(self.some(&["fieldValidation=Strict", "fieldValidation=Ignore", "fieldValidation=Warn"]));
+            parts.push(self.some(&[
+                "fieldValidation=Strict",
+                "fieldValidation=Ignore",
+                "fieldValidation=Warn",
+            ]));
         }
         if self.rng.random_bool(0.1) {
             parts.push("dryRun=All");

@@ -129,7 +129,9 @@ impl Shape {
                 let count = rng.random_range(0..=of.len());
                 of.choose_multiple(rng, count).map(|text| json!(text)).collect()
             }
-            Shape::Named(_, fields) => (0..rng.random_range(1..=ITEMS_MAX)).map(|_| object(fields, rng)).collect(),
+            Shape::Named(_, fields) => (0..rng.random_range(1..=ITEMS_MAX))
+                .map(|_| object(fields, rng))
+                .collect(),
             Shape::Object(fields) => object(fields, rng),
         }
     }
