@@ -217,19 +217,15 @@ fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Resu
     let api_version = info.api_version(context.version());
     let given = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (given("apiVersion"), given("kind"));
-    if context.served.role == Role::Custom && source == Source::Body {
-        if version == api_version && kind != info.kind {
-            return Err(another_kind(context, object, kind));
-        }
-        if version != api_version {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({api_version})"
-            )));
-        }
-        return Ok(());
-    }
     if context.served.role == Role::Custom {
-        return check_custom_patch(context, object, &api_version);
+        return match source {
+            Source::Body if version != api_version => Err(Status::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({api_version})"
+            ))),
+            Source::Body if kind != info.kind => Err(another_kind(context, object, kind)),
+            Source::Body => Ok(()),
+            _ => check_custom_patch(context, object, &api_version),
+        };
     }
     let version = if version.is_empty() { &api_version } else { version };
     let kind = if kind.is_empty() { &info.kind } else { kind };

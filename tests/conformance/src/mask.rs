@@ -219,7 +219,12 @@ fn is_of_store(fields: &Map<String, Value>) -> bool {
 fn without_current_version(text: &str) -> String {
     match text.split_once(CURRENT) {
         Some((before, after)) => {
-            let rest = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            // It may be that of an object, which has a name already: nothing was written meanwhile.
+            let named = after.strip_prefix('<').and_then(|named| named.split_once('>'));
+            let rest = named.map_or_else(
+                || after.trim_start_matches(|letter: char| letter.is_ascii_digit()),
+                |(_, rest)| rest,
+            );
             format!("{before}{CURRENT}<version of the store>{rest}")
         }
         None => text.to_owned(),
@@ -438,5 +443,16 @@ mod tests {
         };
         assert_eq!(order("a", "b"), order("b", "a"));
         assert_ne!(order("a", "b"), order("b", "b"));
+    }
+
+    #[test]
+    fn the_version_of_the_store_is_masked_even_where_it_is_that_of_an_object() {
+        let expected = "too large: 9, current: <version of the store>";
+        for current in ["17", "<version first at 1/body/metadata/resourceVersion>"] {
+            assert_eq!(
+                without_current_version(&format!("too large: 9, current: {current}")),
+                expected
+            );
+        }
     }
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::server::{CONFIG_MAPS, call, config_map, delete, get, merge, post, put, start};
+use crate::server::{CONFIG_MAPS, DEPLOYMENTS, call, config_map, delete, get, merge, post, put, start};
 
 #[tokio::test(start_paused = true)]
 async fn object_lives_from_create_to_delete() {
@@ -75,15 +75,14 @@ async fn generated_names_differ_and_start_with_their_base() {
 async fn four_kinds_of_patches_change_a_deployment() {
     let server = start().await;
     let client = server.admin();
-    let path = "/apis/apps/v1/namespaces/default/deployments";
-    let (code, made) = post(&client, path, &deployment()).await;
+    let (code, made) = post(&client, DEPLOYMENTS, &deployment()).await;
     assert_eq!(code, 201, "{made}");
     assert_eq!(
         (&made["metadata"]["generation"], &made["spec"]["replicas"]),
         (&json!(1), &json!(1))
     );
     assert_eq!(made["spec"]["template"]["spec"]["restartPolicy"], "Always");
-    let path = format!("{path}/web");
+    let path = format!("{DEPLOYMENTS}/web");
     let strategic = json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s"}]}}}});
     let (code, two) = call(
         &client,
@@ -127,9 +126,8 @@ async fn four_kinds_of_patches_change_a_deployment() {
 async fn applied_fields_are_owned_and_only_force_takes_them_over() {
     let server = start().await;
     let client = server.admin();
-    let path = "/apis/apps/v1/namespaces/default/deployments";
-    post(&client, path, &deployment()).await;
-    let path = format!("{path}/web");
+    post(&client, DEPLOYMENTS, &deployment()).await;
+    let path = format!("{DEPLOYMENTS}/web");
     merge(&client, &path, &json!({"spec": {"replicas": 3}})).await;
 
     let applied = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 5\n";
@@ -177,13 +175,12 @@ fn deployment() -> Value {
 async fn status_and_spec_are_written_apart() {
     let server = start().await;
     let client = server.admin();
-    let path = "/apis/apps/v1/namespaces/default/deployments";
-    let (_, made) = post(&client, path, &deployment()).await;
+    let (_, made) = post(&client, DEPLOYMENTS, &deployment()).await;
     assert!(
         made["status"].get("replicas").is_none(),
         "status is not taken on create"
     );
-    let path = format!("{path}/web");
+    let path = format!("{DEPLOYMENTS}/web");
     let both = json!({"spec": {"replicas": 9}, "status": {"replicas": 4}});
     let (code, status) = merge(&client, &format!("{path}/status"), &both).await;
     assert_eq!(code, 200, "{status}");
@@ -204,9 +201,8 @@ async fn status_and_spec_are_written_apart() {
 async fn a_status_of_another_object_of_that_name_is_not_written() {
     let server = start().await;
     let client = server.admin();
-    let path = "/apis/apps/v1/namespaces/default/deployments";
-    post(&client, path, &deployment()).await;
-    let path = format!("{path}/web/status");
+    post(&client, DEPLOYMENTS, &deployment()).await;
+    let path = format!("{DEPLOYMENTS}/web/status");
     let of_another = json!({"metadata": {"uid": "0b8a6f0c-0000-4000-8000-000000000000"}, "status": {"replicas": 4}});
     let (code, refused) = merge(&client, &path, &of_another).await;
     assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
@@ -221,9 +217,8 @@ async fn a_status_of_another_object_of_that_name_is_not_written() {
 async fn scale_is_a_view_of_replicas() {
     let server = start().await;
     let client = server.admin();
-    let path = "/apis/apps/v1/namespaces/default/deployments";
-    post(&client, path, &deployment()).await;
-    let path = format!("{path}/web/scale");
+    post(&client, DEPLOYMENTS, &deployment()).await;
+    let path = format!("{DEPLOYMENTS}/web/scale");
     let (code, scale) = get(&client, &path).await;
     assert_eq!(
         (code, &scale["kind"], &scale["status"]["selector"]),
@@ -398,18 +393,22 @@ async fn dry_runs_store_nothing_and_unknown_fields_are_refused_when_strict() {
     assert_eq!((code, dry["metadata"].get("resourceVersion")), (201, None));
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}/dry")).await.0, 404);
 
-    let path = "/apis/apps/v1/namespaces/default/deployments";
     let mut body = deployment();
     body["spec"]["foo"] = json!(1);
-    let (code, refused) = post(&client, &format!("{path}?fieldValidation=Strict"), &body).await;
+    let (code, refused) = post(&client, &format!("{DEPLOYMENTS}?fieldValidation=Strict"), &body).await;
     assert_eq!(code, 400);
     assert_eq!(
         refused["message"],
         r#"Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field "spec.foo""#
     );
-    let (code, made) = post(&client, &format!("{path}?fieldValidation=Ignore"), &body).await;
+    let (code, made) = post(&client, &format!("{DEPLOYMENTS}?fieldValidation=Ignore"), &body).await;
     assert_eq!((code, made["spec"].get("foo")), (201, None));
-    let (code, wrong) = merge(&client, &format!("{path}/web"), &json!({"spec": {"replicas": "three"}})).await;
+    let (code, wrong) = merge(
+        &client,
+        &format!("{DEPLOYMENTS}/web"),
+        &json!({"spec": {"replicas": "three"}}),
+    )
+    .await;
     assert_eq!(
         (code, &wrong["details"]["causes"][0]["field"]),
         (422, &json!("patch")),

@@ -4,12 +4,11 @@
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::server::{CONFIG_MAPS, config_map, get, post, send, start};
+use crate::server::{CONFIG_MAPS, DEPLOYMENTS, config_map, get, post, send, start};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
 fn map(rest: &str) -> Vec<u8> {
     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"m"}}{rest}}}"#).into_bytes()

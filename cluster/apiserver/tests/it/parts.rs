@@ -10,9 +10,8 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::server::{CONFIG_MAPS, config_map, delete, get, merge, post, put, send, start};
+use crate::server::{CONFIG_MAPS, DEPLOYMENTS, config_map, delete, get, merge, post, put, send, start};
 
-const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 

@@ -127,3 +127,4 @@ pub(crate) fn config_map(name: &str, data: &Value) -> Value {
 }
 
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";

@@ -55,6 +55,7 @@ pub(crate) async fn run(
         }
         return;
     }
+    life.sources = Sources::new(&life.host, &life.shaped, &life.wanted);
     life.update(Some(pod)).await;
     loop {
         life.advance().await;
@@ -169,13 +170,8 @@ impl Life {
             matches!(host.catalogue.find(image), Found::Known(_))
         });
         let wanted = volumes::wanted(&shaped);
-        let sources = if is_finished(&pod) {
-            Sources::none()
-        } else {
-            Sources::new(&host, &shaped, &wanted)
-        };
         Life {
-            sources,
+            sources: Sources::none(),
             slots: slots(&shaped),
             recorder: Recorder::new(&host, &pod),
             started: pod

@@ -32,6 +32,10 @@ async fn done(context: ContainerContext) -> Exit {
     Exit::done()
 }
 
+fn is_over(pod: &Pod) -> bool {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded")
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_begin_anew_where_they_were_and_what_is_over_stays_over() {
     let cluster = Cluster::new().await;
@@ -43,7 +47,6 @@ async fn pods_begin_anew_where_they_were_and_what_is_over_stays_over() {
     }
     let over = json!({"restartPolicy": "Never"});
     cluster.pod("over", json!({"image": "once"}), over).await;
-    let is_over = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Succeeded");
     cluster.pod_until("over", is_over).await;
     let address = |pod: Pod| pod.status.unwrap().pod_ip.unwrap();
     let pods: Api<Pod> = cluster.api();
@@ -84,7 +87,6 @@ async fn a_pod_that_is_over_asks_for_nothing_when_its_node_starts_again() {
     let mounts = |secret: &str| json!([{"name": "s", "secret": {"secretName": secret}}]);
     let over = json!({"restartPolicy": "Never", "volumes": mounts("of-one-that-is-over")});
     cluster.pod("over", json!({"image": "once"}), over).await;
-    let is_over = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Succeeded");
     cluster.pod_until("over", is_over).await;
     let runs = json!({"volumes": mounts("of-one-that-runs")});
     cluster.pod("runs", json!({}), runs).await;

@@ -68,7 +68,6 @@ impl Drop for Up {
     }
 }
 
-/// A port that was free a moment ago. It must be the same over restarts, for kubeconfigs name it.
 fn client_of(path: &Path) -> Client {
     let text = std::fs::read_to_string(path).unwrap();
     Https::new("test")
@@ -196,6 +195,7 @@ fn kept(folder: &Path) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() {
     let folder = tempfile::tempdir().unwrap();
+    // The same over restarts, for kubeconfigs name it.
     let port = free_port().unwrap();
     let mut up = Up::start(folder.path(), port, &["--example"]);
     assert!(up.until("garden and seed listen at").contains("state is kept in "));
@@ -236,6 +236,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shoot_that_is_being_made_goes_on_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
+    // The same over restarts, for kubeconfigs name it.
     let port = free_port().unwrap();
     let mut up = Up::start(folder.path(), port, &["--example"]);
     for done in [
