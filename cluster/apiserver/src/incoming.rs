@@ -100,8 +100,14 @@ pub(crate) fn accept(
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         if context.served.role != Role::Custom {
-            schema.drop_nulls(&mut object);
+            // Go drops nothing before it has read all.
+            if !schema.is_of_go() {
+                schema.drop_nulls(&mut object);
+            }
             check_leaf_types(context, schema, &object, source)?;
+            if schema.is_of_go() {
+                schema.drop_nulls(&mut object);
+            }
         }
     }
     let mut warnings = Vec::new();
@@ -121,11 +127,14 @@ pub(crate) fn accept(
         }
     }
     match &schema {
-        Some(schema) if source == Source::Applied && context.served.role == Role::Custom => schema.fill(&mut object),
-        Some(schema) => schema.default(&mut object),
+        Some(schema) if source != Source::Applied && context.served.role == Role::Custom => schema.default(&mut object),
+        Some(schema) => schema.fill(&mut object),
         None => {}
     }
     kind.default(version, &mut object);
+    if let Some(schema) = schema.as_ref().filter(|_| context.served.role != Role::Custom) {
+        schema.fill_zeros(&mut object);
+    }
     metadata::tidy(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
 }
@@ -330,9 +339,13 @@ fn check_leaf_types(
     object: &Value,
     source: Source<'_>,
 ) -> Result<(), Status> {
-    let why = wrong_types(schema, object, |path, found, wanted| {
-        format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
-    });
+    let why = match source {
+        _ if !schema.is_of_go() => wrong_types(schema, object, |path, found, wanted| {
+            format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
+        }),
+        Source::Strategic(_) => schema.unconvertible(object),
+        _ => schema.unreadable(object),
+    };
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
 }
 

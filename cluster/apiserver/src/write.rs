@@ -137,6 +137,7 @@ impl<'a> Write<'a> {
             .filter(|_| context.served.role != Role::Custom)
         {
             schema.drop_nulls(&mut object);
+            schema.fill_zeros(&mut object);
         }
         let mut errors = metadata::validate(&**kind, &object);
         errors.extend(self.judge(&call, &object, None));

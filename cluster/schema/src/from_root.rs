@@ -4,6 +4,7 @@
 //! by serde afterwards anyway.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::bounds::{list_type, read_bounds};
 use crate::from_crd::SchemaError;
 use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns};
 use crate::tree::{Bounds, Kind, List, MapType, Node, Object, Patch, Scalar, Schema};
-use crate::{FieldError, FieldPath};
+use crate::{FieldError, FieldPath, go};
 
 impl Schema {
     /// The tree of a Rust type, with `apiVersion`, `kind` and `metadata` as every object has them.
@@ -67,6 +68,29 @@ impl<'d> Inliner<'d> {
         Ok(schema)
     }
 
+    /// The root of a kind, whose definition is called so.
+    pub(crate) fn read_kind(&mut self, definition: &str, value: &'d Value) -> Result<Schema, SchemaError> {
+        let schema = self.read(value)?;
+        Ok(self.of_go(schema, definition))
+    }
+
+    /// With what is known of its struct in Go.
+    fn of_go(&self, schema: Schema, definition: &str) -> Schema {
+        let go = match schema.kind() {
+            Kind::Object(object) if self.dialect == Dialect::Kubernetes => {
+                go::of_definition(definition, &object.fields)
+            }
+            _ => None,
+        };
+        match go {
+            None => schema,
+            go => Schema::new(Node {
+                go,
+                ..(*schema.0).clone()
+            }),
+        }
+    }
+
     fn reference(&mut self, pointer: &'d str, depth: usize) -> Schema {
         if let Some(schema) = self.done.get(pointer) {
             return schema.clone();
@@ -80,7 +104,10 @@ impl<'d> Inliner<'d> {
         }
         let schema = match well_known(pointer) {
             Some(schema) => schema,
-            None => self.node(target, depth + 1),
+            None => {
+                let schema = self.node(target, depth + 1);
+                self.of_go(schema, pointer.rsplit('/').next().unwrap_or_default())
+            }
         };
         self.open.remove(pointer);
         self.done.insert(pointer, schema.clone());
@@ -136,6 +163,7 @@ impl<'d> Inliner<'d> {
             kind,
             preserve_unknown,
             repeats: self.dialect == Dialect::Kubernetes,
+            of_go: self.dialect == Dialect::Kubernetes,
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             bounds: (bounded && self.dialect == Dialect::Rust || has_format(&bounds)).then(|| Box::new(bounds)),
             ..Node::default()
@@ -248,6 +276,13 @@ impl<'d> Inliner<'d> {
     }
 }
 
+/// Metadata as the objects of built-in kinds have it.
+fn go_object_meta() -> Schema {
+    static META: OnceLock<Schema> = OnceLock::new();
+    let made = || go::with_types(&crate::object_meta(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    META.get_or_init(made).clone()
+}
+
 /// Types that Kubernetes reads in a way their published schema does not say.
 fn well_known(pointer: &str) -> Option<Schema> {
     let nullable = |scalar: Scalar| {
@@ -260,7 +295,7 @@ fn well_known(pointer: &str) -> Option<Schema> {
     match pointer.rsplit('/').next().unwrap_or_default() {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => Some(Schema::scalar(Scalar::Quantity)),
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Schema::scalar(Scalar::IntOrString)),
-        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" => Some(crate::object_meta()),
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" => Some(go_object_meta()),
         "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => Some(nullable(Scalar::Time)),
         "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => Some(nullable(Scalar::MicroTime)),
         "io.k8s.apimachinery.pkg.runtime.RawExtension" | "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" => {

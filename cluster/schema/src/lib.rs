@@ -12,6 +12,8 @@ mod error;
 mod format;
 mod from_crd;
 mod from_root;
+mod go;
+mod go_read;
 mod go_text;
 mod limits;
 pub mod names;

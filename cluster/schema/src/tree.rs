@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::cel::Rule;
+use crate::go::GoStruct;
 use crate::limits::Pattern;
 
 /// A field tree, or any subtree of one.
@@ -40,6 +41,10 @@ pub struct Node {
     pub(crate) repeats: bool,
     /// A value of another type is no error here: the node stands below `anyOf` and the like, which say nothing of types.
     pub(crate) untyped: bool,
+    /// The struct that Go has for it, of built-in kinds.
+    pub(crate) go: Option<Arc<GoStruct>>,
+    /// A node of a built-in kind: Go reads it.
+    pub(crate) of_go: bool,
     /// A node of a custom resource, which is judged as apiextensions-apiserver does.
     pub(crate) custom: bool,
     /// Some node of this subtree is an embedded object, or a list whose items are told apart.

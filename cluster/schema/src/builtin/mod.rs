@@ -138,12 +138,12 @@ fn read_kinds(table: &Table, document: &Value) -> Result<BTreeMap<String, Schema
     let mut inliner = Inliner::new(document, Dialect::Kubernetes);
     let mut schemas = BTreeMap::new();
     let definitions = document.pointer("/components/schemas").and_then(Value::as_object);
-    for definition in definitions.into_iter().flatten().map(|(_, definition)| definition) {
+    for (name, definition) in definitions.into_iter().flatten() {
         let served = definition["x-kubernetes-group-version-kind"].as_array();
         for named in served.into_iter().flatten() {
             let here = named["group"] == table.group && named["version"] == table.version;
             if let Some(kind) = named["kind"].as_str().filter(|_| here) {
-                schemas.insert(kind.to_owned(), inliner.read(definition)?);
+                schemas.insert(kind.to_owned(), inliner.read_kind(name, definition)?);
             }
         }
     }
