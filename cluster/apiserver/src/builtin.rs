@@ -75,7 +75,7 @@ const WITH_GENERATION: [&str; 20] = [
 ];
 
 /// Resources that PUT may create.
-const CREATED_BY_PUT: [&str; 8] = [
+const CREATED_BY_PUT: [&str; 10] = [
     "endpoints",
     "events",
     "leases",
@@ -84,6 +84,23 @@ const CREATED_BY_PUT: [&str; 8] = [
     "clusterrolebindings",
     "roles",
     "rolebindings",
+    "runtimeclasses",
+    "services",
+];
+
+/// Resources of which PUT has to say which version it replaces.
+const REPLACED_BY_VERSION: [&str; 11] = [
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "leases",
+    "mutatingwebhookconfigurations",
+    "poddisruptionbudgets",
+    "runtimeclasses",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "volumeattachments",
 ];
 
 /// Fields for selectors; a field's missing value is empty unless it says otherwise.
@@ -323,5 +340,9 @@ impl Kind for BuiltinKind {
 
     fn creates_on_update(&self) -> bool {
         CREATED_BY_PUT.contains(&&*self.info.plural)
+    }
+
+    fn updates_unconditionally(&self) -> bool {
+        !REPLACED_BY_VERSION.contains(&&*self.info.plural)
     }
 }

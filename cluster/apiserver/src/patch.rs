@@ -244,7 +244,7 @@ impl Request {
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
-        let checked = incoming::check_applied(context, self.patch.clone(), schema)?;
+        let checked = incoming::check_applied(context, self.patch.clone())?;
         let manager = context.manager();
         let api_version = context.served.info().api_version(context.version());
         let reset = reset_fields(context, &checked);

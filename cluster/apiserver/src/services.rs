@@ -253,14 +253,30 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
     Ok(())
 }
 
+/// One family, that of the range. Who has neither an address nor pods may be of both
+/// (kubernetes/kubernetes v1.35 pkg/registry/core/service/storage/alloc.go, initIPFamilyFields).
 fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {
-    let family = if matches!(range, Some(IpNet::V6(_))) {
-        "IPv6"
-    } else {
-        "IPv4"
+    let mut all = ["IPv4", "IPv6"];
+    if matches!(range, Some(IpNet::V6(_))) {
+        all.reverse();
+    }
+    let selects = spec
+        .get("selector")
+        .and_then(Value::as_object)
+        .is_some_and(|of| !of.is_empty());
+    let free = !selects && spec.get("clusterIP") == Some(&json!("None"));
+    let policy = if free { "RequireDualStack" } else { "SingleStack" };
+    let policy = spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    let both = free && policy != "SingleStack";
+    let families = spec.entry("ipFamilies").or_insert_with(|| json!([]));
+    let Some(families) = families.as_array_mut() else {
+        return;
     };
-    spec.entry("ipFamilies").or_insert_with(|| json!([family]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+    for family in all.into_iter().take(if both { 2 } else { 1 }) {
+        if families.is_empty() || both && !families.iter().any(|given| given == family) {
+            families.push(json!(family));
+        }
+    }
 }
 
 fn node_ports(service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {

@@ -12,7 +12,7 @@ use crate::incoming::{self, Source};
 use crate::metadata;
 use crate::negotiate::{Expected, shape};
 use crate::status::Status;
-use crate::write::{Refusal, Write};
+use crate::write::{Refusal, Write, check_number};
 use crate::{patch, path, read};
 
 /// How often an update without resourceVersion is tried again when others write in between.
@@ -40,14 +40,18 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
         let mut write = Write::new(context)?;
         write.warnings.clone_from(&incoming.warnings);
         let Some(live) = live else {
-            if context.subresource().is_none() && context.served.kind.creates_on_update() && unconditional {
+            if context.subresource().is_none() && context.served.kind.creates_on_update() {
+                check_uid(context, &object, "")?;
+                check_number(&object)?;
                 access::check_create(context).await?;
+                // It replaces nothing, so what it was to replace is forgotten.
+                metadata::of_mut(&mut object)?.remove("resourceVersion");
                 let entry = write.create(object).await?;
                 return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings));
             }
             return Err(context.not_found(name));
         };
-        check_uid(context, &object, live.object.meta())?;
+        check_uid(context, &object, &live.object.meta().uid)?;
         match write.replace(&live, object.clone()).await {
             Ok(written) => {
                 return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)?.warn(write.warnings));
@@ -60,15 +64,11 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
     Err(context.modified(name))
 }
 
-fn check_uid(context: &Context, object: &Value, live: &cluster_store::Meta) -> Result<(), Status> {
-    let given = metadata::text(object, "uid");
-    if given.is_empty() || given == live.uid {
-        return Ok(());
+/// What is stored must have the uid that the body names, if it names one.
+fn check_uid(context: &Context, object: &Value, stored: &str) -> Result<(), Status> {
+    match metadata::text(object, "uid") {
+        "" => Ok(()),
+        given if given == stored => Ok(()),
+        given => Err(context.another_uid(given, stored)),
     }
-    let why = format!(
-        "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
-        live.uid
-    );
-    let served = &context.served;
-    Err(Status::conflict(served.group(), served.plural(), context.name(), &why))
 }

@@ -76,19 +76,19 @@ impl<'d> Inliner<'d> {
 
     /// With what is known of its struct in Go.
     fn of_go(&self, schema: Schema, definition: &str) -> Schema {
-        let go = match schema.kind() {
-            Kind::Object(object) if self.dialect == Dialect::Kubernetes => {
-                go::of_definition(definition, &object.fields)
-            }
-            _ => None,
-        };
-        match go {
-            None => schema,
-            go => Schema::new(Node {
-                go,
-                ..(*schema.0).clone()
-            }),
+        if self.dialect != Dialect::Kubernetes {
+            return schema;
         }
+        let mut node = (*schema.0).clone();
+        if let Kind::Object(object) = &mut node.kind {
+            node.go = go::of_definition(definition, &object.fields);
+            for field in node.go.iter().flat_map(|go| go.always()) {
+                if let Some(schema) = object.fields.get_mut(&field.name) {
+                    *schema = schema.written_always();
+                }
+            }
+        }
+        Schema::new(node)
     }
 
     fn reference(&mut self, pointer: &'d str, depth: usize) -> Schema {
@@ -209,8 +209,7 @@ impl<'d> Inliner<'d> {
                 Value::Array(items) => items.is_empty(),
                 Value::Null => true,
             };
-            // Kubernetes publishes what Go writes for an empty field as its default.
-            node.always = self.dialect == Dialect::Kubernetes && zero;
+            // Kubernetes publishes what Go writes for an empty field as its default; `go` knows better.
             // Serde fills in the defaults of our own types, so theirs never come from the tree.
             node.default = (self.dialect == Dialect::Kubernetes && !zero).then(|| default.clone());
         }
@@ -247,14 +246,6 @@ impl<'d> Inliner<'d> {
         let mut fields = BTreeMap::new();
         for (name, value) in json.get("properties").and_then(Value::as_object).into_iter().flatten() {
             fields.insert(name.as_str().into(), self.node(value, depth + 1));
-        }
-        if self.dialect == Dialect::Kubernetes {
-            let required = json.get("required").and_then(Value::as_array).into_iter().flatten();
-            for name in required.filter_map(Value::as_str) {
-                if let Some(field) = fields.get_mut(name) {
-                    *field = field.written_always();
-                }
-            }
         }
         let additional = match json.get("additionalProperties") {
             Some(value @ Value::Object(_)) => Some(self.node(value, depth + 1)),

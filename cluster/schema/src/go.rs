@@ -36,6 +36,12 @@ pub(crate) struct GoField {
     pub(crate) position: usize,
 }
 
+impl GoField {
+    fn is_collection(&self) -> bool {
+        self.type_name.starts_with("[]") || self.type_name.starts_with("map[")
+    }
+}
+
 /// When Go writes a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
@@ -108,7 +114,11 @@ fn written(type_name: &str, options: &str, schema: Option<&Schema>) -> Written {
             Kind::List(_) => false,
         })
     };
-    if options.contains("omitzero") || type_name.starts_with('*') && options.contains("omitempty") {
+    // An empty list of managers is the wish to forget them.
+    if type_name == "[]v1.ManagedFieldsEntry"
+        || options.contains("omitzero")
+        || type_name.starts_with('*') && options.contains("omitempty")
+    {
         Written::UnlessNull
     } else if !options.contains("omitempty") || !type_name.starts_with(['[', 'm']) && is_struct() {
         Written::Always
@@ -206,25 +216,45 @@ impl Schema {
 
     /// Writes what Go writes although it is empty; for kinds that are no structs of Go nothing.
     pub fn fill_zeros(&self, value: &mut Value) {
-        match (self.kind(), value) {
-            (Kind::Object(_), Value::Object(map)) => {
-                let go = self.node().go.as_deref();
-                for field in go.into_iter().flat_map(GoStruct::always) {
-                    if !map.contains_key(&*field.name)
-                        && let Some(schema) = self.field(&field.name)
-                    {
-                        map.insert(field.name.to_string(), zero(schema, &field.type_name));
+        fill_zeros(self, value, false);
+    }
+
+    /// Makes an object what comes back when it is stored: the store keeps no list or map that is empty apart from one that
+    /// is not there.
+    pub fn settle(&self, value: &mut Value) {
+        self.drop_nulls(value);
+        fill_zeros(self, value, true);
+    }
+}
+
+fn fill_zeros(schema: &Schema, value: &mut Value, stored: bool) {
+    match (schema.kind(), value) {
+        (Kind::Object(_), Value::Object(map)) => {
+            let go = schema.node().go.as_deref();
+            for field in go.into_iter().flat_map(GoStruct::always) {
+                let Some(inner) = schema.field(&field.name) else {
+                    continue;
+                };
+                match map.get_mut(&*field.name) {
+                    None => {
+                        map.insert(field.name.to_string(), zero(inner, &field.type_name));
                     }
-                }
-                for (key, value) in map.iter_mut() {
-                    if let Some(field) = self.field(key) {
-                        field.fill_zeros(value);
-                    }
+                    Some(value) if stored && field.is_collection() && is_empty(value) => *value = Value::Null,
+                    Some(_) => {}
                 }
             }
-            (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| list.items.fill_zeros(item)),
-            _ => {}
+            for (key, value) in map.iter_mut() {
+                if let Some(field) = schema.field(key) {
+                    fill_zeros(field, value, stored);
+                }
+            }
         }
+        (Kind::List(list), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| fill_zeros(&list.items, item, stored));
+        }
+        // Bytes that are not there come back as none at all.
+        (Kind::Scalar(Scalar::Bytes), value @ Value::Null) if stored => *value = "".into(),
+        _ => {}
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Count, show};
 /// Runs that making one sequence smaller may take.
 const SMALLER_MAX: usize = 150;
 /// How many kinds of differences are made small and shown in full; of others the number is told.
-const SHOWN_MAX: usize = 12;
+const SHOWN_MAX: usize = 40;
 /// How often a line tells how far it is.
 const TELL_EVERY: u64 = 1000;
 
