@@ -303,7 +303,10 @@ impl Kind for BuiltinKind {
 
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
         Box::pin(async move {
-            let mut warnings = Vec::new();
+            let mut warnings = match review.object {
+                Some(object) => builtin::warnings(&self.info.group, &self.info.kind, object),
+                None => Vec::new(),
+            };
             for guard in &self.guards {
                 warnings.extend(guard.review(review).await?);
             }

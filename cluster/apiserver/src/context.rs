@@ -123,8 +123,10 @@ impl Context {
             .namespace()
             .map(|namespace| format!("{namespace}/"))
             .unwrap_or_default();
+        // What only looks as if it wrote knows no root.
+        let root = if self.query.dry_run() { "" } else { "/registry" };
         let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{namespace}{}, ResourceVersion: 0, AdditionalErrorMsg: \
+            "StorageError: invalid object, Code: 4, Key: {root}/{}/{namespace}{}, ResourceVersion: 0, AdditionalErrorMsg: \
              Precondition failed: UID in precondition: {given}, UID in object meta: {stored}",
             self.folder(),
             self.name()
@@ -161,7 +163,13 @@ impl Context {
         match error {
             StoreError::Missing { .. } => self.not_found(name),
             StoreError::Conflict { .. } => self.modified(name),
-            StoreError::Exists { .. } => Status::already_exists(self.served.group(), self.served.plural(), name),
+            StoreError::Exists { current } => {
+                let status = Status::already_exists(self.served.group(), self.served.plural(), name);
+                match current.object.meta().deletion_timestamp.is_some() {
+                    true => status.led_by("object is being deleted: "),
+                    false => status,
+                }
+            }
             other => store_status(other),
         }
     }

@@ -2,7 +2,7 @@
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
 use cluster_patch::{go_text, json_type};
-use cluster_schema::{FieldError, FieldErrorKind};
+use cluster_schema::{FieldError, FieldErrorKind, taken_apart};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -32,7 +32,10 @@ pub(crate) struct Incoming {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source<'a> {
     Body,
-    Patched,
+    /// The result of this merge patch.
+    Merged(&'a Value),
+    /// The result of these operations.
+    Operated(&'a Value),
     /// The result of this strategic patch.
     Strategic(&'a Value),
     /// Merged from what is stored and what was applied: neither is read again.
@@ -91,22 +94,27 @@ pub(crate) fn accept(
     let (version, kind) = (context.version(), &context.served.kind);
     let schema = kind.schema(version);
     if context.served.role == Role::Custom {
-        check_readable(context, schema.as_ref(), &object, source)?;
+        check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
     check_type(context, &mut object, source)?;
     metadata::of_mut(&mut object)?;
     kind.accept(version, &mut object);
+    let mut whole = None;
     if let Some(schema) = &schema {
+        // Go drops nothing before it has read all.
+        if schema.is_of_go() {
+            check_leaf_types(context, schema, &object, source)?;
+        }
+        // A refusal shows what the patch has made of it.
+        if validation == FieldValidation::Strict && matches!(source, Source::Merged(_) | Source::Operated(_)) {
+            whole = Some(object.clone());
+        }
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         if context.served.role != Role::Custom {
-            // Go drops nothing before it has read all.
+            schema.drop_nulls(&mut object);
             if !schema.is_of_go() {
-                schema.drop_nulls(&mut object);
-            }
-            check_leaf_types(context, schema, &object, source)?;
-            if schema.is_of_go() {
-                schema.drop_nulls(&mut object);
+                check_leaf_types(context, schema, &object, source)?;
             }
         }
     }
@@ -120,7 +128,7 @@ pub(crate) fn accept(
                 return Err(refuse(
                     context,
                     source,
-                    &object,
+                    whole.as_ref().unwrap_or(&object),
                     &format!("strict decoding error: {shown}"),
                 ));
             }
@@ -150,7 +158,9 @@ pub(crate) fn check_applied(context: &Context, mut object: Value) -> Result<Valu
 fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
     let patched = |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
     match source {
-        Source::Patched | Source::Applied => patched(object.to_string()),
+        Source::Applied => patched(object.to_string()),
+        Source::Merged(patch) => patched(printed(context, object, patch)),
+        Source::Operated(operations) => patched(printed(context, object, &taken_apart(operations))),
         Source::Strategic(patch) => patched(go_text(patch)),
         Source::Body => {
             let (wanted, text) = (&context.served.info().kind, |field: &str| {
@@ -165,6 +175,14 @@ fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> S
                 "{kind} in version {version:?} cannot be handled as a {wanted}: {why}"
             ))
         }
+    }
+}
+
+/// An object that a patch has made of one that Go has printed.
+fn printed(context: &Context, object: &Value, apart: &Value) -> String {
+    match context.served.kind.schema(context.version()) {
+        Some(schema) => schema.print_patched(object, apart),
+        None => object.to_string(),
     }
 }
 
@@ -187,14 +205,14 @@ fn check_readable(
     context: &Context,
     schema: Option<&cluster_schema::Schema>,
     object: &Value,
-    source: Source<'_>,
+    (source, validation): (Source<'_>, FieldValidation),
 ) -> Result<(), Status> {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     if kind.is_empty() {
         let body = object.to_string();
         let why = format!("Object 'Kind' is missing in '{body}'");
         return Err(match source {
-            Source::Body => unrecognized(context, &why, body.as_bytes()),
+            Source::Body if validation != FieldValidation::Ignore => unrecognized(context, &why, body.as_bytes()),
             _ => refuse(context, source, object, &why),
         });
     }
@@ -327,6 +345,18 @@ fn check_leaf_types(
             format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
         }),
         Source::Strategic(_) => schema.unconvertible(object),
+        Source::Applied => {
+            let Some(why) = schema.unconvertible(object) else {
+                return Ok(());
+            };
+            let info = context.served.info();
+            let version = info.api_version(context.version());
+            let slash = if version.contains('/') { "" } else { "/" };
+            let kind = format!("{slash}{version}, Kind={}", info.kind);
+            return Err(Status::failed(format!(
+                "failed to convert new object (/; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"
+            )));
+        }
         _ => schema.unreadable(object),
     };
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))

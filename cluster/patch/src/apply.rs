@@ -254,7 +254,10 @@ fn managers_before_apply(
         api_version: Some(api_version.clone()),
         subresource: String::new(),
     };
-    let fields = compare(schema, None, before).added;
+    let mut fields = compare(schema, None, before).added;
+    for reset in options.reset {
+        fields.remove_field(reset);
+    }
     let time = Some(print_time(options.time));
     tidy(Managers::from([(
         manager,
@@ -301,7 +304,7 @@ fn conflicts(taken: &[(String, FieldSet)]) -> PatchError {
         fields.paths().into_iter().map(conflict).collect()
     };
     let mut list: Vec<Conflict> = taken.iter().flat_map(of_one).collect();
-    list.sort();
+    list.sort_by(|one, other| one.manager.cmp(&other.manager));
     PatchError::Conflicts(Conflicts { list })
 }
 

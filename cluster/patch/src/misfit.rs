@@ -40,11 +40,17 @@ fn walk(schema: Option<&Schema>, value: &Value, path: &mut String, found: &mut V
             for (name, child) in fields {
                 path.push('.');
                 path.push_str(name);
-                match field(Some(schema), name) {
-                    None if !open => tell(path, "field not declared in schema".to_owned(), found),
-                    schema => walk(schema, child, path, found),
+                let known = field(Some(schema), name);
+                let undeclared = known.is_none() && !open;
+                match undeclared {
+                    true => tell(path, "field not declared in schema".to_owned(), found),
+                    false => walk(known, child, path, found),
                 }
                 path.truncate(length);
+                // Of one object no more is told after that.
+                if undeclared {
+                    break;
+                }
             }
         }
         (Kind::Object(_), other) => tell(path, format!("expected map, got &{{{}}}", go_text(other)), found),

@@ -63,9 +63,9 @@ pub(crate) fn identity(schema: &Schema, item: &Value) -> Option<Element> {
             let fields = item.as_object()?;
             let mut identity = Map::new();
             for key in keys {
-                let default = || schema.items()?.field(key)?.default_value();
-                let value = fields.get(&**key).filter(|value| !value.is_null()).or_else(default)?;
-                identity.insert(key.to_string(), value.clone());
+                let default = || schema.items()?.field(key)?.value_if_missing();
+                let given = fields.get(&**key).filter(|value| !value.is_null()).cloned();
+                identity.insert(key.to_string(), given.or_else(default)?);
             }
             Some(Element::key(identity))
         }

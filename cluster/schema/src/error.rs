@@ -83,6 +83,8 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// What is allowed, or why; may be empty.
     pub detail: String,
+    /// How the value is shown where it is not as JSON has it.
+    pub(crate) shown: Option<String>,
 }
 
 impl FieldError {
@@ -93,7 +95,15 @@ impl FieldError {
             kind,
             value,
             detail: detail.into(),
+            shown: None,
         }
+    }
+
+    /// Shows the value as this text.
+    #[must_use]
+    pub(crate) fn shown_as(mut self, text: impl Into<String>) -> Self {
+        self.shown = Some(text.into());
+        self
     }
 
     /// The field is missing or empty.
@@ -168,7 +178,7 @@ impl FieldError {
         let mut text = self.kind.title().to_owned();
         if let Some(value) = &self.value {
             text.push_str(": ");
-            text.push_str(&shown(value));
+            text.push_str(&self.shown.clone().unwrap_or_else(|| shown(value)));
         }
         if !self.detail.is_empty() {
             text.push_str(": ");

@@ -22,6 +22,8 @@ pub(crate) struct GoStruct {
     fields: Vec<GoField>,
     /// Places of those that are always written.
     always: Vec<usize>,
+    /// Those of them that are structs with fields, without the status: an object that nobody has said anything of has none.
+    structs: Vec<usize>,
 }
 
 /// A field of a struct.
@@ -56,6 +58,10 @@ impl GoStruct {
     pub(crate) fn field(&self, name: &str) -> Option<&GoField> {
         let place = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
         self.fields.get(place)
+    }
+
+    fn structs(&self) -> impl Iterator<Item = &GoField> {
+        self.structs.iter().filter_map(|place| self.fields.get(*place))
     }
 
     pub(crate) fn always(&self) -> impl Iterator<Item = &GoField> {
@@ -93,11 +99,24 @@ pub(crate) fn of_definition(definition: &str, fields: &BTreeMap<Box<str>, Schema
         });
     let mut made: Vec<GoField> = made.collect();
     made.sort_by(|one, other| one.name.cmp(&other.name));
-    let always = made.iter().enumerate();
-    let always = always.filter(|(_, field)| field.written == Written::Always && fields.contains_key(&field.name));
+    let is_always = |field: &GoField| field.written == Written::Always && fields.contains_key(&field.name);
+    let is_struct = |field: &GoField| {
+        let schema = fields.get(&field.name).map(Schema::kind);
+        matches!(schema, Some(Kind::Object(object)) if object.additional.is_none() && !object.fields.is_empty())
+            && !field.type_name.starts_with('*')
+            && &*field.name != "status"
+    };
+    let places = |chosen: &dyn Fn(&GoField) -> bool| {
+        let fields = made.iter().enumerate();
+        fields
+            .filter(|(_, field)| chosen(field))
+            .map(|(place, _)| place)
+            .collect()
+    };
     Some(Arc::new(GoStruct {
         name: definition.rsplit('.').next().unwrap_or(definition).into(),
-        always: always.map(|(place, _)| place).collect(),
+        always: places(&is_always),
+        structs: places(&|field| is_always(field) && is_struct(field)),
         fields: made,
     }))
 }
@@ -125,6 +144,21 @@ fn written(type_name: &str, options: &str, schema: Option<&Schema>) -> Written {
     } else {
         Written::UnlessEmpty
     }
+}
+
+/// The same tree as Go's types have it: what is null in a map or a list is something empty there.
+pub(crate) fn marked(schema: &Schema) -> Schema {
+    let mut node = schema.node().clone();
+    node.of_go = true;
+    match &mut node.kind {
+        Kind::Object(object) => {
+            object.fields.values_mut().for_each(|field| *field = marked(field));
+            object.additional = object.additional.as_ref().map(marked);
+        }
+        Kind::List(list) => list.items = marked(&list.items),
+        Kind::Any | Kind::Scalar(_) => {}
+    }
+    Schema::new(node)
 }
 
 /// The metadata of objects, with its Go type and those inside it.
@@ -161,8 +195,14 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Drops the fields that Go does not write.
+/// Drops the fields that Go does not write, and makes structs that are always there.
 pub(crate) fn drop_unwritten(go: &GoStruct, fields: &mut Map<String, Value>) {
+    for field in go.structs() {
+        let value = fields.entry(&*field.name).or_insert(Value::Null);
+        if value.is_null() {
+            *value = Value::Object(Map::new());
+        }
+    }
     fields.retain(|name, value| match go.field(name).map(|field| field.written) {
         None => true,
         Some(Written::Always | Written::UnlessNull) => !value.is_null(),

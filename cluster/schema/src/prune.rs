@@ -109,6 +109,8 @@ fn prune(schema: &Schema, value: &mut Value, path: &FieldPath<'_>, place: Place,
             }
         }
         (Kind::Any, value) if !node.preserve_unknown => flatten(value, path, place, dropped),
+        // Of what has another type than its schema nothing is known.
+        (_, value) if node.custom && !node.preserve_unknown => flatten(value, path, place, dropped),
         _ => {}
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::cel::Rule;
-use crate::go::GoStruct;
+use crate::go::{self, GoStruct};
 use crate::limits::Pattern;
 
 /// A field tree, or any subtree of one.
@@ -323,6 +323,16 @@ impl Schema {
         self.0.default.as_ref()
     }
 
+    /// What a missing field counts as where it tells items of a list apart: its default, or what Go writes for it.
+    pub fn value_if_missing(&self) -> Option<Value> {
+        let zero = || match (self.0.always, &self.0.kind) {
+            (true, Kind::Scalar(Scalar::Integer)) => Some(0.into()),
+            (true, Kind::Scalar(Scalar::String)) => Some("".into()),
+            _ => None,
+        };
+        self.0.default.clone().or_else(zero)
+    }
+
     /// The subtree at a dotted path; `[]` steps into list elements: `spec.containers[].ports`.
     pub fn at(&self, path: &str) -> Option<&Schema> {
         let mut here = self;
@@ -382,7 +392,7 @@ fn merge_object_meta(own: Option<&Schema>) -> Schema {
 /// `metadata` of every object (apimachinery v0.35 `pkg/apis/meta/v1/types.go`, `ObjectMeta`).
 pub fn object_meta() -> Schema {
     static META: OnceLock<Schema> = OnceLock::new();
-    META.get_or_init(build_object_meta).clone()
+    META.get_or_init(|| go::marked(&build_object_meta())).clone()
 }
 
 fn text() -> Schema {

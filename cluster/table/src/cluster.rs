@@ -40,8 +40,8 @@ pub(crate) fn core_printer(resource: &str) -> Option<Builtin> {
             cells: secret,
         },
         "serviceaccounts" => Builtin {
-            columns: &[("Name", "string", 0), ("Secrets", "string", 0), ("Age", "string", 0)],
-            cells: service_account,
+            columns: &[("Name", "string", 0), ("Age", "string", 0)],
+            cells: |object, now| vec![name(object), age(object, now)],
         },
         "events" => Builtin {
             columns: EVENT,
@@ -168,10 +168,6 @@ fn secret(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(count(object, "/data")),
         age(object, now),
     ]
-}
-
-fn service_account(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(object), json!(list(object, "/secrets").len()), age(object, now)]
 }
 
 const EVENT: Columns = &[

@@ -3,6 +3,7 @@
 //! A table is unpacked when its group and version is first asked for, once per process; start-up unpacks none.
 
 mod certificates;
+mod claims;
 mod core_rules;
 mod defaults;
 mod definition;
@@ -24,7 +25,7 @@ use serde_json::Value;
 
 pub use defaults::{TEMPLATE_GENERATION, default};
 pub use pod_defaults::qos_class;
-pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate};
+pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate, warnings};
 pub use zeros::{fill_spec_zeros, fill_status_zeros};
 
 use crate::from_root::{Dialect, Inliner};

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{certificates, core_rules, definition, elements, endpoint_slices, text, workload_rules};
+use super::{certificates, claims, core_rules, definition, elements, endpoint_slices, service, text, workload_rules};
 use crate::{FieldError, FieldPath, names};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -56,6 +56,15 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
         _ => {}
     }
     errors
+}
+
+/// What is said beside an object that is taken.
+pub fn warnings(group: &str, kind: &str, object: &Value) -> Vec<String> {
+    match (group, kind) {
+        ("", "Service") => service::warnings(object),
+        ("", "PersistentVolumeClaim") => claims::warnings(object),
+        _ => Vec::new(),
+    }
 }
 
 /// Why `name` cannot be the name of an object of this kind; `None` when it can.
@@ -112,7 +121,7 @@ fn number_or_percent(value: Option<&Value>, path: &FieldPath<'_>, errors: &mut V
 }
 
 /// Of any object that selects others (apimachinery v0.35 `pkg/apis/meta/v1/validation`).
-fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(labels) = selector["matchLabels"].as_object() {
         names::validate_labels(labels, &path.field("matchLabels"), errors);
     }

@@ -36,6 +36,8 @@ pub struct World {
 #[derive(Clone, Debug)]
 pub struct Sequence {
     number: u64,
+    /// The last part of its path: what it is about.
+    resource: String,
     requests: Vec<Request>,
 }
 
@@ -98,6 +100,10 @@ impl World {
             false => self.resources.get(rng.random_range(built_in..self.resources.len())),
         };
         let mut requests = Vec::new();
+        let about = resource.map(|resource| match resource.strategic {
+            true => resource.path.rsplit('/').next().unwrap_or_default().to_owned(),
+            false => "drawn".to_owned(),
+        });
         if let Some(resource) = resource {
             let count = rng.random_range(REQUESTS);
             for number in 1..=count {
@@ -109,7 +115,11 @@ impl World {
                 requests.push(drawn.request());
             }
         }
-        Sequence { number, requests }
+        Sequence {
+            number,
+            resource: about.unwrap_or_default(),
+            requests,
+        }
     }
 }
 
@@ -117,7 +127,7 @@ impl Sequence {
     /// As a file of cases has it.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("== {}\n", self.number);
+        let mut text = format!("== {} {}\n", self.resource, self.number);
         for request in &self.requests {
             let _ = writeln!(text, "r{} = {}", request.number, request.line);
             for header in &request.headers {
@@ -148,8 +158,8 @@ impl Sequence {
             let mut requests = self.requests.clone();
             requests.remove(index);
             Sequence {
-                number: self.number,
                 requests,
+                ..self.clone()
             }
         };
         let fewer = (0..self.requests.len()).rev().map(without);
@@ -292,6 +302,11 @@ impl Draw<'_> {
         }
         if self.rng.random_bool(0.3) {
             metadata.insert("annotations".to_owned(), map(&["x", "some words"]).draw(self.rng));
+        }
+        if !self.resource.strategic {
+            // Real Kubernetes stores an empty map of a custom resource, shows it to nobody, and loses it with the next
+            // write, which is one for that alone.
+            metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
         }
         if self.rng.random_bool(0.1) {
             let of = vec!["example.com/one".to_owned(), "example.com/two".to_owned()];
