@@ -76,7 +76,7 @@ const WITH_GENERATION: [&str; 20] = [
 ];
 
 /// Resources that PUT may create.
-const CREATED_BY_PUT: [&str; 8] = [
+const CREATED_BY_PUT: [&str; 10] = [
     "endpoints",
     "events",
     "leases",
@@ -85,6 +85,23 @@ const CREATED_BY_PUT: [&str; 8] = [
     "clusterrolebindings",
     "roles",
     "rolebindings",
+    "runtimeclasses",
+    "services",
+];
+
+/// Resources of which PUT has to say which version it replaces.
+const REPLACED_BY_VERSION: [&str; 11] = [
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "leases",
+    "mutatingwebhookconfigurations",
+    "poddisruptionbudgets",
+    "runtimeclasses",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "volumeattachments",
 ];
 
 /// Fields for selectors; a field's missing value is empty unless it says otherwise.
@@ -306,7 +323,10 @@ impl Kind for BuiltinKind {
 
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
         Box::pin(async move {
-            let mut warnings = Vec::new();
+            let mut warnings = match review.object {
+                Some(object) => builtin::warnings(&self.info.group, &self.info.kind, object),
+                None => Vec::new(),
+            };
             for guard in &self.guards {
                 warnings.extend(guard.review(review).await?);
             }
@@ -343,5 +363,9 @@ impl Kind for BuiltinKind {
 
     fn creates_on_update(&self) -> bool {
         CREATED_BY_PUT.contains(&&*self.info.plural)
+    }
+
+    fn updates_unconditionally(&self) -> bool {
+        !REPLACED_BY_VERSION.contains(&&*self.info.plural)
     }
 }

@@ -116,6 +116,41 @@ impl Context {
         Status::modified(self.served.group(), self.served.plural(), name)
     }
 
+    /// 409 for a write of an object with another uid than the stored one, in the words of kube-apiserver's store.
+    pub(crate) fn another_uid(&self, given: &str, stored: &str) -> Status {
+        let (group, plural) = (self.served.group(), self.served.plural());
+        let namespace = self
+            .namespace()
+            .map(|namespace| format!("{namespace}/"))
+            .unwrap_or_default();
+        // What only looks as if it wrote knows no root.
+        let root = if self.query.dry_run() { "" } else { "/registry" };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {root}/{}/{namespace}{}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {given}, UID in object meta: {stored}",
+            self.folder(),
+            self.name()
+        );
+        Status::conflict(group, plural, self.name(), &why)
+    }
+
+    /// Where kube-apiserver keeps objects of this kind
+    /// (kubernetes/kubernetes v1.35 pkg/kubeapiserver/default_storage_factory_builder.go).
+    fn folder(&self) -> String {
+        let (group, plural) = (self.served.group(), self.served.plural());
+        match (group, plural) {
+            ("", "endpoints") => "services/endpoints".to_owned(),
+            ("", "nodes") => "minions".to_owned(),
+            ("", "replicationcontrollers") => "controllers".to_owned(),
+            ("", "services") => "services/specs".to_owned(),
+            ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+            _ if self.served.role == Role::Custom || self.served.role == Role::CustomResourceDefinition => {
+                format!("{group}/{plural}")
+            }
+            _ => plural.to_owned(),
+        }
+    }
+
     /// 422 for an update that does not say which version it replaces.
     pub(crate) fn version_required(&self, name: &str) -> Status {
         let why = "must be specified for an update";
@@ -128,7 +163,13 @@ impl Context {
         match error {
             StoreError::Missing { .. } => self.not_found(name),
             StoreError::Conflict { .. } => self.modified(name),
-            StoreError::Exists { .. } => Status::already_exists(self.served.group(), self.served.plural(), name),
+            StoreError::Exists { current } => {
+                let status = Status::already_exists(self.served.group(), self.served.plural(), name);
+                match current.object.meta().deletion_timestamp.is_some() {
+                    true => status.led_by("object is being deleted: "),
+                    false => status,
+                }
+            }
             other => store_status(other),
         }
     }

@@ -268,8 +268,14 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
     let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;
     let object = Object::from_value(object)?;
     let store = &context.server.store;
+    // What goes at once goes as it was.
+    let marked = waits || context.served.role == Role::Pod || finalizers != entry.object.meta().finalizers;
     let next = Entry {
-        object: Arc::new(object.clone()),
+        object: if marked {
+            Arc::new(object.clone())
+        } else {
+            entry.object.clone()
+        },
         ..entry.clone()
     };
     match (waits, options.is_dry()) {

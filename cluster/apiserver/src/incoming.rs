@@ -1,8 +1,8 @@
 //! What a client sent, made fit for the kind: the right group, version and kind; unknown fields dropped and
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
-use cluster_patch::{go_text, json_type, untyped};
-use cluster_schema::{FieldError, FieldErrorKind};
+use cluster_patch::{go_text, json_type};
+use cluster_schema::{FieldError, FieldErrorKind, taken_apart};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -32,7 +32,10 @@ pub(crate) struct Incoming {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source<'a> {
     Body,
-    Patched,
+    /// The result of this merge patch.
+    Merged(&'a Value),
+    /// The result of these operations.
+    Operated(&'a Value),
     /// The result of this strategic patch.
     Strategic(&'a Value),
     /// Merged from what is stored and what was applied: neither is read again.
@@ -91,17 +94,28 @@ pub(crate) fn accept(
     let (version, kind) = (context.version(), &context.served.kind);
     let schema = kind.schema(version);
     if context.served.role == Role::Custom {
-        check_readable(context, schema.as_ref(), &object, source)?;
+        check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
     check_type(context, &mut object, source)?;
     metadata::of_mut(&mut object)?;
     kind.accept(version, &mut object);
+    let mut whole = None;
     if let Some(schema) = &schema {
+        // Go drops nothing before it has read all.
+        if schema.is_of_go() {
+            check_leaf_types(context, schema, &object, source)?;
+        }
+        // A refusal shows what the patch has made of it.
+        if validation == FieldValidation::Strict && matches!(source, Source::Merged(_) | Source::Operated(_)) {
+            whole = Some(object.clone());
+        }
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         if context.served.role != Role::Custom {
             schema.drop_nulls(&mut object);
-            check_leaf_types(context, schema, &object, source)?;
+            if !schema.is_of_go() {
+                check_leaf_types(context, schema, &object, source)?;
+            }
         }
     }
     let mut warnings = Vec::new();
@@ -114,43 +128,29 @@ pub(crate) fn accept(
                 return Err(refuse(
                     context,
                     source,
-                    &object,
+                    whole.as_ref().unwrap_or(&object),
                     &format!("strict decoding error: {shown}"),
                 ));
             }
         }
     }
     match &schema {
-        Some(schema) if source == Source::Applied && context.served.role == Role::Custom => schema.fill(&mut object),
-        Some(schema) => schema.default(&mut object),
+        Some(schema) if source != Source::Applied && context.served.role == Role::Custom => schema.default(&mut object),
+        Some(schema) => schema.fill(&mut object),
         None => {}
     }
     kind.default(version, &mut object);
+    if let Some(schema) = schema.as_ref().filter(|_| context.served.role != Role::Custom) {
+        schema.fill_zeros(&mut object);
+    }
     metadata::tidy(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
 }
 
-/// What is applied, with its type set and unknown fields dropped, but without defaults: those belong to nobody.
-pub(crate) fn check_applied(
-    context: &Context,
-    mut object: Value,
-    schema: &cluster_schema::Schema,
-) -> Result<Value, Status> {
+/// What is applied, as this version of its kind spells it, without defaults: those belong to nobody.
+pub(crate) fn check_applied(context: &Context, mut object: Value) -> Result<Value, Status> {
     check_applied_type(context, &object)?;
-    metadata::of_mut(&mut object)?;
     context.served.kind.accept(context.version(), &mut object);
-    let unknown = schema.prune(&mut object);
-    if let Some(first) = unknown.first() {
-        let why = format!(".{first}: field not declared in schema");
-        return Err(Status::failed(untyped(&object, &why)));
-    }
-    if context.served.role != Role::Custom
-        && let Some(why) = wrong_types(schema, &object, |path, found, wanted| {
-            format!(".{path}: expected {wanted}, got {found}")
-        })
-    {
-        return Err(Status::failed(untyped(&object, &why)));
-    }
     Ok(object)
 }
 
@@ -158,7 +158,9 @@ pub(crate) fn check_applied(
 fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
     let patched = |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
     match source {
-        Source::Patched | Source::Applied => patched(object.to_string()),
+        Source::Applied => patched(object.to_string()),
+        Source::Merged(patch) => patched(printed(context, object, patch)),
+        Source::Operated(operations) => patched(printed(context, object, &taken_apart(operations))),
         Source::Strategic(patch) => patched(go_text(patch)),
         Source::Body => {
             let (wanted, text) = (&context.served.info().kind, |field: &str| {
@@ -173,6 +175,14 @@ fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> S
                 "{kind} in version {version:?} cannot be handled as a {wanted}: {why}"
             ))
         }
+    }
+}
+
+/// An object that a patch has made of one that Go has printed.
+fn printed(context: &Context, object: &Value, apart: &Value) -> String {
+    match context.served.kind.schema(context.version()) {
+        Some(schema) => schema.print_patched(object, apart),
+        None => object.to_string(),
     }
 }
 
@@ -195,14 +205,14 @@ fn check_readable(
     context: &Context,
     schema: Option<&cluster_schema::Schema>,
     object: &Value,
-    source: Source<'_>,
+    (source, validation): (Source<'_>, FieldValidation),
 ) -> Result<(), Status> {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     if kind.is_empty() {
         let body = object.to_string();
         let why = format!("Object 'Kind' is missing in '{body}'");
         return Err(match source {
-            Source::Body => unrecognized(context, &why, body.as_bytes()),
+            Source::Body if validation != FieldValidation::Ignore => unrecognized(context, &why, body.as_bytes()),
             _ => refuse(context, source, object, &why),
         });
     }
@@ -330,9 +340,25 @@ fn check_leaf_types(
     object: &Value,
     source: Source<'_>,
 ) -> Result<(), Status> {
-    let why = wrong_types(schema, object, |path, found, wanted| {
-        format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
-    });
+    let why = match source {
+        _ if !schema.is_of_go() => wrong_types(schema, object, |path, found, wanted| {
+            format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
+        }),
+        Source::Strategic(_) => schema.unconvertible(object),
+        Source::Applied => {
+            let Some(why) = schema.unconvertible(object) else {
+                return Ok(());
+            };
+            let info = context.served.info();
+            let version = info.api_version(context.version());
+            let slash = if version.contains('/') { "" } else { "/" };
+            let kind = format!("{slash}{version}, Kind={}", info.kind);
+            return Err(Status::failed(format!(
+                "failed to convert new object (/; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"
+            )));
+        }
+        _ => schema.unreadable(object),
+    };
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
 }
 

@@ -236,7 +236,9 @@ impl Request {
         let object = object.map_err(|error| patch_status(&error))?;
         let source = match self.form {
             Form::Strategic => Source::Strategic(&self.patch),
-            _ => Source::Patched,
+            Form::Merge => Source::Merged(&self.patch),
+            Form::Json => Source::Operated(&self.patch),
+            Form::Apply => Source::Applied,
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
         check_names(context, &incoming.object)?;
@@ -244,7 +246,7 @@ impl Request {
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
-        let checked = incoming::check_applied(context, self.patch.clone(), schema)?;
+        let checked = incoming::check_applied(context, self.patch.clone())?;
         let manager = context.manager();
         let api_version = context.served.info().api_version(context.version());
         let reset = reset_fields(context, &checked);

@@ -90,6 +90,7 @@ pub(crate) fn metadata(bytes: &[u8], meta: Meta) -> Result<Bytes, Status> {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListMeta {
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) resource_version: String,
     #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
     pub(crate) continue_token: Option<String>,

@@ -70,7 +70,7 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
         return;
     };
     if needs_cluster_ip(spec.get("type")) && needs_cluster_ip(old_spec.get("type")) {
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        for field in ["clusterIP", "clusterIPs", "ipFamilyPolicy"] {
             if let (true, Some(value)) = (spec.get(field).is_none_or(is_blank), old_spec.get(field)) {
                 spec.insert(field.to_owned(), value.clone());
             }
@@ -214,13 +214,20 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
         Err(Status::invalid("", "Service", &name, &[error]))
     };
     if Some(&given) == before.as_ref() && !given.is_empty() {
-        return Ok(());
+        let clash = families(spec, context.server.addresses.range);
+        return match clash.is_empty() {
+            true => Ok(()),
+            false => Err(Status::invalid("", "Service", &name, &clash)),
+        };
     }
     let address = match given.as_str() {
         "None" => {
             spec.insert("clusterIPs".to_owned(), json!(["None"]));
-            families(spec, context.server.addresses.range);
-            return Ok(());
+            let clash = families(spec, context.server.addresses.range);
+            return match clash.is_empty() {
+                true => Ok(()),
+                false => Err(Status::invalid("", "Service", &name, &clash)),
+            };
         }
         "" => match context.server.addresses.range {
             None => return Ok(()),
@@ -249,18 +256,55 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
     };
     spec.insert("clusterIP".to_owned(), json!(address.to_string()));
     spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
-    families(spec, context.server.addresses.range);
-    Ok(())
+    let clash = families(spec, context.server.addresses.range);
+    match clash.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid("", "Service", &name, &clash)),
+    }
 }
 
-fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) {
-    let family = if matches!(range, Some(IpNet::V6(_))) {
-        "IPv6"
-    } else {
-        "IPv4"
+/// One family, that of the range. Who has neither an address nor pods may be of both. Returned is what cannot be had
+/// (kubernetes/kubernetes v1.35 pkg/registry/core/service/storage/alloc.go, initIPFamilyFields).
+fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) -> Vec<FieldError> {
+    let mut all = ["IPv4", "IPv6"];
+    if matches!(range, Some(IpNet::V6(_))) {
+        all.reverse();
+    }
+    let selects = spec
+        .get("selector")
+        .and_then(Value::as_object)
+        .is_some_and(|of| !of.is_empty());
+    let free = !selects && spec.get("clusterIP") == Some(&json!("None"));
+    let policy = if free { "RequireDualStack" } else { "SingleStack" };
+    let policy = spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    let both = free && policy != "SingleStack";
+    let mut clash = Vec::new();
+    if !free && policy == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        clash.push(FieldError::invalid("spec.ipFamilyPolicy", "RequireDualStack", why));
+    }
+    let families = spec.entry("ipFamilies").or_insert_with(|| json!([]));
+    let Some(families) = families.as_array_mut() else {
+        return clash;
     };
-    spec.entry("ipFamilies").or_insert_with(|| json!([family]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+    for (index, family) in families
+        .iter()
+        .enumerate()
+        .filter(|(_, family)| !free && *family != all[0])
+    {
+        let why = "not configured on this cluster";
+        clash.push(FieldError::invalid(
+            format!("spec.ipFamilies[{index}]"),
+            family.clone(),
+            why,
+        ));
+    }
+    for family in all.into_iter().take(if both { 2 } else { 1 }) {
+        if families.is_empty() || both && !families.iter().any(|given| given == family) {
+            families.push(json!(family));
+        }
+    }
+    clash
 }
 
 fn node_ports(service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {

@@ -109,6 +109,22 @@ impl Status {
         self
     }
 
+    /// The same refusal, with what was to be said from the start unless it is said already.
+    #[must_use]
+    pub(crate) fn warned_once(mut self, warnings: Vec<String>) -> Self {
+        if !self.0.warnings.starts_with(&warnings) {
+            self.0.warnings.splice(0..0, warnings);
+        }
+        self
+    }
+
+    /// The same refusal, with this before its message.
+    #[must_use]
+    pub(crate) fn led_by(mut self, words: &str) -> Self {
+        self.0.message.insert_str(0, words);
+        self
+    }
+
     pub(crate) fn warnings(&self) -> &[String] {
         &self.0.warnings
     }

@@ -46,7 +46,7 @@ struct Table<'a> {
     metadata: &'a ListMeta,
     #[serde(rename = "columnDefinitions")]
     columns: Option<&'a [Column]>,
-    rows: Vec<Row>,
+    rows: Option<Vec<Row>>,
 }
 
 #[derive(Serialize)]
@@ -137,6 +137,7 @@ impl Tables {
 
     fn table(&self, meta: &ListMeta, rows: Vec<Row>, header: bool) -> Result<Bytes, Status> {
         let columns = header.then(|| self.printer.columns());
+        let rows = Some(rows).filter(|rows| !rows.is_empty() || !self.printer.is_plain());
         let table = Table {
             kind: "Table",
             api_version: self.meta.api_version(),

@@ -1,5 +1,6 @@
 //! PUT of an object or of a part of it.
 
+use cluster_store::Revision;
 use http::StatusCode;
 use kube::client::Body;
 use serde_json::Value;
@@ -8,11 +9,11 @@ use crate::access;
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::decode::{encoding, read_body};
-use crate::incoming::{self, Source};
+use crate::incoming::{self, Incoming, Source};
 use crate::metadata;
-use crate::negotiate::{Expected, shape};
+use crate::negotiate::{Expected, Shape, shape};
 use crate::status::Status;
-use crate::write::{Refusal, Write};
+use crate::write::{Refusal, Write, check_number};
 use crate::{patch, path, read};
 
 /// How often an update without resourceVersion is tried again when others write in between.
@@ -26,6 +27,13 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
     let decoded = incoming::decode_object(context, &read_body(body).await?, encoding)?;
     let problems = decoded.problems();
     let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
+    let warnings = incoming.warnings.clone();
+    put(context, incoming, shape)
+        .await
+        .map_err(|status| status.warned_once(warnings))
+}
+
+async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answer, Status> {
     let mut object = incoming.object;
     let name = context.name();
     patch::check_names(context, &object)?;
@@ -40,14 +48,23 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
         let mut write = Write::new(context)?;
         write.warnings.clone_from(&incoming.warnings);
         let Some(live) = live else {
-            if context.subresource().is_none() && context.served.kind.creates_on_update() && unconditional {
+            if context.subresource().is_none() && context.served.kind.creates_on_update() {
+                check_uid(context, &object, "")?;
+                check_number(&object)?;
                 access::check_create(context).await?;
-                let entry = write.create(object).await?;
+                // It replaces nothing, so what it was to replace is forgotten; but what is not stored keeps it.
+                let forgotten = metadata::of_mut(&mut object)?.remove("resourceVersion");
+                let mut entry = write.create(object).await?;
+                if write.dry_run
+                    && let Some(version) = forgotten.and_then(|version| version.as_str()?.parse().ok())
+                {
+                    entry.revision = Revision(version);
+                }
                 return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings));
             }
             return Err(context.not_found(name));
         };
-        check_uid(context, &object, live.object.meta())?;
+        check_uid(context, &object, &live.object.meta().uid)?;
         match write.replace(&live, object.clone()).await {
             Ok(written) => {
                 return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)?.warn(write.warnings));
@@ -60,15 +77,11 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
     Err(context.modified(name))
 }
 
-fn check_uid(context: &Context, object: &Value, live: &cluster_store::Meta) -> Result<(), Status> {
-    let given = metadata::text(object, "uid");
-    if given.is_empty() || given == live.uid {
-        return Ok(());
+/// What is stored must have the uid that the body names, if it names one.
+fn check_uid(context: &Context, object: &Value, stored: &str) -> Result<(), Status> {
+    match metadata::text(object, "uid") {
+        "" => Ok(()),
+        given if given == stored => Ok(()),
+        given => Err(context.another_uid(given, stored)),
     }
-    let why = format!(
-        "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
-        live.uid
-    );
-    let served = &context.served;
-    Err(Status::conflict(served.group(), served.plural(), context.name(), &why))
 }

@@ -136,7 +136,7 @@ impl<'a> Write<'a> {
             .hub_schema()
             .filter(|_| context.served.role != Role::Custom)
         {
-            schema.drop_nulls(&mut object);
+            schema.settle(&mut object);
         }
         let mut errors = metadata::validate(&**kind, &object);
         errors.extend(self.judge(&call, &object, None));
@@ -210,6 +210,9 @@ impl<'a> Write<'a> {
         pod_admission::admit(context, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
+        if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
+            schema.settle(&mut object);
+        }
         self.raise_generation(&call, &mut object, &old)?;
         let mut errors = metadata::validate(&**kind, &object);
         errors.extend(self.judge(&call, &object, Some(&old)));
@@ -284,10 +287,7 @@ impl<'a> Write<'a> {
             }
             return Err(context.version_required(&live.key.name).into());
         }
-        if !given.bytes().all(|byte| byte.is_ascii_digit()) {
-            let why = format!("strconv.ParseUint: parsing {given:?}: invalid syntax");
-            return Err(Status::failed(why).into());
-        }
+        check_number(object)?;
         if given == live.revision.to_string() {
             Ok(())
         } else {
@@ -314,6 +314,17 @@ impl<'a> Write<'a> {
             served.kind.refresh(&served.storage_version, &mut object);
         }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
+    }
+}
+
+/// A resourceVersion has to be a number.
+pub(crate) fn check_number(object: &Value) -> Result<(), Status> {
+    let given = metadata::text(object, "resourceVersion");
+    match given.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(()),
+        false => Err(Status::failed(format!(
+            "strconv.ParseUint: parsing {given:?}: invalid syntax"
+        ))),
     }
 }
 

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::error::{Conflict, Conflicts, PatchError};
 use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
+use crate::misfit::misfits;
 use crate::set::FieldSet;
-use crate::typed::{Difference, check_applied, compare, fields_of, merge, remove, with_named_parents};
+use crate::typed::{Difference, compare, fields_of, merge, remove, with_named_parents};
 
 /// Who owned an object's fields before its first apply, when nobody had written it down.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -63,12 +64,17 @@ pub fn server_side_apply(
     schema: &Schema,
 ) -> Result<Value, PatchError> {
     let configuration = applied;
+    if applied
+        .pointer("/metadata/managedFields")
+        .is_some_and(|managed| !managed.is_null())
+    {
+        return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
+    }
+    if let Some(why) = misfits(schema, applied) {
+        return Err(PatchError::Failed(untyped(configuration, &why)));
+    }
     let applied = sound_configuration(applied, &options)?;
     let schema = Some(schema);
-    check_applied(schema, &applied, "").map_err(|error| match error {
-        PatchError::Failed(why) => PatchError::Failed(untyped(configuration, &why)),
-        other => other,
-    })?;
     let me = Manager {
         operation: Operation::Apply,
         name: options.manager.to_owned(),
@@ -127,7 +133,7 @@ pub fn server_side_apply(
 }
 
 /// Says that an applied configuration does not fit its type.
-pub fn untyped(configuration: &Value, why: &str) -> String {
+fn untyped(configuration: &Value, why: &str) -> String {
     let text = |path: &str| configuration.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
     let slash = if version.contains('/') { "" } else { "/" };
@@ -213,9 +219,6 @@ fn sound_configuration(applied: &Value, options: &ApplyOptions<'_>) -> Result<Va
         let Value::Object(metadata) = metadata else {
             return Err(PatchError::Malformed("metadata must be a JSON object".to_owned()));
         };
-        if metadata.get("managedFields").is_some_and(|managed| !managed.is_null()) {
-            return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
-        }
         metadata.remove("managedFields");
         // Go clients print a creation time that they do not mean.
         metadata.retain(|name, value| name != "creationTimestamp" || !value.is_null());
@@ -251,7 +254,10 @@ fn managers_before_apply(
         api_version: Some(api_version.clone()),
         subresource: String::new(),
     };
-    let fields = compare(schema, None, before).added;
+    let mut fields = compare(schema, None, before).added;
+    for reset in options.reset {
+        fields.remove_field(reset);
+    }
     let time = Some(print_time(options.time));
     tidy(Managers::from([(
         manager,
@@ -298,7 +304,7 @@ fn conflicts(taken: &[(String, FieldSet)]) -> PatchError {
         fields.paths().into_iter().map(conflict).collect()
     };
     let mut list: Vec<Conflict> = taken.iter().flat_map(of_one).collect();
-    list.sort();
+    list.sort_by(|one, other| one.manager.cmp(&other.manager));
     PatchError::Conflicts(Conflicts { list })
 }
 

@@ -5,8 +5,9 @@
 use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
+use crate::misfit::misfits;
 use crate::set::FieldSet;
-use crate::typed::{check_applied, compare, fields_of};
+use crate::typed::{compare, fields_of};
 
 /// Who moves from one to the other; others opt out by their name.
 pub(crate) const MANAGER: &str = "kubectl";
@@ -25,7 +26,7 @@ pub(crate) fn unchanged_since(live: &Value, api_version: &str, schema: Option<&S
     let last = live.pointer("/metadata/annotations")?.get(ANNOTATION)?.as_str()?;
     let last: Value = serde_json::from_str(last).ok()?;
     let fits = last.get("apiVersion").and_then(Value::as_str) == Some(api_version);
-    if !fits || check_applied(schema, &last, "").is_err() {
+    if !fits || schema.is_some_and(|schema| misfits(schema, &last).is_some()) {
         return None;
     }
     let difference = compare(schema, Some(&last), live);

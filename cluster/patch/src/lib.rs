@@ -10,12 +10,13 @@ mod error;
 mod json;
 mod last_applied;
 mod managers;
+mod misfit;
 mod set;
 mod strategic;
 mod strategic_lists;
 mod typed;
 
-pub use apply::{ApplyOptions, UpdateOptions, server_side_apply, track_update, untyped};
+pub use apply::{ApplyOptions, UpdateOptions, server_side_apply, track_update};
 pub use element::Element;
 pub use error::{Conflict, Conflicts, PatchError, go_text};
 pub use json::{COPY_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX, json_patch, json_type, merge_patch};

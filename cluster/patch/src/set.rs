@@ -61,6 +61,11 @@ impl FieldSet {
         }
     }
 
+    /// Takes a field of the first level away, with all that is below it.
+    pub fn remove_field(&mut self, name: &str) {
+        self.0.remove(&Element::field(name));
+    }
+
     /// Adds one field.
     pub fn insert(&mut self, path: &[Element]) {
         if let [first, rest @ ..] = path {
@@ -133,12 +138,10 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &str, into: &mut Vec<String>) {
+        let members = self.0.iter().filter(|(_, branch)| branch.member);
+        into.extend(members.map(|(element, _)| format!("{prefix}{element}")));
         for (element, branch) in &self.0 {
-            let path = format!("{prefix}{element}");
-            if branch.member {
-                into.push(path.clone());
-            }
-            branch.below.collect_paths(&path, into);
+            branch.below.collect_paths(&format!("{prefix}{element}"), into);
         }
     }
 

@@ -4,13 +4,12 @@
 //! key by key, list-maps and sets element by element. What the tree does not know is deduced: maps go key by key, lists
 //! are leaves. Lists whose elements cannot be told apart are leaves too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cluster_schema::{Kind, ListType, MapType, Schema};
 use serde_json::{Map, Value};
 
 use crate::element::{Element, same};
-use crate::error::PatchError;
 use crate::set::{Branch, FieldSet};
 
 /// How the fields of one value are told apart.
@@ -24,7 +23,7 @@ fn is_named(schema: Option<&Schema>, field: &str) -> bool {
     matches!(schema.map(Schema::kind), Some(Kind::Object(object)) if object.fields.contains_key(field))
 }
 
-fn field<'s>(schema: Option<&'s Schema>, name: &str) -> Option<&'s Schema> {
+pub(crate) fn field<'s>(schema: Option<&'s Schema>, name: &str) -> Option<&'s Schema> {
     schema.and_then(|schema| schema.field(name))
 }
 
@@ -56,7 +55,7 @@ fn elements<'v>(schema: Option<&Schema>, items: &'v [Value]) -> Option<Vec<(Elem
 }
 
 /// What tells an element of a list from the others; a missing key field has its default.
-fn identity(schema: &Schema, item: &Value) -> Option<Element> {
+pub(crate) fn identity(schema: &Schema, item: &Value) -> Option<Element> {
     match schema.list_type()? {
         ListType::Atomic => None,
         ListType::Set => Some(Element::value(item)),
@@ -64,54 +63,13 @@ fn identity(schema: &Schema, item: &Value) -> Option<Element> {
             let fields = item.as_object()?;
             let mut identity = Map::new();
             for key in keys {
-                let default = || schema.items()?.field(key)?.default_value();
-                let value = fields.get(&**key).filter(|value| !value.is_null()).or_else(default)?;
-                identity.insert(key.to_string(), value.clone());
+                let default = || schema.items()?.field(key)?.value_if_missing();
+                let given = fields.get(&**key).filter(|value| !value.is_null()).cloned();
+                identity.insert(key.to_string(), given.or_else(default)?);
             }
             Some(Element::key(identity))
         }
     }
-}
-
-/// Refuses an applied configuration in which elements of a granular list cannot be told apart.
-pub(crate) fn check_applied(schema: Option<&Schema>, value: &Value, path: &str) -> Result<(), PatchError> {
-    match (value, schema.and_then(Schema::list_type)) {
-        (Value::Object(fields), _) => {
-            for (name, child) in fields {
-                check_applied(field(schema, name), child, &format!("{path}.{name}"))?;
-            }
-            Ok(())
-        }
-        (Value::Array(items), Some(ListType::Set | ListType::Map { .. })) => check_applied_list(schema, items, path),
-        _ => Ok(()),
-    }
-}
-
-fn check_applied_list(schema: Option<&Schema>, items: &[Value], path: &str) -> Result<(), PatchError> {
-    let refuse = |why: String| PatchError::Failed(format!("{path}: {why}"));
-    let mut seen = BTreeSet::new();
-    for (index, item) in items.iter().enumerate() {
-        let Some(element) = schema.and_then(|schema| identity(schema, item)) else {
-            let keys = match schema.and_then(Schema::list_type) {
-                Some(ListType::Map { keys }) => keys.iter(),
-                _ => [].iter(),
-            };
-            let missing = keys
-                .filter(|key| item.get(&***key).is_none())
-                .map(|key| &**key)
-                .next()
-                .unwrap_or_default();
-            return Err(refuse(format!(
-                "element {index}: associative list with keys has an element that omits key field {missing:?} (and doesn't have default value)"
-            )));
-        };
-        check_applied(schema.and_then(Schema::items), item, &format!("{path}{element}"))?;
-        if seen.contains(&element) {
-            return Err(refuse(format!("duplicate entries for key {element}")));
-        }
-        seen.insert(element);
-    }
-    Ok(())
 }
 
 /// The fields that a value has.

@@ -4,6 +4,7 @@
 //! by serde afterwards anyway.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::bounds::{list_type, read_bounds};
 use crate::from_crd::SchemaError;
 use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns};
 use crate::tree::{Bounds, Kind, List, MapType, Node, Object, Patch, Scalar, Schema};
-use crate::{FieldError, FieldPath};
+use crate::{FieldError, FieldPath, go};
 
 impl Schema {
     /// The tree of a Rust type, with `apiVersion`, `kind` and `metadata` as every object has them.
@@ -67,6 +68,29 @@ impl<'d> Inliner<'d> {
         Ok(schema)
     }
 
+    /// The root of a kind, whose definition is called so.
+    pub(crate) fn read_kind(&mut self, definition: &str, value: &'d Value) -> Result<Schema, SchemaError> {
+        let schema = self.read(value)?;
+        Ok(self.of_go(schema, definition))
+    }
+
+    /// With what is known of its struct in Go.
+    fn of_go(&self, schema: Schema, definition: &str) -> Schema {
+        if self.dialect != Dialect::Kubernetes {
+            return schema;
+        }
+        let mut node = (*schema.0).clone();
+        if let Kind::Object(object) = &mut node.kind {
+            node.go = go::of_definition(definition, &object.fields);
+            for field in node.go.iter().flat_map(|go| go.always()) {
+                if let Some(schema) = object.fields.get_mut(&field.name) {
+                    *schema = schema.written_always();
+                }
+            }
+        }
+        Schema::new(node)
+    }
+
     fn reference(&mut self, pointer: &'d str, depth: usize) -> Schema {
         if let Some(schema) = self.done.get(pointer) {
             return schema.clone();
@@ -80,7 +104,10 @@ impl<'d> Inliner<'d> {
         }
         let schema = match well_known(pointer) {
             Some(schema) => schema,
-            None => self.node(target, depth + 1),
+            None => {
+                let schema = self.node(target, depth + 1);
+                self.of_go(schema, pointer.rsplit('/').next().unwrap_or_default())
+            }
         };
         self.open.remove(pointer);
         self.done.insert(pointer, schema.clone());
@@ -136,6 +163,7 @@ impl<'d> Inliner<'d> {
             kind,
             preserve_unknown,
             repeats: self.dialect == Dialect::Kubernetes,
+            of_go: self.dialect == Dialect::Kubernetes,
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             bounds: (bounded && self.dialect == Dialect::Rust || has_format(&bounds)).then(|| Box::new(bounds)),
             ..Node::default()
@@ -181,8 +209,7 @@ impl<'d> Inliner<'d> {
                 Value::Array(items) => items.is_empty(),
                 Value::Null => true,
             };
-            // Kubernetes publishes what Go writes for an empty field as its default.
-            node.always = self.dialect == Dialect::Kubernetes && zero;
+            // Kubernetes publishes what Go writes for an empty field as its default; `go` knows better.
             // Serde fills in the defaults of our own types, so theirs never come from the tree.
             node.default = (self.dialect == Dialect::Kubernetes && !zero).then(|| default.clone());
         }
@@ -220,14 +247,6 @@ impl<'d> Inliner<'d> {
         for (name, value) in json.get("properties").and_then(Value::as_object).into_iter().flatten() {
             fields.insert(name.as_str().into(), self.node(value, depth + 1));
         }
-        if self.dialect == Dialect::Kubernetes {
-            let required = json.get("required").and_then(Value::as_array).into_iter().flatten();
-            for name in required.filter_map(Value::as_str) {
-                if let Some(field) = fields.get_mut(name) {
-                    *field = field.written_always();
-                }
-            }
-        }
         let additional = match json.get("additionalProperties") {
             Some(value @ Value::Object(_)) => Some(self.node(value, depth + 1)),
             Some(Value::Bool(true)) if fields.is_empty() => Some(Schema::any()),
@@ -248,6 +267,13 @@ impl<'d> Inliner<'d> {
     }
 }
 
+/// Metadata as the objects of built-in kinds have it.
+fn go_object_meta() -> Schema {
+    static META: OnceLock<Schema> = OnceLock::new();
+    let made = || go::with_types(&crate::object_meta(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    META.get_or_init(made).clone()
+}
+
 /// Types that Kubernetes reads in a way their published schema does not say.
 fn well_known(pointer: &str) -> Option<Schema> {
     let nullable = |scalar: Scalar| {
@@ -260,7 +286,7 @@ fn well_known(pointer: &str) -> Option<Schema> {
     match pointer.rsplit('/').next().unwrap_or_default() {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => Some(Schema::scalar(Scalar::Quantity)),
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Schema::scalar(Scalar::IntOrString)),
-        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" => Some(crate::object_meta()),
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" => Some(go_object_meta()),
         "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => Some(nullable(Scalar::Time)),
         "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => Some(nullable(Scalar::MicroTime)),
         "io.k8s.apimachinery.pkg.runtime.RawExtension" | "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" => {

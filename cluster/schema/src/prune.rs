@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::tree::{Kind, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldPath, go_text};
+use crate::{ERRORS_MAX, FieldPath, go, go_text};
 
 impl Schema {
     /// Drop unknown fields. Returns their paths for strict field validation (`unknown field "spec.foo"`): those of the
@@ -17,22 +17,38 @@ impl Schema {
         dropped.into_iter().map(|(_, path)| path).collect()
     }
 
-    /// What reading into a typed object does by the way: drop `null` where the schema does not allow it, and write
-    /// quantities (`cpu: 4`, `1024Mi`), times and bytes as they are always written.
+    /// What reading into a typed object does by the way: drop `null` where the schema does not allow it and what Go leaves
+    /// out when it is empty, and write quantities (`cpu: 4`, `1024Mi`), times and bytes as they are always written.
     pub fn drop_nulls(&self, value: &mut Value) {
         match (self.kind(), value) {
-            (Kind::Object(_), Value::Object(map)) => {
-                map.retain(|key, value| !(value.is_null() && self.field(key).is_some_and(|f| !f.node().nullable)));
+            (Kind::Object(object), Value::Object(map)) => {
+                match (&self.node().go, &object.additional) {
+                    (Some(go), _) => go::drop_unwritten(go, map),
+                    (None, Some(entry)) if entry.node().of_go => map.values_mut().for_each(|value| zero(entry, value)),
+                    (None, _) => map.retain(|key, value| {
+                        !(value.is_null() && self.field(key).is_some_and(|field| !field.node().nullable))
+                    }),
+                }
                 for (key, value) in map.iter_mut() {
                     if let Some(field) = self.field(key) {
                         field.drop_nulls(value);
                     }
                 }
             }
-            (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| list.items.drop_nulls(item)),
+            (Kind::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| {
+                if list.items.node().of_go {
+                    zero(&list.items, item);
+                }
+                list.items.drop_nulls(item);
+            }),
             (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => {
                 let text = value.to_string();
                 *value = Value::String(go_text::rewritten(Scalar::Quantity, &text).unwrap_or(text));
+            }
+            (Kind::Scalar(Scalar::Bytes), value @ Value::Array(_)) => {
+                if let Some(text) = value.as_array().and_then(|items| go::bytes_of(items)) {
+                    *value = Value::String(text);
+                }
             }
             (Kind::Scalar(scalar), Value::String(text)) => {
                 if let Some(written) = go_text::rewritten(*scalar, text) {
@@ -41,6 +57,15 @@ impl Schema {
             }
             _ => {}
         }
+    }
+}
+
+/// An entry that is null becomes an empty one.
+fn zero(schema: &Schema, value: &mut Value) {
+    if value.is_null()
+        && let Some(zero) = go::zero_item(schema)
+    {
+        *value = zero;
     }
 }
 
@@ -84,6 +109,8 @@ fn prune(schema: &Schema, value: &mut Value, path: &FieldPath<'_>, place: Place,
             }
         }
         (Kind::Any, value) if !node.preserve_unknown => flatten(value, path, place, dropped),
+        // Of what has another type than its schema nothing is known.
+        (_, value) if node.custom && !node.preserve_unknown => flatten(value, path, place, dropped),
         _ => {}
     }
 }

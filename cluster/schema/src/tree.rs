@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::cel::Rule;
+use crate::go::{self, GoStruct};
 use crate::limits::Pattern;
 
 /// A field tree, or any subtree of one.
@@ -40,6 +41,10 @@ pub struct Node {
     pub(crate) repeats: bool,
     /// A value of another type is no error here: the node stands below `anyOf` and the like, which say nothing of types.
     pub(crate) untyped: bool,
+    /// The struct that Go has for it, of built-in kinds.
+    pub(crate) go: Option<Arc<GoStruct>>,
+    /// A node of a built-in kind: Go reads it.
+    pub(crate) of_go: bool,
     /// A node of a custom resource, which is judged as apiextensions-apiserver does.
     pub(crate) custom: bool,
     /// Some node of this subtree is an embedded object, or a list whose items are told apart.
@@ -318,6 +323,16 @@ impl Schema {
         self.0.default.as_ref()
     }
 
+    /// What a missing field counts as where it tells items of a list apart: its default, or what Go writes for it.
+    pub fn value_if_missing(&self) -> Option<Value> {
+        let zero = || match (self.0.always, &self.0.kind) {
+            (true, Kind::Scalar(Scalar::Integer)) => Some(0.into()),
+            (true, Kind::Scalar(Scalar::String)) => Some("".into()),
+            _ => None,
+        };
+        self.0.default.clone().or_else(zero)
+    }
+
     /// The subtree at a dotted path; `[]` steps into list elements: `spec.containers[].ports`.
     pub fn at(&self, path: &str) -> Option<&Schema> {
         let mut here = self;
@@ -377,7 +392,7 @@ fn merge_object_meta(own: Option<&Schema>) -> Schema {
 /// `metadata` of every object (apimachinery v0.35 `pkg/apis/meta/v1/types.go`, `ObjectMeta`).
 pub fn object_meta() -> Schema {
     static META: OnceLock<Schema> = OnceLock::new();
-    META.get_or_init(build_object_meta).clone()
+    META.get_or_init(|| go::marked(&build_object_meta())).clone()
 }
 
 fn text() -> Schema {

@@ -152,7 +152,8 @@ impl Walk {
     }
 
     fn null(&mut self, node: &Node, path: &FieldPath<'_>) {
-        if !node.nullable {
+        // Go has nothing there, which is what was asked for.
+        if !node.nullable && !node.of_go {
             match &node.kind {
                 Kind::Any => {}
                 _ if node.untyped => {}

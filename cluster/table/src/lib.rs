@@ -120,6 +120,11 @@ impl Printer {
         custom::printer(columns)
     }
 
+    /// Whether it tells no more than [`Printer::plain`]: of a kind that has no printer of its own upstream.
+    pub fn is_plain(&self) -> bool {
+        self.columns.get(1).is_some_and(|column| column.name == "Created At")
+    }
+
     /// The headings.
     pub fn columns(&self) -> &[Column] {
         &self.columns

@@ -4,6 +4,7 @@
 
 mod compare;
 mod fill;
+pub mod generate;
 pub mod known;
 mod mask;
 pub mod ours;

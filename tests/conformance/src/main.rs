@@ -5,6 +5,8 @@
     reason = "a command line tool speaks on its standard streams"
 )]
 
+mod generated;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +14,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use tests_conformance::Outcome;
+use tests_conformance::generate;
 use tests_conformance::known::Table;
 use tests_conformance::ours::Ours;
 use tests_conformance::real::{Options, Real};
@@ -34,6 +37,15 @@ struct Arguments {
     /// Print what differs as it would stand in the table of known differences
     #[arg(long)]
     propose: bool,
+    /// After the cases, so many sequences of requests that are drawn from the seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    sequences: u64,
+    /// Where all that is drawn begins
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Of the drawn sequences only this one
+    #[arg(long, value_name = "NUMBER")]
+    only: Option<u64>,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
@@ -98,7 +110,11 @@ async fn serve(kubeconfig: &Path) -> Outcome<bool> {
 
 async fn run(arguments: &Arguments) -> Outcome<bool> {
     let mut table = Table::committed()?;
-    let cases = cases(arguments.filter.as_deref())?;
+    let is_drawn_alone = arguments.filter.as_deref() == Some(generate::FILE);
+    let cases = match is_drawn_alone {
+        true => Vec::new(),
+        false => cases(arguments.filter.as_deref())?,
+    };
     let begun = Instant::now();
     let real = Real::start(Options::default()).await?;
     println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
@@ -125,15 +141,26 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
             }
         }
     }
-    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    let stale = table.stale(&names, arguments.filter.is_none());
+    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    if arguments.sequences > 0 || arguments.only.is_some() {
+        let settings = generated::Settings {
+            sequences: arguments.sequences,
+            seed: arguments.seed,
+            only: arguments.only,
+        };
+        let drawn = generated::run(settings, &mut court, &mut table, &mut names).await?;
+        counts.insert(generate::FILE.to_owned(), drawn);
+    }
+    let has_drawn = arguments.sequences > 0;
+    let mut stale = table.stale(&names, arguments.filter.is_none());
+    stale.retain(|entry| has_drawn || !entry.starts_with(generate::FILE));
     for entry in &stale {
         println!("known-differences.yaml has an entry that nothing needs any more; remove it: {entry}");
     }
     let total = summary(&counts);
     println!(
         "\n{} cases in {:.1} s: {} agree, {} with known differences, {} differ",
-        cases.len(),
+        names.len(),
         begun.elapsed().as_secs_f64(),
         total.agree,
         total.known,

@@ -141,7 +141,7 @@ impl<'a> Mask<'a> {
         }
         masked = self.drawn_volume(place, &masked);
         if key == "message" {
-            masked = without_current_version(&masked);
+            masked = without_chance(&without_current_version(&masked));
         }
         if let Some(fingerprint) = masked
             .strip_prefix("X509SHA256=")
@@ -211,7 +211,7 @@ impl<'a> Mask<'a> {
 /// Whether its version is that of the whole store, where anything may have been written meanwhile: a list, a table, a
 /// bookmark.
 fn is_of_store(fields: &Map<String, Value>) -> bool {
-    let is_list = |field: &str| fields.get(field).is_some_and(Value::is_array);
+    let is_list = |field: &str| fields.get(field).is_some_and(|list| list.is_array() || list.is_null());
     is_list("items") || is_list("rows") || fields.get("type").is_some_and(|kind| kind == "BOOKMARK")
 }
 
@@ -229,6 +229,22 @@ fn without_current_version(text: &str) -> String {
         }
         None => text.to_owned(),
     }
+}
+
+/// What an applied object does not fit is told in the order of a Go map, which ends at the first field that nobody knows.
+fn without_chance(text: &str) -> String {
+    let Some((before, after)) = text
+        .split_once("): ")
+        .filter(|(before, _)| before.starts_with("failed to create typed patch object"))
+    else {
+        return text.to_owned();
+    };
+    if after.contains("field not declared in schema") {
+        return format!("{before}): <a field is not declared>");
+    }
+    let mut lines: Vec<&str> = after.lines().collect();
+    lines.sort_unstable();
+    format!("{before}): {}", lines.join("\n"))
 }
 
 fn without_version(value: &Value) -> Value {

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use super::rules::{immutable, kube_finalizers};
-use super::{elements, pod_rules, service, text};
+use super::{claims, elements, pod_rules, service, text};
 use crate::{FieldError, FieldErrorKind, FieldPath, names};
 
 /// Most bytes in a Secret or ConfigMap (`core.MaxSecretSize`).
@@ -40,7 +40,7 @@ pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>, errors: 
                 }
             }
         }
-        "PersistentVolumeClaim" => claim(object, old, errors),
+        "PersistentVolumeClaim" => claims::validate(object, old, errors),
         "Namespace" => {
             let root = FieldPath::Root;
             kube_finalizers(&object["spec"], &root.field("spec"), errors);
@@ -181,42 +181,5 @@ fn docker_config(data: &Value, key: &str, path: &FieldPath<'_>, errors: &mut Vec
     if serde_json::from_slice::<Option<Map<String, Value>>>(&decoded).is_err() {
         let words = "must be a JSON object";
         errors.push(FieldError::invalid(path.key(key), "<secret contents redacted>", words));
-    }
-}
-
-fn claim(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let path = root.field("spec");
-    let spec = &object["spec"];
-    if elements(spec, "accessModes").next().is_none() {
-        errors.push(FieldError::required(
-            path.field("accessModes"),
-            "at least 1 access mode is required",
-        ));
-    }
-    if spec.pointer("/resources/requests/storage").is_none() {
-        errors.push(FieldError::required(path.field("resources").key("storage"), ""));
-    }
-    let Some(old) = old else { return };
-    let fixed = |claim: &Value| {
-        let mut spec = claim["spec"].clone();
-        if let Some(map) = spec.as_object_mut() {
-            // Written once by the binder, or changeable by rule.
-            let bound = !text(&old["spec"], "volumeName").is_empty();
-            if !bound {
-                map.remove("volumeName");
-            }
-            map.remove("resources");
-            map.remove("volumeAttributesClassName");
-            if text(&old["spec"], "storageClassName").is_empty() {
-                map.remove("storageClassName");
-            }
-        }
-        spec
-    };
-    if fixed(object) != fixed(old) {
-        let words =
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.push(FieldError::forbidden(path, words));
     }
 }

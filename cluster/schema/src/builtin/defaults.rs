@@ -205,8 +205,8 @@ fn secret(object: &mut Value) {
 }
 
 fn claim(object: &mut Value) {
-    if let Some(spec) = object.get_mut("spec") {
-        set_default(spec, "volumeMode", "Filesystem");
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.entry("volumeMode").or_insert_with(|| "Filesystem".into());
     }
     if let Some(status) = child(object, "status") {
         set_default(status, "phase", "Pending");

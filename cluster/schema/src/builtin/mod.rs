@@ -3,6 +3,7 @@
 //! A table is unpacked when its group and version is first asked for, once per process; start-up unpacks none.
 
 mod certificates;
+mod claims;
 mod core_rules;
 mod defaults;
 mod definition;
@@ -24,7 +25,7 @@ use serde_json::Value;
 
 pub use defaults::{TEMPLATE_GENERATION, default};
 pub use pod_defaults::qos_class;
-pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate};
+pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate, warnings};
 pub use zeros::{fill_spec_zeros, fill_status_zeros};
 
 use crate::from_root::{Dialect, Inliner};
@@ -138,12 +139,12 @@ fn read_kinds(table: &Table, document: &Value) -> Result<BTreeMap<String, Schema
     let mut inliner = Inliner::new(document, Dialect::Kubernetes);
     let mut schemas = BTreeMap::new();
     let definitions = document.pointer("/components/schemas").and_then(Value::as_object);
-    for definition in definitions.into_iter().flatten().map(|(_, definition)| definition) {
+    for (name, definition) in definitions.into_iter().flatten() {
         let served = definition["x-kubernetes-group-version-kind"].as_array();
         for named in served.into_iter().flatten() {
             let here = named["group"] == table.group && named["version"] == table.version;
             if let Some(kind) = named["kind"].as_str().filter(|_| here) {
-                schemas.insert(kind.to_owned(), inliner.read(definition)?);
+                schemas.insert(kind.to_owned(), inliner.read_kind(name, definition)?);
             }
         }
     }

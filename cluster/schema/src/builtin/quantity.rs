@@ -59,6 +59,11 @@ impl Quantity {
         Some(Quantity(if text.starts_with('-') { -magnitude } else { magnitude }))
     }
 
+    /// Whether it is a whole number.
+    pub(super) fn is_whole(self) -> bool {
+        self.0 % NANO == 0
+    }
+
     pub(super) fn plus(self, other: Self) -> Self {
         Quantity((self.0 + other.0).clamp(-MAX, MAX))
     }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{certificates, core_rules, definition, elements, endpoint_slices, text, workload_rules};
+use super::{certificates, claims, core_rules, definition, elements, endpoint_slices, service, text, workload_rules};
 use crate::{FieldError, FieldPath, names};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -11,6 +11,7 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 /// The largest priority that is not the system's own.
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
+const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 /// Priority classes that are there from the start, and what they are worth.
 pub const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
     ("system-node-critical", 2 * USER_PRIORITY_MAX + 1000),
@@ -51,16 +52,19 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
             endpoint_slices::validate(object, old, &mut errors);
             immutable(object, old, &["addressType"], &mut errors);
         }
-        ("policy", "v1", "PodDisruptionBudget") => {
-            let spec = &object["spec"];
-            if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
-                let words = "minAvailable and maxUnavailable cannot be both set";
-                errors.push(FieldError::invalid("spec", spec.clone(), words));
-            }
-        }
+        ("policy", "v1", "PodDisruptionBudget") => budget(object, &mut errors),
         _ => {}
     }
     errors
+}
+
+/// What is said beside an object that is taken.
+pub fn warnings(group: &str, kind: &str, object: &Value) -> Vec<String> {
+    match (group, kind) {
+        ("", "Service") => service::warnings(object),
+        ("", "PersistentVolumeClaim") => claims::warnings(object),
+        _ => Vec::new(),
+    }
 }
 
 /// Why `name` cannot be the name of an object of this kind; `None` when it can.
@@ -70,6 +74,87 @@ pub fn refuse_name(group: &str, kind: &str, name: &str) -> Option<String> {
         ("", "Namespace") => names::dns_label(name),
         ("", "Service") => names::dns_label_1035(name),
         _ => names::dns_subdomain(name),
+    }
+}
+
+/// Of a PodDisruptionBudget (`pkg/apis/policy/validation`).
+fn budget(object: &Value, errors: &mut Vec<FieldError>) {
+    let (root, spec) = (FieldPath::Root, &object["spec"]);
+    let path = root.field("spec");
+    if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
+        let words = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(FieldError::invalid(path, spec.clone(), words));
+    }
+    for name in ["minAvailable", "maxUnavailable"] {
+        number_or_percent(spec.get(name), &path.field(name), errors);
+    }
+    label_selector(&spec["selector"], &path.field("selector"), errors);
+    let policy = text(spec, "unhealthyPodEvictionPolicy");
+    let policies = ["AlwaysAllow", "IfHealthyBudget"];
+    if spec.get("unhealthyPodEvictionPolicy").is_some() && !policies.contains(&policy) {
+        let at = path.field("unhealthyPodEvictionPolicy");
+        errors.push(FieldError::not_supported(at, policy, &policies));
+    }
+}
+
+/// How many of something, as a number or as a part of all (`pkg/apis/apps/validation`).
+fn number_or_percent(value: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    match value {
+        Some(Value::String(text)) => {
+            let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
+            match digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+                None => errors.push(FieldError::invalid(path, text.as_str(), NO_PERCENT)),
+                Some(digits) if digits.parse::<u32>().is_ok_and(|part| part <= 100) => {}
+                Some(_) => errors.push(FieldError::invalid(
+                    path,
+                    text.as_str(),
+                    "must not be greater than 100%",
+                )),
+            }
+        }
+        Some(Value::Number(number)) if number.as_i64().is_some_and(|number| number < 0) => {
+            let words = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(path, number.as_i64(), words));
+        }
+        _ => {}
+    }
+}
+
+/// Of any object that selects others (apimachinery v0.35 `pkg/apis/meta/v1/validation`).
+pub(super) fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(labels) = selector["matchLabels"].as_object() {
+        names::validate_labels(labels, &path.field("matchLabels"), errors);
+    }
+    let list = path.field("matchExpressions");
+    for (index, requirement) in elements(selector, "matchExpressions").enumerate() {
+        let at = list.index(index);
+        let has_values = elements(requirement, "values").next().is_some();
+        match text(requirement, "operator") {
+            "In" | "NotIn" if !has_values => errors.push(FieldError::required(
+                at.field("values"),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            )),
+            "Exists" | "DoesNotExist" if has_values => errors.push(FieldError::forbidden(
+                at.field("values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => errors.push(FieldError::invalid(
+                at.field("operator"),
+                other,
+                "not a valid selector operator",
+            )),
+        }
+        if let Some(why) = names::qualified_name(text(requirement, "key")) {
+            errors.push(FieldError::invalid(at.field("key"), text(requirement, "key"), why));
+        }
+        let values = at.field("values");
+        for (index, value) in elements(requirement, "values").enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            if let Some(why) = names::label_value(value) {
+                errors.push(FieldError::invalid(values.index(index), value, why));
+            }
+        }
     }
 }
 

@@ -51,6 +51,35 @@ pub(super) fn default(object: &mut Value) {
     }
 }
 
+/// What is said beside a Service that is taken (`pkg/api/service/warnings.go`).
+pub(super) fn warnings(object: &Value) -> Vec<String> {
+    let spec = &object["spec"];
+    let mut warnings = Vec::new();
+    let mut warn = |is: bool, why: &str| warnings.extend(is.then(|| why.to_owned()));
+    let external = text(spec, "type") == "ExternalName";
+    let has_addresses = elements(spec, "externalIPs").next().is_some();
+    if text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == "None" {
+        let balanced = !text(spec, "loadBalancerIP").is_empty();
+        warn(balanced, "spec.loadBalancerIP is ignored for headless services");
+        warn(has_addresses, "spec.externalIPs is ignored for headless services");
+        let sticky = text(spec, "sessionAffinity") != "None";
+        warn(sticky, "spec.SessionAffinity is ignored for headless services");
+    }
+    warn(
+        external && has_addresses,
+        "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
+    );
+    warn(
+        !external && !text(spec, "externalName").is_empty(),
+        "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+    );
+    warn(
+        text(spec, "trafficDistribution") == "PreferClose",
+        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+    );
+    warnings
+}
+
 pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let path = root.field("spec");
@@ -131,7 +160,12 @@ fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
         }
         if !seen_ports.insert((protocol, port["port"].as_i64())) {
             let value = json!({"port": port["port"], "protocol": protocol});
-            errors.push(FieldError::duplicate(at, value));
+            // Upstream shows its own type.
+            let shown = format!(
+                r#"{{"Name":"","Protocol":"{protocol}","AppProtocol":null,"Port":{},"TargetPort":0,"NodePort":0}}"#,
+                port["port"].as_i64().unwrap_or_default()
+            );
+            errors.push(FieldError::duplicate(at, value).shown_as(shown));
         }
     }
 }

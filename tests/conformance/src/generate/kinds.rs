@@ -1,0 +1,247 @@
+//! The resources that drawn sequences are about: some that are built in, and definitions drawn for the run.
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use serde_json::{Value, json};
+
+use super::shape::{Field, Shape, text};
+
+/// The group of drawn definitions.
+pub(crate) const GROUP: &str = "generated.example.com";
+
+/// A resource with what its objects hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    /// As a case says it: `apps/v1/deployments`.
+    pub(crate) path: String,
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    /// The object beside its metadata.
+    pub(crate) shape: Shape,
+    /// What its status holds, where it has that subresource.
+    pub(crate) status: Option<Shape>,
+    /// Whether there is a strategic merge patch of it.
+    pub(crate) strategic: bool,
+}
+
+impl Resource {
+    fn built_in(path: &str, kind: &str, fields: Vec<Field>) -> Self {
+        let version = path.rsplit_once('/').map_or(path, |(version, _)| version);
+        Self {
+            path: path.to_owned(),
+            api_version: version.to_owned(),
+            kind: kind.to_owned(),
+            shape: Shape::Object(fields),
+            status: None,
+            strategic: true,
+        }
+    }
+}
+
+fn map(of: Shape) -> Shape {
+    Shape::Map(Box::new(of))
+}
+
+fn list(of: Shape) -> Shape {
+    Shape::List(Box::new(of))
+}
+
+/// How much is asked for.
+fn storage() -> Shape {
+    Shape::Object(vec![Field::new("storage", Shape::Quantity).required()])
+}
+
+fn words() -> Shape {
+    text(&["", "x", "some words", "ünïcödé"])
+}
+
+/// The resources that every server has.
+pub(crate) fn built_in() -> Vec<Resource> {
+    let field = Field::new;
+    let encoded = || text(&["", "eA==", "c29tZSB3b3Jkcw=="]);
+    let selector = |name| {
+        let of = vec![field("matchLabels", map(text(&["x", "y"]))).required()];
+        field(name, Shape::Object(of)).required()
+    };
+    let config_map = vec![
+        field("data", map(words())),
+        field("binaryData", map(encoded())),
+        field("immutable", Shape::Flag),
+    ];
+    let secret = vec![
+        field("data", map(encoded())),
+        field("stringData", map(words())),
+        field("type", text(&["Opaque", "example.com/own"])),
+    ];
+    let port = vec![
+        field("name", text(&["http", "https", "dns"])).required(),
+        field("port", Shape::Integer(79, 81)).required(),
+        field("protocol", text(&["TCP", "UDP"])),
+        field("targetPort", text(&["http", "web"])),
+        field("appProtocol", text(&["http", "kubernetes.io/h2c"])),
+    ];
+    let service = Shape::Object(vec![
+        field("clusterIP", text(&["None"])).required(),
+        field("ports", Shape::Named("port".to_owned(), port)).required(),
+        field("selector", map(text(&["x", "y"]))),
+        field("sessionAffinity", text(&["None", "ClientIP"])),
+        field("publishNotReadyAddresses", Shape::Flag),
+    ]);
+    let lease = Shape::Object(vec![
+        field("holderIdentity", text(&["me", "you"])),
+        field("leaseDurationSeconds", Shape::Integer(1, 60)),
+        field("leaseTransitions", Shape::Integer(0, 3)),
+        field(
+            "renewTime",
+            text(&["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.5Z"]),
+        ),
+    ]);
+    let rule = vec![
+        field("apiGroups", Shape::Set(vec![String::new(), "apps".to_owned()])).required(),
+        field("resources", Shape::Set(vec!["pods".to_owned(), "secrets".to_owned()])).required(),
+        field("verbs", Shape::Set(vec!["get".to_owned(), "list".to_owned()])).required(),
+        field("resourceNames", Shape::Set(vec!["a".to_owned()])),
+    ];
+    let budget = Shape::Object(vec![
+        field("minAvailable", Shape::IntOrText),
+        selector("selector"),
+        field("unhealthyPodEvictionPolicy", text(&["IfHealthyBudget", "AlwaysAllow"])),
+    ]);
+    let requests = vec![field("requests", storage())];
+    let claim = Shape::Object(vec![
+        field(
+            "accessModes",
+            Shape::Set(vec!["ReadWriteOnce".to_owned(), "ReadOnlyMany".to_owned()]),
+        )
+        .required(),
+        field("resources", Shape::Object(requests)).required(),
+        field("storageClassName", text(&["", "fast"])),
+        field("volumeMode", text(&["Filesystem", "Block"])),
+    ]);
+    vec![
+        Resource::built_in("v1/configmaps", "ConfigMap", config_map),
+        Resource::built_in("v1/secrets", "Secret", secret),
+        Resource::built_in("v1/services", "Service", vec![field("spec", service).required()]),
+        Resource::built_in(
+            "v1/serviceaccounts",
+            "ServiceAccount",
+            vec![
+                field("automountServiceAccountToken", Shape::Flag),
+                field(
+                    "imagePullSecrets",
+                    list(Shape::Object(vec![field("name", text(&["a", "b"]))])),
+                ),
+            ],
+        ),
+        Resource::built_in("coordination.k8s.io/v1/leases", "Lease", vec![field("spec", lease)]),
+        Resource::built_in(
+            "rbac.authorization.k8s.io/v1/roles",
+            "Role",
+            vec![field("rules", list(Shape::Object(rule)))],
+        ),
+        Resource::built_in(
+            "policy/v1/poddisruptionbudgets",
+            "PodDisruptionBudget",
+            vec![field("spec", budget).required()],
+        ),
+        Resource::built_in(
+            "v1/persistentvolumeclaims",
+            "PersistentVolumeClaim",
+            vec![field("spec", claim).required()],
+        ),
+    ]
+}
+
+/// A drawn definition: its object, and the resource it makes.
+pub(crate) fn definition(number: usize, rng: &mut StdRng) -> (Value, Resource) {
+    let (kind, plural) = (format!("Drawn{number}"), format!("drawn{number}s"));
+    let spec = fields(rng, 0);
+    let status = rng.random_bool(0.7).then(|| Shape::Object(fields(rng, 1)));
+    let mut shape = vec![Field::new("spec", Shape::Object(spec))];
+    shape[0].required = rng.random_bool(0.5);
+    let mut schema_fields = shape.clone();
+    if let Some(status) = &status {
+        schema_fields.push(Field::new("status", status.clone()));
+    }
+    let mut version = json!({
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": Shape::Object(schema_fields).schema()},
+    });
+    if status.is_some() {
+        version["subresources"] = json!({"status": {}});
+    }
+    let object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+            "versions": [version],
+        },
+    });
+    let resource = Resource {
+        path: format!("{GROUP}/v1/{plural}"),
+        api_version: format!("{GROUP}/v1"),
+        kind,
+        shape: Shape::Object(shape),
+        status,
+        strategic: false,
+    };
+    (object, resource)
+}
+
+/// Depth of drawn schemas.
+const DEPTH_MAX: usize = 3;
+
+fn fields(rng: &mut StdRng, depth: usize) -> Vec<Field> {
+    let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
+    let count = rng.random_range(1..=names.len());
+    names
+        .iter()
+        .take(count)
+        .map(|name| drawn_field(name, rng, depth))
+        .collect()
+}
+
+fn drawn_field(name: &str, rng: &mut StdRng, depth: usize) -> Field {
+    let mut field = Field::new(name, shape(rng, depth + 1));
+    field.required = rng.random_bool(0.2);
+    field.nullable = rng.random_bool(0.1);
+    field.default = match &field.shape {
+        Shape::Text(of) if rng.random_bool(0.3) => of.first().map(|text| json!(text)),
+        Shape::Integer(least, _) if rng.random_bool(0.3) => Some(json!(least)),
+        Shape::Flag if rng.random_bool(0.3) => Some(json!(true)),
+        Shape::Object(_) if rng.random_bool(0.2) => Some(json!({})),
+        _ => None,
+    };
+    // A default must fit its own schema.
+    if let (Shape::Object(fields), Some(_)) = (&field.shape, &field.default)
+        && fields.iter().any(|field| field.required)
+    {
+        field.default = None;
+    }
+    field
+}
+
+fn shape(rng: &mut StdRng, depth: usize) -> Shape {
+    let simple = depth >= DEPTH_MAX;
+    match rng.random_range(0..if simple { 5 } else { 11 }) {
+        0 => text(&["red", "green", "blue"]),
+        1 => text(&["x", "longer words than that"]),
+        2 => Shape::Integer(1, 5),
+        3 => Shape::Flag,
+        4 => Shape::IntOrText,
+        5 => Shape::Any,
+        6 => map(shape(rng, depth + 1)),
+        7 => list(shape(rng, depth + 1)),
+        8 => Shape::Set(vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]),
+        9 => {
+            let mut key = Field::new("key", text(&["k1", "k2", "k3"])).required();
+            key.default = None;
+            let mut of = fields(rng, depth + 1);
+            of.insert(0, key);
+            Shape::Named("key".to_owned(), of)
+        }
+        _ => Shape::Object(fields(rng, depth + 1)),
+    }
+}
