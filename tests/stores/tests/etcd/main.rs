@@ -11,6 +11,7 @@ mod suite;
 
 mod killed;
 mod lines;
+mod secured;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
