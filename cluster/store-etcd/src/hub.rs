@@ -133,11 +133,7 @@ impl Hub {
             let end = tokio::select! {
                 order = self.orders.recv() => match order {
                     None => return End::Closed,
-                    Some(Order::Progress) => open.ask(Watching::Progress(Empty {})),
-                    Some(Order::Add(repeater)) => {
-                        self.repeaters.push(repeater.clone());
-                        open.add(repeater)
-                    }
+                    Some(order) => self.obey(open, order),
                 },
                 answer = open.answers.next() => match answer {
                     Some(Ok(answer)) => self.answer(open, answer).await,
@@ -149,6 +145,29 @@ impl Hub {
                 return End::Broken(why);
             }
         }
+    }
+
+    /// Does what was ordered and all that waits behind it, and asks for progress once for all who want to know; what makes
+    /// the stream useless is returned.
+    fn obey(&mut self, open: &mut Open, first: Order) -> Option<String> {
+        let mut next = Some(first);
+        let mut is_progress_wanted = false;
+        while let Some(order) = next {
+            match order {
+                Order::Progress => is_progress_wanted = true,
+                Order::Add(repeater) => {
+                    self.repeaters.push(repeater.clone());
+                    if let Some(why) = open.add(repeater) {
+                        return Some(why);
+                    }
+                }
+            }
+            next = self.orders.try_recv().ok();
+        }
+        if is_progress_wanted {
+            return open.ask(Watching::Progress(Empty {}));
+        }
+        None
     }
 
     /// Takes one answer; what makes the stream useless is returned.

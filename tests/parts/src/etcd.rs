@@ -20,7 +20,20 @@ pub struct Etcd {
     program: Option<Program>,
     clients: u16,
     peers: u16,
+    /// How its clients reach it, when not in the open.
+    tls: Option<ServerTls>,
     folder: TempDir,
+}
+
+/// What an etcd shows its clients, and what it wants of them; all PEM.
+#[derive(Clone)]
+pub struct ServerTls {
+    /// Its certificate chain.
+    pub certificates: String,
+    /// Its key.
+    pub key: String,
+    /// What its clients' certificates must be signed by. Without one a client is turned away.
+    pub client_authorities: String,
 }
 
 impl Etcd {
@@ -29,6 +42,18 @@ impl Etcd {
     /// # Errors
     /// The program is missing, ends while it starts, or is not ready in time.
     pub fn start() -> Outcome<Self> {
+        Self::start_with(None)
+    }
+
+    /// As [`Etcd::start`], for clients with certificates.
+    ///
+    /// # Errors
+    /// As [`Etcd::start`].
+    pub fn start_secured(tls: ServerTls) -> Outcome<Self> {
+        Self::start_with(Some(tls))
+    }
+
+    fn start_with(tls: Option<ServerTls>) -> Outcome<Self> {
         let mut tries = 1;
         loop {
             let folder = tempfile::Builder::new().prefix("orangery-etcd-").tempdir();
@@ -36,6 +61,7 @@ impl Etcd {
                 program: None,
                 clients: free_port()?,
                 peers: free_port()?,
+                tls: tls.clone(),
                 folder: folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?,
             };
             match etcd.start_again() {
@@ -48,7 +74,8 @@ impl Etcd {
     /// Where its clients reach it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address())
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address())
     }
 
     /// The same, for who speaks to it in another way.
@@ -69,7 +96,10 @@ impl Etcd {
     pub fn start_again(&mut self) -> Outcome {
         let program = folder_of_programs()?.join("etcd");
         let data = self.folder.path().join("data");
-        let arguments = flags(&data, self.clients, self.peers);
+        let mut arguments = flags(&data, self.clients, self.peers);
+        if let Some(tls) = &self.tls {
+            arguments.extend(tls.flags(self.folder.path(), &self.url())?);
+        }
         let mut program = Program::start_beside("etcd", &program, self.folder.path(), &arguments)?;
         let begun = Instant::now();
         while TcpStream::connect(self.address()).is_err() {
@@ -84,6 +114,27 @@ impl Etcd {
         }
         self.program = Some(program);
         Ok(())
+    }
+}
+
+impl ServerTls {
+    /// The last flag of a name counts.
+    fn flags(&self, folder: &Path, url: &str) -> Outcome<Vec<String>> {
+        let mut flags = vec![
+            format!("--listen-client-urls={url}"),
+            format!("--advertise-client-urls={url}"),
+            "--client-cert-auth".to_owned(),
+        ];
+        for (flag, text) in [
+            ("cert-file", &self.certificates),
+            ("key-file", &self.key),
+            ("trusted-ca-file", &self.client_authorities),
+        ] {
+            let path = folder.join(flag);
+            std::fs::write(&path, text).map_err(|error| format!("cannot write {flag}: {error}"))?;
+            flags.push(format!("--{flag}={}", path.display()));
+        }
+        Ok(flags)
     }
 }
 
