@@ -38,8 +38,8 @@ pub(crate) enum Source<'a> {
     Operated(&'a Value),
     /// The result of this strategic patch.
     Strategic(&'a Value),
-    /// Merged from what is stored and what was applied: neither is read again.
-    Applied,
+    /// Merged from what is stored and this, which was applied: neither is read again.
+    Applied(&'a Value),
 }
 
 /// Reads the object of a create or an update. Errors: 400 with the beginning of what cannot be read.
@@ -135,7 +135,15 @@ pub(crate) fn accept(
         }
     }
     match &schema {
-        Some(schema) if source != Source::Applied && context.served.role == Role::Custom => schema.default(&mut object),
+        Some(schema) if context.served.role == Role::Custom => match source {
+            Source::Applied(_) => {
+                schema.fill(&mut object);
+                if let (Some(schema), Some(metadata)) = (schema.field("metadata"), object.get_mut("metadata")) {
+                    schema.drop_nulls(metadata);
+                }
+            }
+            _ => schema.default(&mut object),
+        },
         Some(schema) => schema.fill(&mut object),
         None => {}
     }
@@ -158,7 +166,7 @@ pub(crate) fn check_applied(context: &Context, mut object: Value) -> Result<Valu
 fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
     let patched = |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
     match source {
-        Source::Applied => patched(object.to_string()),
+        Source::Applied(_) => patched(object.to_string()),
         Source::Merged(patch) => patched(printed(context, object, patch)),
         Source::Operated(operations) => patched(printed(context, object, &taken_apart(operations))),
         Source::Strategic(patch) => patched(go_text(patch)),
@@ -345,7 +353,7 @@ fn check_leaf_types(
             format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
         }),
         Source::Strategic(_) => schema.unconvertible(object),
-        Source::Applied => {
+        Source::Applied(applied) => {
             let Some(why) = schema.unconvertible(object) else {
                 return Ok(());
             };
@@ -354,7 +362,9 @@ fn check_leaf_types(
             let slash = if version.contains('/') { "" } else { "/" };
             let kind = format!("{slash}{version}, Kind={}", info.kind);
             return Err(Status::failed(format!(
-                "failed to convert new object (/; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"
+                "failed to convert new object ({}/{}; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}",
+                metadata::text(applied, "namespace"),
+                metadata::text(applied, "name")
             )));
         }
         _ => schema.unreadable(object),

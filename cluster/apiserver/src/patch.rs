@@ -238,7 +238,7 @@ impl Request {
             Form::Strategic => Source::Strategic(&self.patch),
             Form::Merge => Source::Merged(&self.patch),
             Form::Json => Source::Operated(&self.patch),
-            Form::Apply => Source::Applied,
+            Form::Apply => Source::Applied(&self.patch),
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
         check_names(context, &incoming.object)?;
@@ -264,7 +264,13 @@ impl Request {
         if !pinned.is_empty() {
             metadata::of_mut(&mut object)?.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
         }
-        let accepted = incoming::accept(context, object, Vec::new(), FieldValidation::Ignore, Source::Applied)?;
+        let accepted = incoming::accept(
+            context,
+            object,
+            Vec::new(),
+            FieldValidation::Ignore,
+            Source::Applied(&self.patch),
+        )?;
         check_names(context, &accepted.object)?;
         let mut warnings = Vec::new();
         match self.validation {

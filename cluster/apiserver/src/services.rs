@@ -239,8 +239,11 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
                 .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
         },
         given => match given.parse::<IpAddr>() {
-            // For the rules of Services to say.
-            Err(_) => return Ok(()),
+            Err(_) => {
+                let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+                let error = FieldError::invalid("spec.clusterIPs[0]", given, why);
+                return Err(Status::invalid("", "Service", &name, &[error]));
+            }
             Ok(address) if taken.addresses.contains(&address) => {
                 return refuse(format!(
                     "failed to allocate IP {address}: provided IP is already allocated"

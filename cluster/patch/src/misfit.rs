@@ -92,15 +92,12 @@ fn element(schema: &Schema, list_type: &ListType, item: &Value) -> Result<Elemen
     let why = match (list_type, item) {
         (ListType::Map { .. }, Value::Null) => "associative list with keys may not have a null element",
         (ListType::Map { keys }, Value::Object(_)) => {
-            let missing = || {
-                keys.iter()
-                    .find(|key| item.get(&***key).is_none())
-                    .map_or("", |key| &**key)
-            };
+            let all: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
             return identity(schema, item).ok_or_else(|| {
                 format!(
-                    "associative list with keys has an element that omits key field {:?} (and doesn't have default value)",
-                    missing()
+                    "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
+                     values for any key fields)",
+                    all.join(" ")
                 )
             });
         }
@@ -218,7 +215,7 @@ mod tests {
             told(&json!({"set": ["a", "a"]})),
             ".set: duplicate entries for key [=\"a\"]"
         );
-        let missing = ".list: element 0: associative list with keys has an element that omits key field \"key\" (and doesn't have default value)";
+        let missing = ".list: element 0: associative list with keys has an element that omits all key fields [\"key\"] (and doesn't have default values for any key fields)";
         assert_eq!(told(&json!({"list": [{}]})), missing);
         let no_map = ".list: element 0: associative list with keys may not have non-map elements";
         assert_eq!(told(&json!({"list": [1]})), no_map);

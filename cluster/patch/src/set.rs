@@ -130,7 +130,7 @@ impl FieldSet {
         FieldSet(branches.collect())
     }
 
-    /// Every field in the set as people read it, in order.
+    /// Every field in the set as people read it: of each level those in the set first, as upstream goes through it.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect_paths("", &mut paths);
@@ -199,15 +199,15 @@ mod tests {
         assert_eq!(
             set(text).paths(),
             [
+                r#"[="x"]"#,
                 ".metadata.labels",
                 ".metadata.labels.",
                 ".metadata.labels..",
                 ".metadata.labels.a/b",
                 ".metadata.labels.f:x",
                 r#".spec.ports[port=80,protocol="TCP"]"#,
-                r#".spec.ports[port=80,protocol="TCP"].port"#,
                 ".spec.ports[0]",
-                r#"[="x"]"#,
+                r#".spec.ports[port=80,protocol="TCP"].port"#,
             ]
         );
         for broken in [

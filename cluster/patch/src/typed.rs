@@ -64,10 +64,12 @@ pub(crate) fn identity(schema: &Schema, item: &Value) -> Option<Element> {
             let mut identity = Map::new();
             for key in keys {
                 let default = || schema.items()?.field(key)?.value_if_missing();
-                let given = fields.get(&**key).filter(|value| !value.is_null()).cloned();
-                identity.insert(key.to_string(), given.or_else(default)?);
+                // One that has no default tells the element by not being there.
+                if let Some(value) = fields.get(&**key).cloned().or_else(default) {
+                    identity.insert(key.to_string(), value);
+                }
             }
-            Some(Element::key(identity))
+            (!identity.is_empty()).then(|| Element::key(identity))
         }
     }
 }

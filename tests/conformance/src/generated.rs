@@ -1,21 +1,34 @@
-//! Runs drawn sequences, makes those that differ as small as they can be, and tells which kinds of differences there are.
+//! Runs drawn sequences, several at a time, makes those that differ as small as they can be, and tells which kinds of
+//! differences there are. Servers are started anew after some thousand sequences, so that neither they nor this program
+//! grow with the number of sequences.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
+use futures::future::try_join_all;
 use tests_conformance::Outcome;
-use tests_conformance::generate::{Sequence, World};
+use tests_conformance::generate::{Sequence, World, smallest};
 use tests_conformance::known::Table;
+use tests_conformance::ours::Ours;
+use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 
 use crate::{Count, show};
 
+/// Sequences at a time: beyond the processors that a server has, more only wait for each other.
+const AT_ONCE: usize = 4;
+/// Sequences after which servers are started anew: what each leaves behind stays in their memory.
+const ROUND: u64 = 5000;
 /// Runs that making one sequence smaller may take.
-const SMALLER_MAX: usize = 150;
+const SMALLER_MAX: usize = 100;
 /// How many kinds of differences are made small and shown in full; of others the number is told.
-const SHOWN_MAX: usize = 40;
-/// How often a line tells how far it is.
+const SHOWN_MAX: usize = 12;
+/// How often a line tells how far it is, where nobody watches.
 const TELL_EVERY: u64 = 1000;
+/// How often it is told where somebody does.
+const SHOW_EVERY: u64 = 25;
 
 /// What is to be drawn.
 #[derive(Clone, Copy)]
@@ -29,105 +42,188 @@ pub(crate) struct Settings {
 /// A kind of difference, and how often it was met.
 struct Kind {
     times: usize,
+    /// The first that has it.
     first: Sequence,
+    /// That one made small, as a case, with what differs.
+    smallest: Option<(String, Verdict)>,
+}
+
+/// What was found so far.
+struct Found<'t> {
+    world: World,
+    table: &'t Table,
+    begun: Instant,
+    settings: Settings,
+    count: RefCell<Count>,
+    kinds: RefCell<BTreeMap<String, Kind>>,
 }
 
 /// Runs them all.
-pub(crate) async fn run(
-    settings: Settings,
-    court: &mut Court,
-    table: &mut Table,
-    names: &mut Vec<String>,
-) -> Outcome<Count> {
-    let begun = Instant::now();
-    let world = World::new(settings.seed);
-    let mut count = Count::default();
-    for case in world.beforehand()? {
-        let verdict = court.judge(&case, table).await?;
-        show(&verdict, false);
-        count.add(&verdict);
-        names.push(case.name);
-    }
-    let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
-    let numbers = match settings.only {
-        Some(number) => number..number + 1,
-        None => 0..settings.sequences,
+pub(crate) async fn run(settings: Settings, table: &Table) -> Outcome<Count> {
+    let found = Found {
+        world: World::new(settings.seed),
+        table,
+        begun: Instant::now(),
+        settings,
+        count: RefCell::default(),
+        kinds: RefCell::default(),
     };
-    for number in numbers {
-        let sequence = world.draw(number);
-        let case = sequence.case(0)?;
-        let verdict = court.judge(&case, table).await?;
-        count.add(&verdict);
-        names.push(case.name);
-        for kind in kinds_of(&verdict) {
-            let first = || Kind {
+    let (mut next, end) = match settings.only {
+        Some(number) => (number, number + 1),
+        None => (0, settings.sequences),
+    };
+    while next < end {
+        let upto = end.min(next + ROUND);
+        found.round(next..upto).await?;
+        next = upto;
+    }
+    found.tell();
+    Ok(found.count.into_inner())
+}
+
+impl Found<'_> {
+    /// Runs some of them on servers of their own.
+    async fn round(&self, numbers: std::ops::Range<u64>) -> Outcome {
+        let real = Real::start(Options::default()).await?;
+        let ours = Ours::start().await?;
+        let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
+        for case in self.world.beforehand()? {
+            let verdict = court.judge(&case, self.table).await?;
+            show(&verdict, false);
+            self.count.borrow_mut().add(&verdict);
+        }
+        let (next, end) = (Cell::new(numbers.start), numbers.end);
+        let workers = (0..AT_ONCE).map(|_| async {
+            let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
+            while next.get() < end {
+                let number = next.replace(next.get() + 1);
+                if self.one(number, &mut court).await.is_err() {
+                    // What was left unread on a connection belongs to no other sequence.
+                    court = Court::open(&real.endpoint, &ours.endpoint).await?;
+                }
+                self.progress();
+            }
+            Ok::<_, String>(())
+        });
+        try_join_all(workers).await?;
+        self.make_small(&mut court).await
+    }
+
+    async fn one(&self, number: u64, court: &mut Court) -> Outcome {
+        let sequence = self.world.draw(number);
+        let outcome = court.judge(&sequence.case(0)?, self.table).await;
+        let found = match &outcome {
+            Ok(verdict) => {
+                self.count.borrow_mut().add(verdict);
+                kinds_of(verdict)
+            }
+            Err(why) => {
+                println!("{why}");
+                self.count.borrow_mut().differ += 1;
+                vec!["no answer".to_owned()]
+            }
+        };
+        for kind in found {
+            let mut kinds = self.kinds.borrow_mut();
+            let kind = kinds.entry(kind).or_insert_with(|| Kind {
                 times: 0,
                 first: sequence.clone(),
-            };
-            kinds.entry(kind).or_insert_with(first).times += 1;
+                smallest: None,
+            });
+            kind.times += 1;
         }
-        if (number + 1).is_multiple_of(TELL_EVERY) {
-            println!("{} sequences in {:.0} s", number + 1, begun.elapsed().as_secs_f64());
-        }
+        outcome.map(drop)
     }
-    tell(&kinds, court, table).await?;
-    println!(
-        "{} sequences of seed {} in {:.1} s",
-        settings.only.map_or(settings.sequences, |_| 1),
-        settings.seed,
-        begun.elapsed().as_secs_f64()
-    );
-    Ok(count)
-}
 
-/// The commonest first, made small.
-async fn tell(kinds: &BTreeMap<String, Kind>, court: &mut Court, table: &mut Table) -> Outcome {
-    let mut by_weight: Vec<(&String, &Kind)> = kinds.iter().collect();
-    by_weight.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.times));
-    let mut attempt = 0;
-    for (index, (name, kind)) in by_weight.into_iter().enumerate() {
-        println!("{} times: {name}", kind.times);
-        if index < SHOWN_MAX {
-            let (smallest, verdict) = smallest(&kind.first, name, &mut attempt, court, table).await?;
-            print!("\n{}", smallest.text());
-            show(&verdict, false);
-            println!();
-        }
-    }
-    Ok(())
-}
-
-/// What is left of a sequence when all is taken away without which it still differs in this way.
-async fn smallest(
-    found: &Sequence,
-    kind: &str,
-    attempt: &mut usize,
-    court: &mut Court,
-    table: &mut Table,
-) -> Outcome<(Sequence, Verdict)> {
-    *attempt += 1;
-    let end = *attempt + SMALLER_MAX;
-    let mut best = (found.clone(), court.judge(&found.case(*attempt)?, table).await?);
-    loop {
-        let mut is_smaller = false;
-        for candidate in best.0.smaller() {
-            *attempt += 1;
-            if *attempt > end {
-                return Ok(best);
+    fn progress(&self) {
+        let count = self.count.borrow();
+        let (done, differ) = (self.done(&count), count.differ);
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if std::io::stdout().is_terminal() {
+            if done.is_multiple_of(SHOW_EVERY) || done == self.settings.sequences {
+                let end = if done == self.settings.sequences { "\n" } else { "" };
+                print!(
+                    "\r{done} of {} sequences, {differ} differ{end}",
+                    self.settings.sequences
+                );
+                let _ = std::io::stdout().flush();
             }
-            // One that speaks of an answer that is gone cannot be run.
-            let Ok(verdict) = court.judge(&candidate.case(*attempt)?, table).await else {
+        } else if done.is_multiple_of(TELL_EVERY) {
+            println!("{done} sequences in {seconds:.0} s, {differ} differ");
+        }
+    }
+
+    /// Sequences that were run; the definitions of each round are counted too.
+    fn done(&self, count: &Count) -> u64 {
+        let all = (count.agree + count.known + count.differ) as u64;
+        let rounds = all.div_ceil(ROUND + self.world.definitions() as u64).max(1);
+        all.saturating_sub(rounds * self.world.definitions() as u64)
+    }
+
+    /// Makes what was found first as small as it can be, the commonest kinds first.
+    async fn make_small(&self, court: &mut Court) -> Outcome {
+        let mut wanted: Vec<(usize, String, Sequence)> = {
+            let kinds = self.kinds.borrow();
+            let shown = kinds.values().filter(|kind| kind.smallest.is_some()).count();
+            let new = kinds.iter().filter(|(_, kind)| kind.smallest.is_none());
+            let mut new: Vec<_> = new
+                .map(|(name, kind)| (kind.times, name.clone(), kind.first.clone()))
+                .collect();
+            new.sort_by_key(|(times, ..)| std::cmp::Reverse(*times));
+            new.truncate(SHOWN_MAX.saturating_sub(shown));
+            new
+        };
+        // Every run needs a namespace of its own.
+        let mut attempt = 0;
+        for (_, name, first) in wanted.drain(..) {
+            let told = |kind: &Kind| {
+                kind.smallest
+                    .as_ref()
+                    .is_some_and(|(_, verdict)| kinds_of(verdict).contains(&name))
+            };
+            if self.kinds.borrow().values().any(told) {
+                continue;
+            }
+            let has = |verdict: &Verdict| kinds_of(verdict).contains(&name);
+            attempt += 1;
+            let Ok(verdict) = court.judge(&first.case(attempt)?, self.table).await else {
                 continue;
             };
-            if kinds_of(&verdict).iter().any(|found| found == kind) {
-                best = (candidate, verdict);
-                is_smaller = true;
-                break;
+            let judge = async |candidate: &Sequence| {
+                attempt += 1;
+                // One that speaks of an answer that is gone cannot be run.
+                let case = candidate.case(attempt).ok()?;
+                court.judge(&case, self.table).await.ok().filter(has)
+            };
+            let (left, verdict) = smallest(first.clone(), verdict, SMALLER_MAX, judge).await;
+            if let Some(kind) = self.kinds.borrow_mut().get_mut(&name) {
+                kind.smallest = Some((left.text(), verdict));
             }
         }
-        if !is_smaller {
-            return Ok(best);
+        Ok(())
+    }
+
+    /// The commonest first.
+    fn tell(&self) {
+        let kinds = self.kinds.borrow();
+        let mut by_weight: Vec<(&String, &Kind)> = kinds.iter().collect();
+        by_weight.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.times));
+        for (name, kind) in by_weight {
+            println!("{} times: {name}", kind.times);
+            if let Some((text, verdict)) = &kind.smallest {
+                print!("\n{text}");
+                show(verdict, false);
+                println!();
+            }
         }
+        let count = self.count.borrow();
+        println!(
+            "{} sequences of seed {} in {:.1} s, {} kinds of differences",
+            self.done(&count),
+            self.settings.seed,
+            self.begun.elapsed().as_secs_f64(),
+            kinds.len()
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 //! is true.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
@@ -38,7 +39,7 @@ pub enum Status {
 pub struct Table {
     entries: Vec<Known>,
     /// By the number of the entry, case and place: what has explained a difference.
-    needed: BTreeSet<(usize, String, String)>,
+    needed: Mutex<BTreeSet<(usize, String, String)>>,
 }
 
 impl Table {
@@ -55,26 +56,30 @@ impl Table {
             base_yaml::read(text).map_err(|error| format!("known-differences.yaml cannot be read: {error}"))?;
         Ok(Self {
             entries,
-            needed: BTreeSet::new(),
+            needed: Mutex::default(),
         })
     }
 
     /// What is to become of a difference, when it is known. What explains it counts as needed from then on.
-    pub fn explain(&mut self, case: &str, difference: &Difference) -> Option<Status> {
+    pub fn explain(&self, case: &str, difference: &Difference) -> Option<Status> {
         let explains =
             |(_, pattern, place): &(usize, &String, &String)| covers(place, &difference.at) && is_like(pattern, case);
         let (index, pattern, place) = self.places().find(explains)?;
         let needed = (index, pattern.clone(), place.clone());
         let status = self.entries.get(index)?.status;
-        self.needed.insert(needed);
+        self.needed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(needed);
         Some(status)
     }
 
     /// Places for one of the cases that ran, which explained nothing. With `all`, those for any case as well.
     pub fn stale(&self, ran: &[String], all: bool) -> Vec<String> {
+        let needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
         self.places()
             .filter(|(_, pattern, _)| all || ran.contains(pattern))
-            .filter(|(index, pattern, place)| !self.needed.contains(&(*index, (*pattern).clone(), (*place).clone())))
+            .filter(|(index, pattern, place)| !needed.contains(&(*index, (*pattern).clone(), (*place).clone())))
             .map(|(_, pattern, place)| format!("{pattern}: {place}"))
             .collect()
     }
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_known_at_its_place_and_below_in_its_case() {
-        let mut table = Table::read(ENTRIES).unwrap();
+        let table = Table::read(ENTRIES).unwrap();
         assert!(table.explain("a / one", &difference("1/body/x/0")).is_some());
         assert!(table.explain("a / one", &difference("1/body/xy")).is_none());
         assert!(table.explain("a / two", &difference("1/body/x")).is_none());
@@ -159,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_explains_nothing_is_stale_once_its_case_has_run() {
-        let mut table = Table::read(ENTRIES).unwrap();
+        let table = Table::read(ENTRIES).unwrap();
         assert!(table.stale(&["b / one".to_owned()], false).is_empty());
         table.explain("a / one", &difference("2/status"));
         assert_eq!(table.stale(&["a / one".to_owned()], false), ["a / one: 1/body/x"]);

@@ -109,23 +109,61 @@ async fn serve(kubeconfig: &Path) -> Outcome<bool> {
 }
 
 async fn run(arguments: &Arguments) -> Outcome<bool> {
-    let mut table = Table::committed()?;
+    let table = Table::committed()?;
     let is_drawn_alone = arguments.filter.as_deref() == Some(generate::FILE);
     let cases = match is_drawn_alone {
         true => Vec::new(),
         false => cases(arguments.filter.as_deref())?,
     };
     let begun = Instant::now();
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    if !cases.is_empty() {
+        curated(arguments, &cases, &table, &mut counts).await?;
+    }
+    if arguments.sequences > 0 || arguments.only.is_some() {
+        let settings = generated::Settings {
+            sequences: arguments.sequences,
+            seed: arguments.seed,
+            only: arguments.only,
+        };
+        let drawn = generated::run(settings, &table).await?;
+        counts.insert(generate::FILE.to_owned(), drawn);
+    }
+    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    let has_drawn = arguments.sequences > 0;
+    let mut stale = table.stale(&names, arguments.filter.is_none());
+    stale.retain(|entry| has_drawn || !entry.starts_with(generate::FILE));
+    for entry in &stale {
+        println!("known-differences.yaml has an entry that nothing needs any more; remove it: {entry}");
+    }
+    let total = summary(&counts);
+    println!(
+        "\n{} cases in {:.1} s: {} agree, {} with known differences, {} differ",
+        total.agree + total.known + total.differ,
+        begun.elapsed().as_secs_f64(),
+        total.agree,
+        total.known,
+        total.differ
+    );
+    Ok(total.differ == 0 && stale.is_empty())
+}
+
+/// Runs the cases of the files, on servers of their own.
+async fn curated(
+    arguments: &Arguments,
+    cases: &[Case],
+    table: &Table,
+    counts: &mut BTreeMap<String, Count>,
+) -> Outcome {
+    let begun = Instant::now();
     let real = Real::start(Options::default()).await?;
     println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
     let ours = Ours::start().await?;
-    let begun = Instant::now();
     let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
-    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    for case in &cases {
+    for case in cases {
         let file = case.name.split(" / ").next().unwrap_or_default().to_owned();
         let count = counts.entry(file).or_default();
-        match court.judge(case, &mut table).await {
+        match court.judge(case, table).await {
             Ok(verdict) => {
                 show(&verdict, arguments.show);
                 if arguments.propose {
@@ -141,32 +179,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
             }
         }
     }
-    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    if arguments.sequences > 0 || arguments.only.is_some() {
-        let settings = generated::Settings {
-            sequences: arguments.sequences,
-            seed: arguments.seed,
-            only: arguments.only,
-        };
-        let drawn = generated::run(settings, &mut court, &mut table, &mut names).await?;
-        counts.insert(generate::FILE.to_owned(), drawn);
-    }
-    let has_drawn = arguments.sequences > 0;
-    let mut stale = table.stale(&names, arguments.filter.is_none());
-    stale.retain(|entry| has_drawn || !entry.starts_with(generate::FILE));
-    for entry in &stale {
-        println!("known-differences.yaml has an entry that nothing needs any more; remove it: {entry}");
-    }
-    let total = summary(&counts);
-    println!(
-        "\n{} cases in {:.1} s: {} agree, {} with known differences, {} differ",
-        names.len(),
-        begun.elapsed().as_secs_f64(),
-        total.agree,
-        total.known,
-        total.differ
-    );
-    Ok(total.differ == 0 && stale.is_empty())
+    Ok(())
 }
 
 fn cases(filter: Option<&str>) -> Outcome<Vec<Case>> {

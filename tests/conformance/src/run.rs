@@ -54,7 +54,7 @@ impl Court {
     ///
     /// # Errors
     /// When a server does not answer or a reference names nothing: then there is nothing to compare.
-    pub async fn judge(&mut self, case: &Case, table: &mut Table) -> Outcome<Verdict> {
+    pub async fn judge(&mut self, case: &Case, table: &Table) -> Outcome<Verdict> {
         let told = |why: String| format!("{}: {why}", case.name);
         self.prepare(case).await.map_err(told)?;
         let mut verdict = Verdict {

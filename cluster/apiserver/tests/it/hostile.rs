@@ -61,7 +61,7 @@ async fn bodies_that_cannot_be_taken_get_a_status() {
         (DEPLOYMENTS, JSON, replicas("123456789012345678901234567890"), 400, "BadRequest", "int32"),
         (DEPLOYMENTS, JSON, replicas("4294967296"), 400, "BadRequest", "int32"),
         (DEPLOYMENTS, JSON, replicas("1e400"), 400, "BadRequest", "out of range"),
-        (DEPLOYMENTS, JSON, replicas("1.5"), 400, "BadRequest", "integer"),
+        (DEPLOYMENTS, JSON, replicas("1.5"), 400, "BadRequest", "number 1.5"),
         (DEPLOYMENTS, JSON, replicas("-1"), 422, "Invalid", "greater than or equal to 0"),
         (CONFIG_MAPS, YAML, yaml_bomb(), 400, "BadRequest", "is unrecognized"),
         (CONFIG_MAPS, YAML, b"[".repeat(100_000), 400, "BadRequest", "is unrecognized"),

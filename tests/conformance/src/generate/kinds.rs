@@ -42,6 +42,11 @@ fn map(of: Shape) -> Shape {
     Shape::Map(Box::new(of))
 }
 
+/// A map that is never empty: of a ConfigMap that may not change, Go tells one that is empty from one that is not there.
+fn filled(of: Shape) -> Shape {
+    Shape::Filled(Box::new(of))
+}
+
 fn list(of: Shape) -> Shape {
     Shape::List(Box::new(of))
 }
@@ -64,8 +69,8 @@ pub(crate) fn built_in() -> Vec<Resource> {
         field(name, Shape::Object(of)).required()
     };
     let config_map = vec![
-        field("data", map(words())),
-        field("binaryData", map(encoded())),
+        field("data", filled(words())),
+        field("binaryData", filled(encoded())),
         field("immutable", Shape::Flag),
     ];
     let secret = vec![

@@ -3,6 +3,7 @@
 
 mod kinds;
 mod shape;
+mod shrink;
 
 use std::fmt::Write;
 
@@ -15,6 +16,7 @@ use crate::Outcome;
 use crate::script::{self, Case};
 use kinds::Resource;
 use shape::{Shape, text};
+pub use shrink::smallest;
 
 /// The file that drawn cases say they are from.
 pub const FILE: &str = "generated";
@@ -67,6 +69,12 @@ impl World {
             resources,
             definitions,
         }
+    }
+
+    /// How many definitions there are.
+    #[must_use]
+    pub fn definitions(&self) -> usize {
+        self.definitions.len()
     }
 
     /// A case per definition, which makes it and waits until it is served.
@@ -405,7 +413,12 @@ impl Draw<'_> {
     fn json_patch(mut self) -> Request {
         let operations: Vec<Value> = (0..self.rng.random_range(1..=3))
             .map(|_| {
-                let (path, value) = self.resource.shape.draw_place(self.rng);
+                let (path, mut value) = self.resource.shape.draw_place(self.rng);
+                // A whole object that does not say what it is would be read into a type that no client knows.
+                if path.is_empty() && self.resource.strategic && value.is_object() {
+                    value["apiVersion"] = json!(self.resource.api_version);
+                    value["kind"] = json!(self.resource.kind);
+                }
                 match self.some(&["add", "replace", "remove", "test", "add"]) {
                     "remove" => json!({"op": "remove", "path": path}),
                     operation => json!({"op": operation, "path": path, "value": value}),

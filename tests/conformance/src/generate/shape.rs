@@ -27,6 +27,8 @@ pub(crate) enum Shape {
     /// Whatever it is.
     Any,
     Map(Box<Shape>),
+    /// A map with something in it.
+    Filled(Box<Shape>),
     List(Box<Shape>),
     /// A list of texts, each of them once.
     Set(Vec<String>),
@@ -93,7 +95,8 @@ impl Shape {
     /// A value, nearly always one that fits.
     pub(crate) fn draw(&self, rng: &mut StdRng) -> Value {
         if rng.random_bool(BAD) {
-            return bad(rng);
+            let empty = |value: &Value| matches!(self, Shape::Filled(_)) && *value == json!({});
+            return Some(bad(rng)).filter(|value| !empty(value)).unwrap_or_default();
         }
         match self {
             Shape::Text(of) => pick(of, rng).into(),
@@ -114,10 +117,11 @@ impl Shape {
                 2 => json!(7),
                 _ => json!({}),
             },
-            Shape::Map(of) => {
+            Shape::Map(of) | Shape::Filled(of) => {
                 let keys = ["a", "b", "c.d", "e-f"].choose_multiple(rng, ITEMS_MAX).copied();
                 let keys: Vec<&str> = keys.collect();
-                let length = rng.random_range(0..=keys.len());
+                let least = usize::from(matches!(self, Shape::Filled(_)));
+                let length = rng.random_range(least..=keys.len());
                 let items = keys.into_iter().take(length);
                 items
                     .map(|key| (key.to_owned(), of.draw(rng)))
@@ -164,7 +168,7 @@ impl Shape {
                 }
                 None => (String::new(), self.draw(rng)),
             },
-            Shape::Map(of) if rng.random_bool(0.7) => {
+            Shape::Map(of) | Shape::Filled(of) if rng.random_bool(0.7) => {
                 let key = ["a", "b", "c.d", "x~1y"].choose(rng).copied().unwrap_or("a");
                 (format!("/{key}"), of.draw(rng))
             }
@@ -187,7 +191,9 @@ impl Shape {
             Shape::Flag => json!({"type": "boolean"}),
             Shape::IntOrText | Shape::Quantity => json!({"x-kubernetes-int-or-string": true}),
             Shape::Any => json!({"x-kubernetes-preserve-unknown-fields": true}),
-            Shape::Map(of) => json!({"type": "object", "additionalProperties": of.schema(), "maxProperties": 3}),
+            Shape::Map(of) | Shape::Filled(of) => {
+                json!({"type": "object", "additionalProperties": of.schema(), "maxProperties": 3})
+            }
             Shape::List(of) => json!({"type": "array", "items": of.schema(), "maxItems": 3}),
             Shape::Set(_) => {
                 json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"})
