@@ -1,10 +1,13 @@
-//! Validation rules in CEL (`x-kubernetes-validations`; apiextensions-apiserver v0.35 `pkg/apiserver/schema/cel`).
-//! Rules are compiled once, with the schema. A rule is refused when its text is too long or too deeply nested to be
-//! walked on an ordinary stack, and ends when it has cost more than a rule may: that is an error of the object, never a
-//! pass.
+//! CEL: validation rules of schemas (`x-kubernetes-validations`; apiextensions-apiserver v0.35
+//! `pkg/apiserver/schema/cel`), and expressions of admission. Rules are compiled once, with the schema. A rule is refused when
+//! its text is too long or too deeply nested to be walked on an ordinary stack, and ends when it has cost more than a rule
+//! may: that is an error of the object, never a pass.
 
+mod authorizer;
+mod expression;
 mod guard;
 mod meter;
+mod types;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +25,9 @@ use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
 use guard::{Survey, nesting, single_signs};
 use meter::{Ended, LookUps, meter, weight_of_json};
 use value::to_cel;
+
+pub use authorizer::{Authorize, Check};
+pub use expression::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, POLICY_COST_MAX, Scope};
 
 /// Longest rule in bytes: the longest published ones have about 5 000.
 const RULE_BYTES_MAX: usize = 16 * 1024;
@@ -184,6 +190,8 @@ thread_local! {
         let mut library = Context::default().with_all();
         meter::register(&mut library);
         value::register_types(&mut library);
+        expression::register(&mut library);
+        authorizer::register(&mut library);
         library
     };
 }
@@ -314,9 +322,9 @@ fn run_rule(
     }
 }
 
-/// As cel-go says it (`common/types/err.go`).
-fn in_go_words(error: &ExecutionError, rule: &str) -> String {
-    let why = match error {
+/// As cel-go says it (`common/types/err.go`); none where a function has no form for what it is given.
+fn cause(error: &ExecutionError) -> Option<String> {
+    Some(match error {
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
@@ -325,14 +333,20 @@ fn in_go_words(error: &ExecutionError, rule: &str) -> String {
         ExecutionError::NoSuchOverload
         | ExecutionError::ValuesNotComparable(..)
         | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::UnsupportedBinaryOperator(..) => {
-            let words = "call arguments did not match a supported operator, function or macro signature for rule";
-            return format!("'no such overload': {words}: {rule}");
-        }
+        | ExecutionError::UnsupportedBinaryOperator(..) => return None,
         ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
         other => other.to_string(),
-    };
-    format!("{why} evaluating rule: {rule}")
+    })
+}
+
+fn in_go_words(error: &ExecutionError, rule: &str) -> String {
+    match cause(error) {
+        Some(why) => format!("{why} evaluating rule: {rule}"),
+        None => {
+            let words = "call arguments did not match a supported operator, function or macro signature for rule";
+            format!("'no such overload': {words}: {rule}")
+        }
+    }
 }
 
 impl Outcome {

@@ -92,7 +92,7 @@ pub(super) fn run(
     })
 }
 
-fn charge(units: u64) {
+pub(super) fn charge(units: u64) {
     let left = LEFT.get().checked_sub(units);
     LEFT.set(left.unwrap_or(0));
     if left.is_none() {
@@ -124,7 +124,7 @@ pub(super) fn weight_of_json(value: &Value) -> u64 {
     }
 }
 
-fn weight(value: &CelValue) -> u64 {
+pub(super) fn weight(value: &CelValue) -> u64 {
     match value {
         CelValue::String(text) => of_text(text.len()),
         CelValue::Bytes(bytes) => of_text(bytes.len()),
