@@ -29,7 +29,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     for entry in &listing.entries {
         crds::written(server, entry, false);
     }
-    Ok(())
+    crate::admission::load(server).await
 }
 
 /// Creates what is missing; what is there stays as it is.

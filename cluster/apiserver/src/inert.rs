@@ -3,9 +3,8 @@
 
 use serde_json::Value;
 
-const WEBHOOKS: &str = "admissionregistration.k8s.io";
 /// Group, kind, and what does not come of it.
-const INERT: [(&str, &str, &str); 16] = [
+const INERT: [(&str, &str, &str); 12] = [
     (
         "",
         "LimitRange",
@@ -20,14 +19,6 @@ const INERT: [(&str, &str, &str); 16] = [
         "",
         "ResourceQuota",
         "nothing is counted against it, and nothing is refused by it",
-    ),
-    (WEBHOOKS, "MutatingWebhookConfiguration", "its webhooks are not called"),
-    (WEBHOOKS, "ValidatingAdmissionPolicy", "nothing is refused by it"),
-    (WEBHOOKS, "ValidatingAdmissionPolicyBinding", "nothing is refused by it"),
-    (
-        WEBHOOKS,
-        "ValidatingWebhookConfiguration",
-        "its webhooks are not called",
     ),
     (
         "apiregistration.k8s.io",

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
 
 use crate::tree::{Kind, MapType, Scalar, Schema};
@@ -76,7 +77,7 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
     let message_expression = match text("messageExpression") {
         Some(source) => {
             let program = parse(source).map_err(|why| FieldError::invalid(message_path, source, why))?;
-            Some(metered(&program))
+            Some(metered(program))
         }
         None => None,
     };
@@ -89,7 +90,7 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
         Some(_) => FieldErrorKind::Invalid,
     };
     let mut survey = Survey::default();
-    survey.visit(program.expression());
+    survey.visit(&program);
     if let Some(name) = survey.unknown {
         let why = format!("compilation failed: undeclared reference to '{name}'");
         return Err(FieldError::invalid(rule_path, source, why));
@@ -109,7 +110,7 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
     }
     Ok(Rule {
         source: source.to_owned(),
-        expression: metered(&program),
+        expression: metered(program),
         uses_old_self,
         optional_old_self: optional == Some(true),
         message: text("message").map(str::to_owned),
@@ -119,13 +120,12 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
     })
 }
 
-fn metered(program: &Program) -> IdedExpr {
-    let mut expression = program.expression().clone();
+fn metered(mut expression: IdedExpr) -> IdedExpr {
     meter(&mut expression);
     expression
 }
 
-fn parse(source: &str) -> Result<Program, String> {
+fn parse(source: &str) -> Result<IdedExpr, String> {
     if source.len() > RULE_BYTES_MAX {
         return Err(format!("must be no more than {RULE_BYTES_MAX} bytes"));
     }
@@ -133,7 +133,9 @@ fn parse(source: &str) -> Result<Program, String> {
         return Err(format!("must not nest more than {RULE_DEPTH_MAX} expressions"));
     }
     let source = single_signs(source)?;
-    match catch_unwind(AssertUnwindSafe(|| Program::compile(&source))) {
+    match catch_unwind(AssertUnwindSafe(|| {
+        Parser::new().enable_optional_syntax(true).parse(&source)
+    })) {
         Ok(Ok(program)) => Ok(program),
         // The first line names the place and the reason; the rest repeats the rule.
         Ok(Err(error)) => Err(format!(

@@ -12,6 +12,7 @@ mod program;
 pub mod real;
 pub mod run;
 pub mod script;
+mod webhook;
 mod wire;
 
 pub use compare::Difference;

@@ -23,8 +23,8 @@ pub(super) fn webhooks(mutating: bool, object: &Value, old: Option<&Value>, erro
     let mut seen = BTreeSet::new();
     // What was let in before stays in.
     let strict = Strictness {
-        side_effects: old.is_none_or(|old| elements(old, "webhooks").all(|hook| has_no_side_effects(hook))),
-        versions: old.is_none_or(|old| elements(old, "webhooks").all(|hook| knows_a_version(hook))),
+        side_effects: old.is_none_or(|old| elements(old, "webhooks").all(has_no_side_effects)),
+        versions: old.is_none_or(|old| elements(old, "webhooks").all(knows_a_version)),
         names: old.is_none_or(names_are_unique),
         conditions: old.is_none_or(|old| conditions_of(old) != conditions_of(object)),
     };

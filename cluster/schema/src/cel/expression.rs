@@ -51,8 +51,7 @@ impl Expression {
     /// # Errors
     /// What is wrong, as kube-apiserver words it as far as the parser tells.
     pub fn compile(source: &str, names: &[&str], composed: Option<&[String]>) -> Result<Self, String> {
-        let program = parse(source)?;
-        let mut tree = program.expression().clone();
+        let mut tree = parse(source)?;
         rewrite(&mut tree, composed).map_err(|name| {
             let at = source.find(&format!("{COMPOSED}.{name}"));
             let column = at.map_or(0, |at| at + COMPOSED.len());

@@ -104,6 +104,19 @@ const TYPE_NAMES: [&str; 12] = [
     "math",
 ];
 
+/// What stands before the dot in the names of functions.
+const SPACES: [&str; 9] = [
+    "base64",
+    "cidr",
+    "format",
+    "ip",
+    "jsonpatch",
+    "lists",
+    "sets",
+    "strings",
+    "url",
+];
+
 /// What a walk over a rule's expression finds.
 pub(super) struct Survey<'e> {
     names: &'e [&'e str],
@@ -132,10 +145,12 @@ impl<'e> Survey<'e> {
         match &expression.expr {
             Expr::Call(call) => {
                 // `ip.isCanonical(x)`: a function's namespace is no variable.
+                let is_space =
+                    |target: &IdedExpr| matches!(&target.expr, Expr::Ident(name) if SPACES.contains(&name.as_str()));
                 if let Some(target) = call
                     .target
                     .as_ref()
-                    .filter(|target| !matches!(target.expr, Expr::Ident(_)) || self.knows(target))
+                    .filter(|target| !is_space(target) || self.knows(target))
                 {
                     self.visit(target);
                 }

@@ -197,6 +197,10 @@ fn meter_entry(entry: &mut EntryExpr) -> u64 {
 
 fn meter_call(call: &mut CallExpr) -> u64 {
     let mut nodes = 1;
+    // The interpreter takes a field that may be missing for an error, but an index for what it is.
+    if call.func_name == operators::OPT_SELECT {
+        operators::OPT_INDEX.clone_into(&mut call.func_name);
+    }
     if adds_to_result(call) {
         // What `map` and `filter` gather is charged by each step.
         for argument in &mut call.args {

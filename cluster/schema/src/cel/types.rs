@@ -68,7 +68,10 @@ fn type_of_call(call: &CallExpr) -> Option<&'static str> {
         name if TRUTHS.contains(&name) => Some("bool"),
         "size" => Some("int"),
         "string" | "reason" if call.args.len() < 2 => Some("string"),
-        operators::CONDITIONAL => argument(1).filter(|of| argument(2) == Some(*of)),
+        operators::CONDITIONAL => match (argument(1), argument(2)) {
+            (Some("dyn"), _) | (_, Some("dyn")) => Some("dyn"),
+            (one, other) => one.filter(|of| other == Some(*of)),
+        },
         operators::INDEX => argument(0).filter(|of| *of == "dyn"),
         operators::ADD => match (argument(0), argument(1)) {
             (Some("string"), _) | (_, Some("string")) => Some("string"),
