@@ -36,6 +36,9 @@ fn is_newest(applied: &mut BTreeMap<Key, Revision>, entry: &Entry) -> bool {
 impl Inner {
     /// Called after every write of the store by this server.
     pub(crate) fn written(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
+        if &*served.store_name == admission::QUOTAS {
+            self.admission.note_quota();
+        }
         let definition = served.role == Role::CustomResourceDefinition;
         if !definition && !matches!(served.group(), policy::GROUP | admission::GROUP) {
             return;

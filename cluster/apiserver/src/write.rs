@@ -162,6 +162,7 @@ impl<'a> Write<'a> {
             establish::begin_status(&mut object);
             self.warnings.extend(establish::warnings(&object, None));
         }
+        self.charge(&call, &object, None).await?;
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {
@@ -229,6 +230,7 @@ impl<'a> Write<'a> {
         if context.served.role == Role::CustomResourceDefinition {
             self.warnings.extend(establish::warnings(&object, Some(&old)));
         }
+        self.charge(&call, &object, Some(&old)).await?;
         let gone = may_go(context, &object);
         let stored = self.object(object)?;
         if gone {

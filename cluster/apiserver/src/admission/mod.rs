@@ -11,11 +11,13 @@ mod own_body;
 mod patching;
 mod policies;
 mod policy;
+mod quota;
 mod rules;
 mod validating;
 mod webhook;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -30,6 +32,7 @@ use crate::server::Inner;
 use crate::status::Status;
 use client::Clients;
 use policy::{Binding, Policy};
+pub(crate) use quota::{QUOTAS, is_counted};
 use webhook::Webhook;
 
 /// The group of the kinds that configure admission. They are exempt from it themselves.
@@ -57,6 +60,10 @@ pub(crate) struct Admission {
     hooks: RwLock<Arc<Hooks>>,
     sources: Mutex<Sources>,
     clients: Clients,
+    /// Whether there is any quota, or was.
+    quotas: AtomicBool,
+    /// Whose turn it is to be counted.
+    quota_turn: tokio::sync::Mutex<()>,
 }
 
 /// The webhooks of each configuration, by its name.
@@ -90,6 +97,15 @@ impl Admission {
             return None;
         }
         Some(self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn has_quotas(&self) -> bool {
+        self.quotas.load(Ordering::Acquire)
+    }
+
+    /// A quota was written: from now on they are looked for.
+    pub(crate) fn note_quota(&self) {
+        self.quotas.store(true, Ordering::Release);
     }
 
     /// Takes in a write of a configuration.
@@ -144,6 +160,18 @@ pub(crate) async fn load(server: &Inner) -> Result<(), Status> {
         for entry in &listing.entries {
             server.admission.written(entry, false);
         }
+    }
+    let one = Page {
+        limit: NonZeroUsize::new(1),
+        ..Page::default()
+    };
+    let quotas = server
+        .store
+        .list(&Range::all(QUOTAS), one)
+        .await
+        .map_err(store_status)?;
+    if !quotas.entries.is_empty() {
+        server.admission.note_quota();
     }
     Ok(())
 }

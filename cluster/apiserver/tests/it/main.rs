@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod access;
+mod admission;
 mod ageing;
 mod crud;
 mod custom;
@@ -9,6 +10,7 @@ mod default_policy;
 mod definitions;
 mod dropped;
 mod escalation;
+mod hook;
 mod hostile;
 mod nodes;
 mod ownership;
