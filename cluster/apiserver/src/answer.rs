@@ -10,6 +10,7 @@ use crate::status::Status;
 use crate::writing;
 
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
 const YAML: &str = "application/yaml";
 /// Warnings per answer: kube-apiserver stops at a few kilobytes, which this many fit.
 const WARNINGS_MAX: usize = 32;
@@ -42,7 +43,7 @@ impl Answer {
     }
 
     pub(crate) fn text(code: StatusCode, text: String) -> Self {
-        Self::typed(code, "text/plain; charset=utf-8", text)
+        Self::typed(code, TEXT, text)
     }
 
     pub(crate) fn typed(code: StatusCode, media_type: &'static str, bytes: impl Into<Bytes>) -> Self {
@@ -76,10 +77,11 @@ impl Answer {
         if status.is_text() {
             return Self::text(status.code(), status.message().to_owned());
         }
+        let media_type = if status.is_bare() { TEXT } else { JSON };
         Self {
             retry_after,
             challenge,
-            ..Self::json(status.code(), status.to_json())
+            ..Self::typed(status.code(), media_type, status.to_json())
         }
         .warn(status.warnings().iter().cloned())
     }

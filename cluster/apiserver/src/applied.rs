@@ -7,7 +7,7 @@ use cluster_store::{Entry, Key, Revision};
 
 use crate::registry::{Role, Served};
 use crate::server::Inner;
-use crate::{crds, policy};
+use crate::{admission, crds, policy};
 
 /// Revisions remembered at most. The race they guard against lasts as long as a write takes, so that the older half can be
 /// forgotten.
@@ -36,8 +36,11 @@ fn is_newest(applied: &mut BTreeMap<Key, Revision>, entry: &Entry) -> bool {
 impl Inner {
     /// Called after every write of the store by this server.
     pub(crate) fn written(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
+        if &*served.store_name == admission::QUOTAS {
+            self.admission.note_quota();
+        }
         let definition = served.role == Role::CustomResourceDefinition;
-        if !definition && served.group() != policy::GROUP {
+        if !definition && !matches!(served.group(), policy::GROUP | admission::GROUP) {
             return;
         }
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,6 +49,8 @@ impl Inner {
         }
         if definition {
             crds::written(self, entry, removed);
+        } else if served.group() == admission::GROUP {
+            self.admission.written(entry, removed);
         } else {
             self.access
                 .written(&entry.key, if removed { None } else { Some(&entry.object) });

@@ -1,7 +1,7 @@
 //! The audit record of completed requests: whoever subscribes, and a bounded ring in memory for who reads it later.
 //! It never holds a body.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -35,6 +35,8 @@ pub struct AuditRecord {
     pub path: String,
     /// The HTTP code.
     pub code: u16,
+    /// What admission has to say beside: `WEBHOOK/KEY`, `POLICY/KEY`, and who changed what.
+    pub annotations: BTreeMap<String, String>,
     /// Wall-clock time at completion.
     pub at: Timestamp,
 }
@@ -126,6 +128,7 @@ mod tests {
             name: String::new(),
             path: path.to_owned(),
             code: 200,
+            annotations: BTreeMap::new(),
             at: Timestamp::UNIX_EPOCH,
         }
     }

@@ -36,7 +36,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
             establish::establish(server, &entry.key).await.map_err(store_status)?;
         }
     }
-    Ok(())
+    crate::admission::load(server).await
 }
 
 /// Creates what is missing; what is there stays as it is.

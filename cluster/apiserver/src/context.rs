@@ -1,12 +1,14 @@
 //! One request to a resource, with everything its handler needs. It never outlives the request.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster_schema::FieldError;
 use cluster_store::{Key, Range, StoreError};
 use http::HeaderMap;
 use jiff::Timestamp;
 use tokio::sync::MutexGuard;
+use tokio::time::Instant;
 
 use crate::User;
 use crate::kind::{Call, Operation};
@@ -25,12 +27,26 @@ pub(crate) struct Context {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) now: Timestamp,
+    /// When whoever asks stops waiting for what others have to say.
+    pub(crate) deadline: Instant,
+    /// What the audit record says beside the request itself.
+    pub(crate) annotations: Mutex<BTreeMap<String, String>>,
 }
 
 impl Context {
     /// The version the client speaks.
     pub(crate) fn version(&self) -> &str {
         &self.target.version
+    }
+
+    /// Adds to the audit record. What was said first under a key stays, as in kube-apiserver.
+    pub(crate) fn annotate(&self, key: String, value: String) {
+        let mut annotations = self.annotations.lock().unwrap_or_else(PoisonError::into_inner);
+        annotations.entry(key).or_insert(value);
+    }
+
+    pub(crate) fn take_annotations(&self) -> BTreeMap<String, String> {
+        std::mem::take(&mut self.annotations.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether status is written apart.

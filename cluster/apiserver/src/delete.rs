@@ -23,7 +23,7 @@ use crate::objects::Reader;
 use crate::query::{check_dry_run, refuse};
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{crds, namespaces, nodes, pods, protection, read, strategies};
+use crate::{admission, crds, namespaces, nodes, pods, protection, read, strategies};
 
 /// How often a deletion without preconditions is tried again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -41,6 +41,9 @@ pub(crate) struct DeleteOptions {
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) propagation_policy: Option<String>,
     pub(crate) dry_run: Option<Vec<String>>,
+    /// The uid in the preconditions is not the client's.
+    #[serde(skip)]
+    narrowed: bool,
 }
 
 /// What must be true of the object for the deletion to begin.
@@ -65,6 +68,7 @@ impl DeleteOptions {
                     .map(|_| context.query.flag("orphanDependents")),
                 dry_run: Some(context.query.all("dryRun").map(str::to_owned).collect()),
                 preconditions: None,
+                narrowed: false,
             }
         } else {
             let value = decode(&bytes, encoding(&context.headers)?)?.value;
@@ -94,8 +98,36 @@ impl DeleteOptions {
     /// The same for the object of this uid alone, unless they name another.
     pub(crate) fn only(mut self, uid: &str) -> Self {
         let preconditions = self.preconditions.get_or_insert_default();
-        preconditions.uid.get_or_insert_with(|| uid.to_owned());
+        if preconditions.uid.is_none() {
+            preconditions.uid = Some(uid.to_owned());
+            self.narrowed = true;
+        }
         self
+    }
+
+    /// As a client would write them.
+    fn value(&self) -> Value {
+        let mut value = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let preconditions = self.preconditions.as_ref().filter(|_| !self.narrowed).map(|it| {
+            let named = [("uid", &it.uid), ("resourceVersion", &it.resource_version)];
+            let given = named
+                .into_iter()
+                .filter_map(|(field, value)| Some((field.to_owned(), json!(value.as_ref()?))));
+            Value::Object(given.collect())
+        });
+        let dry = self.dry_run.as_ref().filter(|values| !values.is_empty());
+        for (field, given) in [
+            ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
+            ("preconditions", preconditions),
+            ("orphanDependents", self.orphan_dependents.map(Value::from)),
+            ("propagationPolicy", self.propagation_policy.as_deref().map(Value::from)),
+            ("dryRun", dry.map(|values| json!(values))),
+        ] {
+            if let Some(given) = given {
+                value[field] = given;
+            }
+        }
+        value
     }
 
     pub(crate) fn is_dry(&self) -> bool {
@@ -221,6 +253,7 @@ pub(crate) async fn remove(
         nodes::restrict(context, None, Some(&old))?;
         protection::check(context, &old)?;
         let reader = Reader::new(&context.server);
+        let mut warnings = admission::review_deletion(context, &old, options.value(), options.is_dry()).await?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -228,7 +261,7 @@ pub(crate) async fn remove(
             old: Some(&old),
             objects: &reader,
         };
-        let mut warnings = context.served.kind.review(review).await?;
+        warnings.extend(context.served.kind.review(review).await?);
         if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
             warnings.extend(
                 default_orphans(context)

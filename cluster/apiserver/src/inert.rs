@@ -3,9 +3,8 @@
 
 use serde_json::Value;
 
-const WEBHOOKS: &str = "admissionregistration.k8s.io";
 /// Group, kind, and what does not come of it.
-const INERT: [(&str, &str, &str); 16] = [
+const INERT: [(&str, &str, &str); 11] = [
     (
         "",
         "LimitRange",
@@ -15,19 +14,6 @@ const INERT: [(&str, &str, &str); 16] = [
         "",
         "ReplicationController",
         "it starts no pods; a ReplicaSet or Deployment does",
-    ),
-    (
-        "",
-        "ResourceQuota",
-        "nothing is counted against it, and nothing is refused by it",
-    ),
-    (WEBHOOKS, "MutatingWebhookConfiguration", "its webhooks are not called"),
-    (WEBHOOKS, "ValidatingAdmissionPolicy", "nothing is refused by it"),
-    (WEBHOOKS, "ValidatingAdmissionPolicyBinding", "nothing is refused by it"),
-    (
-        WEBHOOKS,
-        "ValidatingWebhookConfiguration",
-        "its webhooks are not called",
     ),
     (
         "apiregistration.k8s.io",
@@ -48,12 +34,19 @@ const INERT: [(&str, &str, &str); 16] = [
     ),
 ];
 /// Group, kind, and of what alone something comes.
-const PARTLY: [(&str, &str, &str); 1] = [(
-    "storage.k8s.io",
-    "StorageClass",
-    "a claim's volume takes its reclaimPolicy; whatever its provisioner, every claim is bound at once, and a claim that \
-     names no class gets no default one",
-)];
+const PARTLY: [(&str, &str, &str); 2] = [
+    (
+        "",
+        "ResourceQuota",
+        "numbers of objects are limited by it; what pods and claims ask for is not",
+    ),
+    (
+        "storage.k8s.io",
+        "StorageClass",
+        "a claim's volume takes its reclaimPolicy; whatever its provisioner, every claim is bound at once, and a claim that \
+         names no class gets no default one",
+    ),
+];
 /// Secrets that a controller of Kubernetes puts a token into.
 const TOKEN_SECRETS: &str = "kubernetes.io/service-account-token";
 const NO_TOKEN: &str = "it gets no token; `kubectl create token` gives one";
@@ -62,6 +55,9 @@ const NO_TOKEN: &str = "it gets no token; `kubectl create token` gives one";
 pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String> {
     let is_token = group.is_empty() && kind == "Secret" && object.get("type")? == TOKEN_SECRETS;
     let of_kind = |(of, name, _): &&(&str, &str, &str)| (*of, *name) == (group, kind);
+    if (group, kind) == ("", "ResourceQuota") && limits_numbers_alone(object) {
+        return None;
+    }
     if let Some((_, _, what)) = PARTLY.iter().find(of_kind) {
         return Some(format!("of this {kind} only a part counts here: {what}"));
     }
@@ -72,6 +68,13 @@ pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String>
         (format!("this {kind}"), *what)
     };
     Some(format!("{kind} is stored, and nothing acts on it here: {what}"))
+}
+
+/// Whether all that a quota limits is counted here.
+fn limits_numbers_alone(quota: &Value) -> bool {
+    let hard = quota.pointer("/spec/hard").and_then(Value::as_object);
+    let mut names = hard.into_iter().flatten().map(|(name, _)| name.as_str());
+    names.all(crate::admission::is_counted)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Kubernetes API semantics over a store, as a tower service.
 //!
 //! [`ApiServer`] is a value: any number of them live in one process. Every request, in process or over TLS, goes
-//! authenticate, authorize, route, admit, store. Nothing here opens a socket, blocks a thread, reads the machine's
-//! clock or knows a provider.
+//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to
+//! webhooks), blocks a thread, reads the machine's clock or knows a provider.
 
 mod access;
 mod action;
+mod admission;
 mod answer;
 mod applied;
 mod audit;

@@ -1,14 +1,16 @@
 //! The way of every request: parse, authenticate, authorize, route, record. It knows no verb's meaning, but for which
 //! verbs may change something: such a request goes on to its end when the client goes away.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use base_client::ResponseBody;
 use cluster_access::{Attributes, ResourceTarget};
 use futures::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
+use tokio::time::Instant;
 
 use crate::answer::Answer;
 use crate::audit::AuditRecord;
@@ -57,7 +59,8 @@ async fn change(server: Arc<Inner>, trace: Trace, context: Context, body: Body) 
     let tasks = server.tasks.clone();
     let work = tasks.spawn(async move {
         let outcome = unless_it_panics(handle(&context, trace.info.verb, body)).await;
-        finish(&server, trace, outcome)
+        let annotations = context.take_annotations();
+        finish(&server, Trace { annotations, ..trace }, outcome)
     });
     drop(running);
     let gone = |_| Answer::failure(&Status::internal("the request's task was stopped with its runtime"));
@@ -101,6 +104,7 @@ struct Trace {
     /// Who really asked, when they act as the user.
     impersonator: String,
     info: RequestInfo,
+    annotations: BTreeMap<String, String>,
 }
 
 async fn begin(
@@ -133,6 +137,7 @@ async fn begin(
         return answer.await.map(Begun::Answered);
     }
     let served = find(&kinds, &trace.info, &target, parts.method == Method::HEAD)?;
+    let deadline = Instant::now() + query.timeout();
     let context = Context {
         server: server.clone(),
         served: served.clone(),
@@ -141,6 +146,8 @@ async fn begin(
         query,
         headers: parts.headers,
         now: server.clock.now(),
+        deadline,
+        annotations: Mutex::default(),
     };
     if matches!(trace.info.verb, "get" | "list" | "watch") {
         return Ok(Begun::Reading(context, body));
@@ -227,6 +234,7 @@ fn record(server: &Inner, trace: Trace, code: StatusCode) {
             name: target.name.unwrap_or_default(),
             path: trace.info.path,
             code: code.as_u16(),
+            annotations: trace.annotations,
             at: server.clock.now(),
         }
     });

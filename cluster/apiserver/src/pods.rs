@@ -5,6 +5,7 @@ use http::StatusCode;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::decode::{decode, encoding, read_body};
@@ -50,7 +51,9 @@ pub(crate) fn prepare(pod: &mut Value, old: Option<&Value>) {
 
 /// `pods/binding`: sets the node, once.
 pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
-    let binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    let mut binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    let kind = ("", "v1", "Binding");
+    let said = admission::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
     let node = binding
         .pointer("/target/name")
         .and_then(Value::as_str)
@@ -93,7 +96,9 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
             Ok(_) => {
                 let done =
                     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-                return Ok(Answer::value(StatusCode::CREATED, &done).warn(write.warnings));
+                return Ok(Answer::value(StatusCode::CREATED, &done)
+                    .warn(said)
+                    .warn(write.warnings));
             }
             Err(Refusal::Stale) => {}
             Err(Refusal::Status(status)) => return Err(status),
@@ -149,8 +154,10 @@ fn check_eviction(context: &Context, eviction: &Value) -> Result<(), Status> {
 
 /// `pods/eviction`: a deletion by another name. Disruption budgets are not asked: where one selects the pod, 501.
 pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Status> {
-    let eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    let mut eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     check_eviction(context, &eviction)?;
+    let kind = ("policy", "v1", "Eviction");
+    let said = admission::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
     let pod = read::current(context, context.name()).await?;
     let budgets =
         cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
@@ -185,5 +192,5 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     options.check()?;
     let (_, warnings) = delete::remove(context, context.name(), &options).await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer::value(StatusCode::CREATED, &done).warn(warnings))
+    Ok(Answer::value(StatusCode::CREATED, &done).warn(said).warn(warnings))
 }

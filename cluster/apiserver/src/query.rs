@@ -12,6 +12,8 @@ use crate::status::Status;
 const WATCH_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Longest field manager, in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
+/// Longest that a write waits for admission.
+const WRITE_TIMEOUT_MAX: Duration = Duration::from_secs(34);
 const MATCH: &str = "resourceVersionMatch";
 
 /// The decoded parameters, in the order sent.
@@ -76,6 +78,15 @@ impl Query {
         }
     }
 
+    /// How long the client waits for a write, at most as long as kube-apiserver lets it
+    /// (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, requestTimeoutUpperBound).
+    pub(crate) fn timeout(&self) -> Duration {
+        let wanted = self.get("timeout").and_then(duration);
+        wanted
+            .filter(|wanted| !wanted.is_zero())
+            .map_or(WRITE_TIMEOUT_MAX, |wanted| wanted.min(WRITE_TIMEOUT_MAX))
+    }
+
     /// The version that a read of one object or a watch names. Errors: 500 for what is no number, as kube-apiserver has
     /// it.
     pub(crate) fn version(&self) -> Result<Option<u64>, Status> {
@@ -97,6 +108,29 @@ impl Query {
         }
         refuse(kind, &errors)
     }
+}
+
+/// `1m30s`, `500ms`: one number per unit, as Go writes durations.
+fn duration(text: &str) -> Option<Duration> {
+    let (mut whole, mut rest) = (Duration::ZERO, text);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+        let (number, tail) = rest.split_at(digits);
+        let letters = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(letters);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        whole += Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        rest = tail;
+    }
+    Some(whole)
 }
 
 /// 422 for options, if there is anything to say.

@@ -118,7 +118,7 @@ fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
         .try_fold(object, |value, part| value.get(part))
 }
 
-fn set(object: &mut Value, path: &str, value: Value) -> bool {
+pub(crate) fn set(object: &mut Value, path: &str, value: Value) -> bool {
     let mut here = object;
     let parts: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
     let Some((last, parents)) = parts.split_last() else {
@@ -136,22 +136,26 @@ fn set(object: &mut Value, path: &str, value: Value) -> bool {
 }
 
 fn scale_of(entry: &Entry, paths: &ScalePaths) -> Value {
-    let object = entry.object.value(entry.revision);
+    view(&entry.object.value(entry.revision), paths)
+}
+
+/// The object as a Scale.
+pub(crate) fn view(object: &Value, paths: &ScalePaths) -> Value {
     let mut shown = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.pointer(&format!("/metadata/{field}")) {
             shown[field] = value.clone();
         }
     }
-    let replicas = at(&object, &paths.spec_replicas).and_then(Value::as_i64);
-    let current = at(&object, &paths.status_replicas)
+    let replicas = at(object, &paths.spec_replicas).and_then(Value::as_i64);
+    let current = at(object, &paths.status_replicas)
         .and_then(Value::as_i64)
         .unwrap_or_default();
     let mut status = json!({"replicas": current});
     if let Some(selector) = paths
         .selector
         .as_ref()
-        .and_then(|path| at(&object, path))
+        .and_then(|path| at(object, path))
         .and_then(selector_text)
     {
         status["selector"] = Value::String(selector);
@@ -200,7 +204,7 @@ fn selector_text(selector: &Value) -> Option<String> {
 }
 
 /// The number a Scale asks for; 0 when it says nothing, as upstream. Errors: it is no Scale, or says something else.
-fn replicas_of(scale: &Value) -> Result<i32, Status> {
+pub(crate) fn replicas_of(scale: &Value) -> Result<i32, Status> {
     let refuse = |why: String| Err(Status::bad_request(why));
     if !scale.is_object() {
         return refuse("the body is no Scale but a list or a single value: send a JSON object".to_owned());

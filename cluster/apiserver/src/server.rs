@@ -14,6 +14,7 @@ use tower::util::BoxCloneSyncService;
 
 use crate::PeerCertificates;
 use crate::access::{Access, Authorities};
+use crate::admission::Admission;
 use crate::applied::Applied;
 use crate::audit::AuditLog;
 use crate::context::store_status;
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) addresses: Addresses,
     pub(crate) watches: AtomicUsize,
     pub(crate) applied: Applied,
+    pub(crate) admission: Admission,
     /// Whose turn it is among the writes that are judged by other objects.
     pub(crate) turns: tokio::sync::Mutex<()>,
     pub(crate) protection: Option<Protection>,
@@ -286,6 +288,7 @@ impl Builder {
             addresses: Addresses::new(self.service_range),
             watches: AtomicUsize::new(0),
             applied: Applied::default(),
+            admission: Admission::default(),
             turns: tokio::sync::Mutex::default(),
             protection: self.protection,
             accounts: self.accounts,

@@ -1,20 +1,21 @@
-//! Cluster IPs and node ports of Services. Addresses are never reserved in a list of their own: the Services in the
-//! store are the list, and one lock covers the time from choosing to writing.
+//! Cluster IPs and node ports of Services. Addresses are never kept in a list of their own: the Services in the store are
+//! the list, and beside it what was chosen for those that are about to be stored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use cluster_schema::FieldError;
 use cluster_store::{Page, Range};
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::Mutex;
 
 use crate::context::{Context, store_status};
 use crate::registry::Role;
+use crate::server::Inner;
 use crate::status::Status;
-
-use std::sync::Arc;
 
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
@@ -25,14 +26,19 @@ const ADDRESSES_TRIED_MAX: usize = 65_536;
 /// The range that addresses come from.
 pub(crate) struct Addresses {
     range: Option<IpNet>,
-    choosing: Arc<Mutex<()>>,
+    choosing: Mutex<()>,
+    /// By number; those of Services that are about to be stored.
+    reserved: std::sync::Mutex<BTreeMap<u64, Taken>>,
+    reservations: AtomicU64,
 }
 
 impl Addresses {
     pub(crate) fn new(range: Option<IpNet>) -> Self {
         Self {
             range,
-            choosing: Arc::new(Mutex::new(())),
+            choosing: Mutex::default(),
+            reserved: std::sync::Mutex::default(),
+            reservations: AtomicU64::new(0),
         }
     }
 
@@ -42,22 +48,49 @@ impl Addresses {
     }
 }
 
-/// Gives a Service the addresses it lacks. The guard must live until the Service is stored.
+/// Addresses and ports that were given to a Service which is not stored yet.
+pub(crate) struct Reservation {
+    server: Arc<Inner>,
+    number: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut reserved = self
+            .server
+            .addresses
+            .reserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        reserved.remove(&self.number);
+    }
+}
+
+/// Gives a Service the addresses it lacks. The reservation must live until the Service is stored.
 pub(crate) async fn prepare(
     context: &Context,
     service: &mut Value,
     old: Option<&Value>,
-) -> Result<Option<OwnedMutexGuard<()>>, Status> {
+) -> Result<Option<Reservation>, Status> {
     if context.served.role != Role::Service || context.subresource().is_some() {
         return Ok(None);
     }
-    let guard = context.server.addresses.choosing.clone().lock_owned().await;
+    let addresses = &context.server.addresses;
+    let _choosing = addresses.choosing.lock().await;
     keep_old(service, old);
     drop_with_type(service, old);
     let taken = Taken::read(context).await?;
     cluster_ip(context, service, old, &taken)?;
     node_ports(service, old, &taken)?;
-    Ok(Some(guard))
+    let number = addresses.reservations.fetch_add(1, Ordering::Relaxed);
+    let mut taken = Taken::default();
+    taken.note(service);
+    let mut reserved = addresses.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+    reserved.insert(number, taken);
+    Ok(Some(Reservation {
+        server: context.server.clone(),
+        number,
+    }))
 }
 
 /// What an update leaves out stays (kubernetes/kubernetes v1.35 pkg/registry/core/service/strategy.go,
@@ -147,7 +180,8 @@ fn needs_node_port(type_: Option<&Value>) -> bool {
     matches!(type_.and_then(Value::as_str), Some("NodePort" | "LoadBalancer"))
 }
 
-/// Addresses and ports of all Services.
+/// Addresses and ports of Services.
+#[derive(Default)]
 struct Taken {
     addresses: BTreeSet<IpAddr>,
     ports: BTreeSet<u64>,
@@ -155,31 +189,37 @@ struct Taken {
 
 impl Taken {
     async fn read(context: &Context) -> Result<Self, Status> {
+        let mut taken = Self::default();
+        // A reservation ends when its Service is stored: whichever is gone from here is listed below.
+        let reserved = &context.server.addresses.reserved;
+        for other in reserved.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            taken.addresses.extend(&other.addresses);
+            taken.ports.extend(&other.ports);
+        }
         let listing = context
             .server
             .store
             .list(&Range::all("services"), Page::default())
             .await
             .map_err(store_status)?;
-        let mut taken = Self {
-            addresses: BTreeSet::new(),
-            ports: BTreeSet::new(),
-        };
         for entry in listing.entries {
-            let service = entry.object.value(entry.revision);
-            let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
-            taken
-                .addresses
-                .extend(address.and_then(|address| address.parse::<IpAddr>().ok()));
-            let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-            taken.ports.extend(
-                ports
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|port| port.get("nodePort")?.as_u64()),
-            );
+            taken.note(&entry.object.value(entry.revision));
         }
         Ok(taken)
+    }
+
+    fn note(&mut self, service: &Value) {
+        let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
+        self.addresses
+            .extend(address.and_then(|address| address.parse::<IpAddr>().ok()));
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+        self.ports.extend(
+            ports
+                .into_iter()
+                .flatten()
+                .filter_map(|port| port.get("nodePort")?.as_u64())
+                .filter(|port| *port != 0),
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use bytes::Bytes;
 use cluster_schema::{FieldError, aggregate};
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A refusal with its HTTP code, reason, text and details. Texts are those of kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, because clients and people match on them.
@@ -33,11 +33,13 @@ enum Said {
     WithDetails,
     /// As plain text: the path belongs to no API.
     AsText,
+    /// Without its type and as plain text, though it is JSON: time is up.
+    Bare,
 }
 
 /// What a [`Status`] is about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Details {
     /// The object's name, or its uid's owner; empty when no single object is meant.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -60,7 +62,8 @@ pub struct Details {
 }
 
 /// One cause of a [`Status`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Cause {
     /// Machine-readable, such as `FieldValueInvalid`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -125,6 +128,10 @@ impl Status {
         self
     }
 
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.0.warnings)
+    }
+
     pub(crate) fn warnings(&self) -> &[String] {
         &self.0.warnings
     }
@@ -136,6 +143,33 @@ impl Status {
         kind.clone_into(&mut self.0.details.kind);
         name.clone_into(&mut self.0.details.name);
         self.0.said = Said::WithDetails;
+        self
+    }
+
+    /// The same without its type.
+    #[must_use]
+    pub(crate) fn bare(mut self) -> Self {
+        self.0.said = Said::Bare;
+        self
+    }
+
+    pub(crate) fn is_bare(&self) -> bool {
+        self.0.said == Said::Bare
+    }
+
+    /// Says what it is about in full.
+    #[must_use]
+    pub(crate) fn detailed(mut self, details: Details) -> Self {
+        self.0.details = details;
+        self.0.said = Said::WithDetails;
+        self
+    }
+
+    /// The same under another code and reason.
+    #[must_use]
+    pub(crate) fn under(mut self, code: StatusCode, reason: impl Into<Cow<'static, str>>) -> Self {
+        self.0.code = code;
+        self.0.reason = reason.into();
         self
     }
 
@@ -336,11 +370,13 @@ impl Status {
             said,
             warnings: _,
         } = &*self.0;
-        let shown = |details: &&Details| *said == Said::WithDetails || **details != Details::default();
+        let typed = *said != Said::Bare;
+        let shown =
+            |details: &&Details| matches!(said, Said::WithDetails | Said::Bare) || **details != Details::default();
         let details = Some(details).filter(shown);
         let body = Body {
-            kind: "Status",
-            api_version: "v1",
+            kind: if typed { "Status" } else { "" },
+            api_version: if typed { "v1" } else { "" },
             metadata: Empty {},
             status: "Failure",
             message,
@@ -364,7 +400,9 @@ pub(crate) fn qualified(group: &str, resource: &str) -> String {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
     api_version: &'static str,
     metadata: Empty,
     status: &'static str,

@@ -11,6 +11,7 @@ use http::StatusCode;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::answer::Answer;
 use crate::context::{Context, store_status};
 use crate::decode::{decode, encoding, read_body};
@@ -28,6 +29,9 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     let account = read::current(context, context.name()).await?;
     let validity = validity(&request)?;
     note_manager(context, &mut request, validity);
+    identify(context, &mut request, &account.object.meta().uid)?;
+    let kind = ("authentication.k8s.io", "v1", "TokenRequest");
+    let said = admission::review_body(context, kind, &mut request, context.query.dry_run()).await?;
     let Some(tokens) = &context.server.access.tokens else {
         return Err(Status::not_implemented("a TokenRequest without a signing key"));
     };
@@ -62,14 +66,23 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     }
     let status = json!({"token": issued.token.expose(), "expirationTimestamp": metadata::timestamp(issued.expires)});
     fields.insert("status".to_owned(), status);
+    Ok(Answer::value(StatusCode::CREATED, &request).warn(said))
+}
+
+/// A request is that of its account, and has no token yet.
+fn identify(context: &Context, request: &mut Value, uid: &str) -> Result<(), Status> {
     let identity = [
         ("name", json!(context.name())),
         ("namespace", json!(context.namespace())),
         ("creationTimestamp", json!(metadata::timestamp(context.now))),
-        ("uid", json!(spec.uid)),
+        ("uid", json!(uid)),
     ];
-    metadata::of_mut(&mut request)?.extend(identity.map(|(key, value)| (key.to_owned(), value)));
-    Ok(Answer::value(StatusCode::CREATED, &request))
+    metadata::of_mut(request)?.extend(identity.map(|(key, value)| (key.to_owned(), value)));
+    if let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.entry("boundObjectRef").or_insert(Value::Null);
+    }
+    request["status"] = json!({"token": "", "expirationTimestamp": null});
+    Ok(())
 }
 
 /// A request is noted as if it were stored, with the time it asks for.

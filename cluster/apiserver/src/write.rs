@@ -12,9 +12,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{
-    establish, inert, namespaces, nodes, pod_admission, policy, render, services, signing_requests, strategies,
-};
+use crate::{establish, inert, namespaces, nodes, policy, render, services, signing_requests, strategies};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -26,6 +24,8 @@ pub(crate) struct Write<'a> {
     /// Who gets the changed fields; none when managed fields are settled already (server-side apply).
     pub(crate) manager: Option<String>,
     pub(crate) warnings: Vec<String>,
+    /// The name of the new object is drawn: admission sees none.
+    pub(crate) generated: bool,
 }
 
 /// What came of a write.
@@ -67,6 +67,7 @@ impl<'a> Write<'a> {
             dry_run,
             manager: Some(context.manager()),
             warnings: Vec::new(),
+            generated: false,
         })
     }
 
@@ -102,6 +103,7 @@ impl<'a> Write<'a> {
         namespaces::check_open(context, metadata::text(&object, "name")).await?;
         let base = metadata::text(&object, "generateName").to_owned();
         let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
+        self.generated = generate;
         for draw in 1.. {
             let mut object = object.clone();
             if generate {
@@ -122,9 +124,9 @@ impl<'a> Write<'a> {
         let name = metadata::text(&object, "name").to_owned();
         let call = context.call(Operation::Create, &name, self.dry_run);
         let reader = Reader::new(&context.server);
-        self.warnings
-            .extend(kind.admit(call, &mut object, None, &reader).await?);
-        pod_admission::admit(context, &mut object, None).await?;
+        self.admit(&call, &mut object, None).await?;
+        let name = metadata::text(&object, "name").to_owned();
+        let call = context.call(Operation::Create, &name, self.dry_run);
         let typed = context.served.role != Role::Custom && !strategies::keeps_status(context);
         if context.has_status() && typed {
             drop_status(&mut object);
@@ -145,6 +147,7 @@ impl<'a> Write<'a> {
         signing_requests::check(context, &object, None)?;
         nodes::restrict(context, Some(&object), None)?;
         establish::check_names(context, &object)?;
+        self.approve(&call, &object, None).await?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -159,6 +162,7 @@ impl<'a> Write<'a> {
             establish::begin_status(&mut object);
             self.warnings.extend(establish::warnings(&object, None));
         }
+        self.charge(&call, &object, None).await?;
         let stored = self.object(object)?;
         let key = context.key(&name);
         if self.dry_run {
@@ -200,14 +204,11 @@ impl<'a> Write<'a> {
         let mut object = self.working(object)?;
         let old = render::value(&context.served, context.working_version(), live)?;
         self.check_version(live, &object)?;
-        keep_metadata(&mut object, &old)?;
-        keep_other_parts(context, &mut object, &old)?;
+        keep_stored(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
         self.track_change(&call, &old, &mut object)?;
         let reader = Reader::new(&context.server);
-        self.warnings
-            .extend(kind.admit(call, &mut object, Some(&old), &reader).await?);
-        pod_admission::admit(context, &mut object, Some(&old)).await?;
+        self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
         if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
@@ -220,6 +221,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
         nodes::restrict(context, Some(&object), Some(&old))?;
+        self.approve(&call, &object, Some(&old)).await?;
         let _turn = context.turn(&call).await;
         let review = Review {
             call,
@@ -231,6 +233,7 @@ impl<'a> Write<'a> {
         if context.served.role == Role::CustomResourceDefinition {
             self.warnings.extend(establish::warnings(&object, Some(&old)));
         }
+        self.charge(&call, &object, Some(&old)).await?;
         let gone = may_go(context, &object);
         let stored = self.object(object)?;
         if gone {
@@ -395,6 +398,12 @@ fn add_finalizers(context: &Context, object: &mut Value) -> Result<(), Status> {
         metadata::set_finalizers(metadata::of_mut(object)?, &finalizers);
     }
     Ok(())
+}
+
+/// What this update cannot change comes from the stored object.
+pub(crate) fn keep_stored(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
+    keep_metadata(object, old)?;
+    keep_other_parts(context, object, old)
 }
 
 /// What no update may change comes from the stored object; missing names are filled in.

@@ -1,10 +1,13 @@
-//! Validation rules in CEL (`x-kubernetes-validations`; apiextensions-apiserver v0.35 `pkg/apiserver/schema/cel`).
-//! Rules are compiled once, with the schema. A rule is refused when its text is too long or too deeply nested to be
-//! walked on an ordinary stack, and ends when it has cost more than a rule may: that is an error of the object, never a
-//! pass.
+//! CEL: validation rules of schemas (`x-kubernetes-validations`; apiextensions-apiserver v0.35
+//! `pkg/apiserver/schema/cel`), and expressions of admission. Rules are compiled once, with the schema. A rule is refused when
+//! its text is too long or too deeply nested to be walked on an ordinary stack, and ends when it has cost more than a rule
+//! may: that is an error of the object, never a pass.
 
+mod authorizer;
+mod expression;
 mod guard;
 mod meter;
+mod types;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +16,8 @@ use std::sync::Arc;
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue};
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
 
 use crate::tree::{Kind, MapType, Scalar, Schema};
@@ -22,6 +26,9 @@ use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
 use guard::{Survey, nesting, single_signs};
 use meter::{Ended, LookUps, meter, weight_of_json};
 use value::to_cel;
+
+pub use authorizer::{Authorize, Check};
+pub use expression::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, POLICY_COST_MAX, Scope};
 
 /// Longest rule in bytes: the longest published ones have about 5 000.
 const RULE_BYTES_MAX: usize = 16 * 1024;
@@ -70,7 +77,7 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
     let message_expression = match text("messageExpression") {
         Some(source) => {
             let program = parse(source).map_err(|why| FieldError::invalid(message_path, source, why))?;
-            Some(metered(&program))
+            Some(metered(program))
         }
         None => None,
     };
@@ -83,7 +90,7 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
         Some(_) => FieldErrorKind::Invalid,
     };
     let mut survey = Survey::default();
-    survey.visit(program.expression());
+    survey.visit(&program);
     if let Some(name) = survey.unknown {
         let why = format!("compilation failed: undeclared reference to '{name}'");
         return Err(FieldError::invalid(rule_path, source, why));
@@ -103,7 +110,7 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
     }
     Ok(Rule {
         source: source.to_owned(),
-        expression: metered(&program),
+        expression: metered(program),
         uses_old_self,
         optional_old_self: optional == Some(true),
         message: text("message").map(str::to_owned),
@@ -113,13 +120,12 @@ pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<
     })
 }
 
-fn metered(program: &Program) -> IdedExpr {
-    let mut expression = program.expression().clone();
+fn metered(mut expression: IdedExpr) -> IdedExpr {
     meter(&mut expression);
     expression
 }
 
-fn parse(source: &str) -> Result<Program, String> {
+fn parse(source: &str) -> Result<IdedExpr, String> {
     if source.len() > RULE_BYTES_MAX {
         return Err(format!("must be no more than {RULE_BYTES_MAX} bytes"));
     }
@@ -127,7 +133,9 @@ fn parse(source: &str) -> Result<Program, String> {
         return Err(format!("must not nest more than {RULE_DEPTH_MAX} expressions"));
     }
     let source = single_signs(source)?;
-    match catch_unwind(AssertUnwindSafe(|| Program::compile(&source))) {
+    match catch_unwind(AssertUnwindSafe(|| {
+        Parser::new().enable_optional_syntax(true).parse(&source)
+    })) {
         Ok(Ok(program)) => Ok(program),
         // The first line names the place and the reason; the rest repeats the rule.
         Ok(Err(error)) => Err(format!(
@@ -176,6 +184,8 @@ thread_local! {
         let mut library = Context::default().with_all();
         meter::register(&mut library);
         value::register_types(&mut library);
+        expression::register(&mut library);
+        authorizer::register(&mut library);
         library
     };
 }
@@ -314,9 +324,9 @@ fn run_rule(
     }
 }
 
-/// As cel-go says it (`common/types/err.go`).
-fn in_go_words(error: &ExecutionError, rule: &str) -> String {
-    let why = match error {
+/// As cel-go says it (`common/types/err.go`); none where a function has no form for what it is given.
+fn cause(error: &ExecutionError) -> Option<String> {
+    Some(match error {
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
@@ -325,14 +335,20 @@ fn in_go_words(error: &ExecutionError, rule: &str) -> String {
         ExecutionError::NoSuchOverload
         | ExecutionError::ValuesNotComparable(..)
         | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::UnsupportedBinaryOperator(..) => {
-            let words = "call arguments did not match a supported operator, function or macro signature for rule";
-            return format!("'no such overload': {words}: {rule}");
-        }
+        | ExecutionError::UnsupportedBinaryOperator(..) => return None,
         ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
         other => other.to_string(),
-    };
-    format!("{why} evaluating rule: {rule}")
+    })
+}
+
+fn in_go_words(error: &ExecutionError, rule: &str) -> String {
+    match cause(error) {
+        Some(why) => format!("{why} evaluating rule: {rule}"),
+        None => {
+            let words = "call arguments did not match a supported operator, function or macro signature for rule";
+            format!("'no such overload': {words}: {rule}")
+        }
+    }
 }
 
 impl Outcome {

@@ -4,7 +4,7 @@
 
 mod bounds;
 pub mod builtin;
-mod cel;
+pub mod cel;
 mod crd_defaults;
 mod crd_reader;
 mod default;

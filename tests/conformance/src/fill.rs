@@ -23,7 +23,7 @@ pub(crate) fn fill(step: &Step, namespace: &str, answers: &Answers) -> Outcome<C
     }
     let body = match &step.body {
         Body::Empty => String::new(),
-        Body::Json(value) => fill_value(value, &filled)?.to_string(),
+        Body::Json(value) => fill_value(value, answers, &filled)?.to_string(),
         Body::Raw(text) => filled(text)?,
     };
     Ok(Call {
@@ -34,16 +34,30 @@ pub(crate) fn fill(step: &Step, namespace: &str, answers: &Answers) -> Outcome<C
     })
 }
 
-fn fill_value(value: &Value, filled: &impl Fn(&str) -> Outcome<String>) -> Outcome<Value> {
+/// A reference to a number alone stands for the number.
+fn number(text: &str, answers: &Answers) -> Option<Value> {
+    let (name, path) = text.strip_prefix('<')?.strip_suffix('>')?.split_once('.')?;
+    let pointer = format!("/{}", path.replace('.', "/"));
+    answers
+        .get(name)?
+        .pointer(&pointer)
+        .filter(|value| value.is_number())
+        .cloned()
+}
+
+fn fill_value(value: &Value, answers: &Answers, filled: &impl Fn(&str) -> Outcome<String>) -> Outcome<Value> {
     Ok(match value {
-        Value::String(text) => Value::String(filled(text)?),
+        Value::String(text) => match number(text, answers) {
+            Some(number) => number,
+            None => Value::String(filled(text)?),
+        },
         Value::Array(items) => items
             .iter()
-            .map(|item| fill_value(item, filled))
+            .map(|item| fill_value(item, answers, filled))
             .collect::<Outcome<_>>()?,
         Value::Object(fields) => fields
             .iter()
-            .map(|(key, value)| Ok((filled(key)?, fill_value(value, filled)?)))
+            .map(|(key, value)| Ok((filled(key)?, fill_value(value, answers, filled)?)))
             .collect::<Outcome<serde_json::Map<_, _>>>()?
             .into(),
         other => other.clone(),

@@ -12,6 +12,7 @@ mod pki;
 pub mod real;
 pub mod run;
 pub mod script;
+mod webhook;
 mod wire;
 
 pub use compare::Difference;

@@ -9,6 +9,7 @@ use crate::fill::{Answers, fill};
 use crate::known::{Status, Table};
 use crate::mask::Mask;
 use crate::script::{Body, Case, Step};
+use crate::webhook::Webhook;
 use crate::wire::Connection;
 use crate::{Difference, Endpoint, Outcome};
 
@@ -36,6 +37,7 @@ pub struct Verdict {
 pub struct Court {
     real: Connection,
     ours: Connection,
+    webhook: Webhook,
 }
 
 impl Court {
@@ -47,6 +49,7 @@ impl Court {
         Ok(Self {
             real: real.connect().await?,
             ours: ours.connect().await?,
+            webhook: Webhook::start().await?,
         })
     }
 
@@ -64,8 +67,9 @@ impl Court {
             meant: 0,
             transcript: Vec::new(),
         };
-        let mut real = Side::new(&mut self.real, case);
-        let mut ours = Side::new(&mut self.ours, case);
+        let known = Answers::from([("webhook".to_owned(), self.webhook.known())]);
+        let mut real = Side::new(&mut self.real, case, known.clone());
+        let mut ours = Side::new(&mut self.ours, case, known);
         for (index, step) in case.steps.iter().enumerate() {
             let number = index + 1;
             let (real, ours) = tokio::join!(real.take(number, step), ours.take(number, step));
@@ -114,6 +118,7 @@ fn made(path: &str, object: Value) -> Step {
         name: None,
         written: String::new(),
         awaited: false,
+        until: None,
         method: http::Method::POST,
         path: path.to_owned(),
         headers: vec![(http::header::CONTENT_TYPE, "application/json".to_owned())],
@@ -130,11 +135,11 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn new(connection: &'a mut Connection, case: &'a Case) -> Self {
+    fn new(connection: &'a mut Connection, case: &'a Case, answers: Answers) -> Self {
         Self {
             connection,
             case,
-            answers: Answers::new(),
+            answers,
             mask: Mask::new(&case.text),
         }
     }
@@ -143,13 +148,16 @@ impl<'a> Side<'a> {
     async fn take(&mut self, number: usize, step: &Step) -> Outcome<Value> {
         let call = fill(step, &self.case.namespace, &self.answers)?;
         let mut answer = self.connection.send(&call).await?;
-        if step.awaited {
+        if step.awaited || step.until.is_some() {
             let begun = Instant::now();
-            while !answer.status.is_success() {
+            while step
+                .until
+                .map_or(!answer.status.is_success(), |code| answer.status != code)
+            {
                 if begun.elapsed() > AWAIT_TIMEOUT {
                     return Err(format!(
-                        "{} was not there within {AWAIT_TIMEOUT:?}: {}",
-                        call.path,
+                        "{} was not as awaited within {AWAIT_TIMEOUT:?}: {}",
+                        step.written,
                         body(&answer)
                     ));
                 }

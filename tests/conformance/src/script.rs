@@ -30,6 +30,8 @@ pub struct Step {
     pub written: String,
     /// Whether it is asked again and again until something is there, and its answer not compared.
     pub awaited: bool,
+    /// The status that it is asked again and again for; its answer is not compared.
+    pub until: Option<u16>,
     /// The method.
     pub method: Method,
     /// In full, with references.
@@ -60,6 +62,8 @@ const PATCHES: [(&str, &str); 4] = [
 ];
 /// A `GET` that waits for what a server makes in its own time, such as the resource of a new definition.
 const AWAIT: &str = "AWAIT";
+/// `UNTIL CODE METHOD path`: asked until the answer has that code, for what a server comes to know in its own time.
+const UNTIL: &str = "UNTIL";
 /// The title of a case that runs whenever another one of its file does.
 const BEFOREHAND: &str = "beforehand";
 /// Headers of our own: what an `Accept` of clients says in full.
@@ -152,6 +156,13 @@ fn step(block: &[&str]) -> Outcome<Step> {
         Some((name, request)) if is_name(name) => (Some(name.to_owned()), request),
         _ => (None, *first),
     };
+    let (until, request) = match request.strip_prefix(UNTIL).and_then(|rest| rest.trim().split_once(' ')) {
+        Some((code, rest)) => {
+            let code = code.parse().map_err(|_| format!("`{code}` is no status code"))?;
+            (Some(code), rest)
+        }
+        None => (None, request),
+    };
     let (word, path) = request
         .split_once(' ')
         .ok_or_else(|| format!("`{request}` is no request; write `METHOD path`"))?;
@@ -190,6 +201,7 @@ fn step(block: &[&str]) -> Outcome<Step> {
         name,
         written: (*first).to_owned(),
         awaited,
+        until,
         method,
         path: full_path(path)?,
         headers,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod access;
+mod admission;
 mod ageing;
 mod crud;
 mod custom;
@@ -10,6 +11,7 @@ mod definitions;
 mod dropped;
 mod escalation;
 mod forms;
+mod hook;
 mod hostile;
 mod nodes;
 mod ownership;

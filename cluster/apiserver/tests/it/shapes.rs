@@ -154,11 +154,11 @@ async fn who_creates_what_nothing_acts_on_is_told_so() {
             .map(|warning| warning.to_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}});
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"limits.cpu": "1"}}});
     assert_eq!(
         create("/api/v1/namespaces/default/resourcequotas", quota).await,
         [
-            "299 - \"this ResourceQuota is stored, and nothing acts on it here: nothing is counted against it, and nothing is refused by it\""
+            "299 - \"of this ResourceQuota only a part counts here: numbers of objects are limited by it; what pods and claims ask for is not\""
         ]
     );
     let secret = |name: &str, type_: &str| {

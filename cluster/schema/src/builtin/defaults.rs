@@ -60,6 +60,11 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
                 }
             }
         }
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding") => {
+            if let Some(matching) = object.pointer_mut("/spec/matchResources").filter(|it| it.is_object()) {
+                matching_defaults(matching);
+            }
+        }
         ("storage.k8s.io", "v1", "StorageClass") => {
             set_default(object, "reclaimPolicy", "Delete");
             set_default(object, "volumeBindingMode", "Immediate");

@@ -2,6 +2,7 @@
 //! `examples/builtin_tables.rs`; their defaults (`default`) and rules (`validate`) as kube-apiserver has them in code.
 //! A table is unpacked when its group and version is first asked for, once per process; start-up unpacks none.
 
+mod admission_rules;
 mod certificates;
 mod claims;
 mod core_rules;
@@ -10,6 +11,7 @@ mod definition;
 mod endpoint_slices;
 mod pod_defaults;
 mod pod_rules;
+mod policy_rules;
 pub(crate) mod quantity;
 mod rules;
 mod service;

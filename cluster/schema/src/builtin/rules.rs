@@ -3,9 +3,13 @@
 
 use serde_json::Value;
 
-use super::{certificates, claims, core_rules, definition, elements, endpoint_slices, service, text, workload_rules};
+use super::{
+    admission_rules, certificates, claims, core_rules, definition, elements, endpoint_slices, policy_rules, service,
+    text, workload_rules,
+};
 use crate::{FieldError, FieldPath, names};
 
+const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Finalizers that need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -52,6 +56,13 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
             endpoint_slices::validate(object, old, &mut errors);
             immutable(object, old, &["addressType"], &mut errors);
         }
+        (ADMISSION_GROUP, "v1", _) => match kind {
+            "MutatingWebhookConfiguration" => admission_rules::webhooks(true, object, old, &mut errors),
+            "ValidatingWebhookConfiguration" => admission_rules::webhooks(false, object, old, &mut errors),
+            "ValidatingAdmissionPolicy" => policy_rules::policy(object, old, &mut errors),
+            "ValidatingAdmissionPolicyBinding" => policy_rules::policy_binding(object, &mut errors),
+            _ => {}
+        },
         ("policy", "v1", "PodDisruptionBudget") => budget(object, &mut errors),
         _ => {}
     }

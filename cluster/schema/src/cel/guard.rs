@@ -85,13 +85,11 @@ pub(super) fn nesting(source: &str) -> usize {
     deepest
 }
 
-/// Names that every rule may use: the variables, and types, which the parser takes for variables.
-const KNOWN_NAMES: [&str; 17] = [
-    "self",
-    "oldSelf",
-    "apiVersion",
-    "apiGroup",
-    "kind",
+/// Names that every rule of a schema may use.
+const RULE_NAMES: [&str; 5] = ["self", "oldSelf", "apiVersion", "apiGroup", "kind"];
+
+/// Types, which the parser takes for variables.
+const TYPE_NAMES: [&str; 12] = [
     "int",
     "uint",
     "double",
@@ -106,23 +104,53 @@ const KNOWN_NAMES: [&str; 17] = [
     "math",
 ];
 
+/// What stands before the dot in the names of functions.
+const SPACES: [&str; 9] = [
+    "base64",
+    "cidr",
+    "format",
+    "ip",
+    "jsonpatch",
+    "lists",
+    "sets",
+    "strings",
+    "url",
+];
+
 /// What a walk over a rule's expression finds.
-#[derive(Default)]
 pub(super) struct Survey<'e> {
+    names: &'e [&'e str],
     scope: Vec<&'e str>,
     /// The first name that is neither a variable nor a type.
     pub(super) unknown: Option<&'e str>,
 }
 
+impl Default for Survey<'_> {
+    fn default() -> Self {
+        Self::of_names(&RULE_NAMES)
+    }
+}
+
 impl<'e> Survey<'e> {
+    /// Of an expression that may use these names.
+    pub(super) fn of_names(names: &'e [&'e str]) -> Self {
+        Self {
+            names,
+            scope: Vec::new(),
+            unknown: None,
+        }
+    }
+
     pub(super) fn visit(&mut self, expression: &'e IdedExpr) {
         match &expression.expr {
             Expr::Call(call) => {
                 // `ip.isCanonical(x)`: a function's namespace is no variable.
+                let is_space =
+                    |target: &IdedExpr| matches!(&target.expr, Expr::Ident(name) if SPACES.contains(&name.as_str()));
                 if let Some(target) = call
                     .target
                     .as_ref()
-                    .filter(|target| !matches!(target.expr, Expr::Ident(_)) || self.knows(target))
+                    .filter(|target| !is_space(target) || self.knows(target))
                 {
                     self.visit(target);
                 }
@@ -170,7 +198,11 @@ impl<'e> Survey<'e> {
     fn knows(&self, expression: &IdedExpr) -> bool {
         match &expression.expr {
             Expr::Ident(name) => {
-                KNOWN_NAMES.contains(&name.as_str()) || self.scope.contains(&name.as_str()) || name.starts_with('@')
+                let name = name.as_str();
+                [self.names, &TYPE_NAMES, &self.scope]
+                    .iter()
+                    .any(|known| known.contains(&name))
+                    || name.starts_with('@')
             }
             _ => false,
         }

@@ -92,7 +92,7 @@ pub(super) fn run(
     })
 }
 
-fn charge(units: u64) {
+pub(super) fn charge(units: u64) {
     let left = LEFT.get().checked_sub(units);
     LEFT.set(left.unwrap_or(0));
     if left.is_none() {
@@ -124,7 +124,7 @@ pub(super) fn weight_of_json(value: &Value) -> u64 {
     }
 }
 
-fn weight(value: &CelValue) -> u64 {
+pub(super) fn weight(value: &CelValue) -> u64 {
     match value {
         CelValue::String(text) => of_text(text.len()),
         CelValue::Bytes(bytes) => of_text(bytes.len()),
@@ -197,6 +197,10 @@ fn meter_entry(entry: &mut EntryExpr) -> u64 {
 
 fn meter_call(call: &mut CallExpr) -> u64 {
     let mut nodes = 1;
+    // The interpreter takes a field that may be missing for an error, but an index for what it is.
+    if call.func_name == operators::OPT_SELECT {
+        operators::OPT_INDEX.clone_into(&mut call.func_name);
+    }
     if adds_to_result(call) {
         // What `map` and `filter` gather is charged by each step.
         for argument in &mut call.args {

@@ -95,6 +95,27 @@ pub(super) fn to_cel(schema: &Schema, value: &Value) -> CelValue {
     }
 }
 
+/// A value of which no schema is known, its fields under their own names.
+pub(super) fn plain(value: &Value) -> CelValue {
+    match value {
+        Value::Array(items) => CelValue::List(Arc::new(items.iter().map(plain).collect())),
+        Value::Object(fields) => {
+            let entries: HashMap<Key, CelValue> = fields
+                .iter()
+                .map(|(name, value)| (Key::String(Arc::new(name.clone())), plain(value)))
+                .collect();
+            CelValue::Map(Map { map: Arc::new(entries) })
+        }
+        Value::Null => CelValue::Null,
+        Value::Bool(truth) => CelValue::Bool(*truth),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => CelValue::Int(whole),
+            None => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => CelValue::String(Arc::new(text.clone())),
+    }
+}
+
 fn text_to_cel(format: Option<&str>, text: &str) -> CelValue {
     let typed = match format {
         Some("date-time") => DateTime::parse_from_rfc3339(text).ok().map(CelValue::Timestamp),

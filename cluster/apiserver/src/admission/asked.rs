@@ -1,0 +1,254 @@
+//! A request as admission sees it. It never changes an object.
+
+use std::borrow::Cow;
+
+use cluster_access::{Attributes, Decision, ResourceTarget};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::context::Context;
+use crate::metadata;
+use crate::registry::Role;
+use crate::status::Status;
+
+/// What is done, in the words of AdmissionReview.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Deed {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// Group, version and kind of what is sent.
+pub(super) type Typed<'a> = (Cow<'a, str>, Cow<'a, str>, Cow<'a, str>);
+
+/// A request, without the objects that it is about.
+pub(super) struct Asked<'a> {
+    pub(super) context: &'a Context,
+    pub(super) deed: Deed,
+    /// Of the body, where it is not of the resource's own kind.
+    body: Option<(&'a str, &'a str, &'a str)>,
+    /// May be empty.
+    pub(super) name: String,
+    pub(super) dry_run: bool,
+    pub(super) options: Value,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(context: &'a Context, deed: Deed, name: &str, dry_run: bool, options: Value) -> Self {
+        Self {
+            context,
+            deed,
+            body: None,
+            name: name.to_owned(),
+            dry_run,
+            options,
+        }
+    }
+
+    /// A create or an update, with its options.
+    pub(super) fn write(context: &'a Context, deed: Deed, name: &str, dry_run: bool) -> Self {
+        let kind = if deed == Deed::Create {
+            "CreateOptions"
+        } else {
+            "UpdateOptions"
+        };
+        let mut options = Map::new();
+        options.insert("kind".to_owned(), json!(kind));
+        options.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+        if dry_run {
+            options.insert("dryRun".to_owned(), json!(["All"]));
+        }
+        for field in ["fieldManager", "fieldValidation"] {
+            if let Some(given) = context.query.get(field).filter(|given| !given.is_empty()) {
+                options.insert(field.to_owned(), json!(given));
+            }
+        }
+        Self::new(context, deed, name, dry_run, Value::Object(options))
+    }
+
+    /// The same, of a body that is not of the resource's kind.
+    pub(super) fn of_body(self, body: (&'a str, &'a str, &'a str)) -> Self {
+        Self {
+            body: Some(body),
+            ..self
+        }
+    }
+
+    pub(super) fn has_own_body(&self) -> bool {
+        self.body.is_some()
+    }
+
+    pub(super) fn group(&self) -> &str {
+        self.context.served.group()
+    }
+
+    pub(super) fn resource(&self) -> &str {
+        self.context.served.plural()
+    }
+
+    pub(super) fn subresource(&self) -> &str {
+        self.context.subresource().unwrap_or_default()
+    }
+
+    pub(super) fn is_of_namespaces(&self) -> bool {
+        self.context.served.role == Role::Namespace
+    }
+
+    /// The namespace; of a namespace its own name.
+    pub(super) fn namespace(&self) -> &str {
+        if self.is_of_namespaces() {
+            return self.context.target.name.as_deref().unwrap_or(&self.name);
+        }
+        self.context.namespace().unwrap_or_default()
+    }
+
+    /// The kind of what is sent, when the resource is asked for in that version.
+    pub(super) fn kind(&self, version: &'a str) -> Typed<'_> {
+        match self.body {
+            Some((group, version, kind)) => (group.into(), version.into(), kind.into()),
+            None => {
+                let info = self.context.served.info();
+                (info.group.as_ref().into(), version.into(), info.kind.as_ref().into())
+            }
+        }
+    }
+
+    /// When whoever asked stops waiting.
+    pub(super) fn deadline(&self) -> Instant {
+        self.context.deadline
+    }
+
+    /// An object of the request in that version.
+    pub(super) fn in_version<'v>(&self, value: &'v Value, version: &str) -> Result<Cow<'v, Value>, Status> {
+        if self.has_own_body() || version == self.context.version() {
+            return Ok(Cow::Borrowed(value));
+        }
+        self.context.served.kind.convert(value.clone(), version).map(Cow::Owned)
+    }
+
+    /// A stored object in the version of the request.
+    pub(super) fn in_version_of_request(&self, stored: &Value) -> Result<Value, Status> {
+        let context = self.context;
+        match context.version() == context.served.storage_version {
+            true => Ok(stored.clone()),
+            false => context.served.kind.convert(stored.clone(), context.version()),
+        }
+    }
+
+    /// The name as refusals tell it.
+    pub(super) fn shown_name(&self, object: Option<&Value>) -> String {
+        let of_object = |field| object.map_or("", |object| metadata::text(object, field));
+        let names = [self.name.as_str(), of_object("name"), of_object("generateName")];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        name.unwrap_or("Unknown").to_owned()
+    }
+
+    /// `namespaces "a" is forbidden: WHY`
+    pub(super) fn forbidden(&self, why: &str) -> Status {
+        Status::forbidden(self.group(), self.resource(), &self.name, why)
+    }
+
+    /// What AdmissionReview says of the request, but for uid and objects.
+    pub(super) fn request(&self, version: &'a str) -> Map<String, Value> {
+        let typed = |(group, version, kind): Typed<'_>| json!({"group": group, "version": version, "kind": kind});
+        let resource = |version: &str| json!({"group": self.group(), "version": version, "resource": self.resource()});
+        let user = &self.context.user;
+        let mut info = Map::new();
+        for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
+            if !text.is_empty() {
+                info.insert(field.to_owned(), json!(text));
+            }
+        }
+        if !user.groups.is_empty() {
+            info.insert("groups".to_owned(), json!(user.groups));
+        }
+        if !user.extra.is_empty() {
+            info.insert("extra".to_owned(), json!(user.extra));
+        }
+        let asked = self.context.version();
+        let mut request = Map::new();
+        let mut put = |field: &str, value: Value| request.insert(field.to_owned(), value);
+        put("kind", typed(self.kind(version)));
+        put("resource", resource(version));
+        put("requestKind", typed(self.kind(asked)));
+        put("requestResource", resource(asked));
+        put("operation", json!(self.deed.word()));
+        put("userInfo", Value::Object(info));
+        put("dryRun", json!(self.dry_run));
+        put("options", self.options.clone());
+        for (field, text) in [
+            ("subResource", self.subresource()),
+            ("requestSubResource", self.subresource()),
+            ("name", &self.name),
+            ("namespace", self.namespace()),
+        ] {
+            if !text.is_empty() {
+                put(field, json!(text));
+            }
+        }
+        request
+    }
+}
+
+/// Answers of the server's own rules of access.
+struct Rules {
+    server: std::sync::Arc<crate::server::Inner>,
+    user: std::sync::Arc<crate::User>,
+}
+
+impl cluster_schema::cel::Authorize for Rules {
+    fn decide(&self, check: &cluster_schema::cel::Check) -> (bool, String) {
+        let user = match &check.service_account {
+            None => self.user.clone(),
+            Some((namespace, name)) => std::sync::Arc::new(crate::User::service_account(namespace, name)),
+        };
+        let attributes = match &check.path {
+            Some(path) => Attributes::path(&user, &check.verb, path),
+            None => Attributes::resource(
+                &user,
+                &check.verb,
+                ResourceTarget {
+                    group: check.group.clone(),
+                    version: "*".to_owned(),
+                    resource: check.resource.clone(),
+                    subresource: check.subresource.clone(),
+                    namespace: check.namespace.clone(),
+                    name: check.name.clone(),
+                },
+            ),
+        };
+        match self.server.access.authorize(&attributes) {
+            Decision::Deny(why) => (false, why),
+            Decision::Allow(why) => (true, why),
+        }
+    }
+}
+
+/// The names by which expressions ask who may do what.
+pub(super) fn authorize(asked: &Asked<'_>, names: &mut cluster_schema::cel::Names) {
+    let context = asked.context;
+    let rules = Rules {
+        server: context.server.clone(),
+        user: context.user.clone(),
+    };
+    let resource = cluster_schema::cel::Check {
+        group: asked.group().to_owned(),
+        resource: asked.resource().to_owned(),
+        subresource: asked.subresource().to_owned(),
+        namespace: asked.namespace().to_owned(),
+        name: asked.name.clone(),
+        ..cluster_schema::cel::Check::default()
+    };
+    names.set_authorizer(std::sync::Arc::new(rules), resource);
+}

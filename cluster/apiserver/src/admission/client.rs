@@ -1,0 +1,409 @@
+//! How webhooks are reached: HTTPS 1.1 over kept connections, by URL or by a Service of this server. What goes wrong is told
+//! as Go's client tells it, because people search for those words. It knows nothing of reviews.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/util/webhook/client.go)
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use cluster_store::Key;
+use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use crate::server::Inner;
+
+/// Largest answer that is read: a patch of the largest object in base64, and then some.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Connections kept to one webhook while nobody uses them.
+const IDLE_MAX: usize = 16;
+/// How long one is kept: as long as Go's client does.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// The port of a URL or Service that names none.
+const HTTPS: u16 = 443;
+const USER_AGENT: &str = "kube-apiserver-admission";
+
+/// One client for each way in which webhooks are reached.
+#[derive(Default)]
+pub(super) struct Clients(Mutex<HashMap<String, Arc<Client>>>);
+
+impl Clients {
+    /// The client of a `clientConfig`. Errors: why there can be none.
+    pub(super) fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = config.to_string();
+        if let Some(client) = all.get(&key) {
+            return Ok(client.clone());
+        }
+        let client = Arc::new(Client::of(config)?);
+        all.insert(key, client.clone());
+        Ok(client)
+    }
+
+    /// Lets go of clients, and their connections, that no configuration asks for any more.
+    pub(super) fn forget_unused(&self) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, client| Arc::strong_count(client) > 1);
+    }
+}
+
+/// What came back.
+pub(super) struct Reply {
+    pub(super) code: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// How one webhook is reached.
+pub(crate) struct Client {
+    /// As in the URL.
+    host: String,
+    server_name: String,
+    port: u16,
+    path: String,
+    /// Namespace and name of the Service that is asked for the address.
+    service: Option<(String, String)>,
+    tls: TlsConnector,
+    idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
+}
+
+impl Client {
+    fn of(config: &Value) -> Result<Self, String> {
+        let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let tls = TlsConnector::from(Arc::new(tls(&text(config, "caBundle"))?));
+        let idle = Mutex::default();
+        if let Some(service) = config.get("service").filter(|service| service.is_object()) {
+            let (namespace, name) = (text(service, "namespace"), text(service, "name"));
+            let port = service
+                .get("port")
+                .and_then(Value::as_u64)
+                .and_then(|port| port.try_into().ok());
+            let port = port.unwrap_or(HTTPS);
+            let server_name = format!("{name}.{namespace}.svc");
+            return Ok(Self {
+                host: format!("{server_name}:{port}"),
+                server_name,
+                port,
+                path: clean(&text(service, "path")),
+                service: Some((namespace, name)),
+                tls,
+                idle,
+            });
+        }
+        let url = text(config, "url");
+        let rest = url
+            .strip_prefix("https://")
+            .ok_or("webhook configuration must have either service or URL")?;
+        let (host, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let (server_name, port) = split_port(host);
+        Ok(Self {
+            host: host.to_owned(),
+            server_name: server_name.trim_matches(['[', ']']).to_owned(),
+            port: port.unwrap_or(HTTPS),
+            path: clean(path),
+            service: None,
+            tls,
+            idle,
+        })
+    }
+
+    /// Posts a review and reads the answer. Errors: why nothing came back.
+    pub(super) async fn post(&self, server: &Inner, timeout: Duration, body: Bytes) -> Result<Reply, String> {
+        let query = format!("?timeout={}", whole_seconds(timeout));
+        let target = format!("{}{query}", self.path);
+        let url = format!("https://{}{target}", self.host);
+        let failed = |why: String| format!("Post {url:?}: {why}");
+        match tokio::time::timeout(timeout, self.exchange(server, &target, body)).await {
+            Ok(outcome) => outcome.map_err(failed),
+            Err(_) => Err(failed("context deadline exceeded".to_owned())),
+        }
+    }
+
+    async fn exchange(&self, server: &Inner, target: &str, body: Bytes) -> Result<Reply, String> {
+        let request = || {
+            Request::post(target)
+                .header(header::HOST, &self.host)
+                .header(header::USER_AGENT, USER_AGENT)
+                .header(header::ACCEPT, "application/json, */*")
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(Full::new(body.clone()))
+                .map_err(|error| error.to_string())
+        };
+        // A kept connection may have been closed just now; what was not sent on it goes to the next one.
+        while let Some(mut kept) = self.kept() {
+            if kept.ready().await.is_err() {
+                continue;
+            }
+            match kept.try_send_request(request()?).await {
+                Ok(response) => return self.read(response, kept).await,
+                Err(mut error) => {
+                    if error.take_message().is_none() {
+                        return Err(broken(error.error()));
+                    }
+                }
+            }
+        }
+        let mut opened = self.open(server).await?;
+        match opened.send_request(request()?).await {
+            Ok(response) => self.read(response, opened).await,
+            Err(error) => Err(broken(&error)),
+        }
+    }
+
+    async fn read(
+        &self,
+        response: http::Response<hyper::body::Incoming>,
+        sender: SendRequest<Full<Bytes>>,
+    ) -> Result<Reply, String> {
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
+            }
+            error.downcast_ref().map_or_else(|| error.to_string(), broken)
+        })?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push((sender, Instant::now()));
+        }
+        drop(idle);
+        Ok(Reply {
+            code: parts.status,
+            headers: parts.headers,
+            body: body.to_bytes(),
+        })
+    }
+
+    fn kept(&self) -> Option<SendRequest<Full<Bytes>>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
+        idle.pop().map(|(sender, _)| sender)
+    }
+
+    async fn open(&self, server: &Inner) -> Result<SendRequest<Full<Bytes>>, String> {
+        let (host, port) = self.address(server).await?;
+        let stream = TcpStream::connect((host.as_str(), port))
+            .await
+            .map_err(|error| refused(&host, port, &error))?;
+        let _ = stream.set_nodelay(true);
+        let name = ServerName::try_from(self.server_name.clone())
+            .map_err(|error| format!("tls: {:?} is no name of a server: {error}", self.server_name))?;
+        let stream = self
+            .tls
+            .connect(name, stream)
+            .await
+            .map_err(|error| distrusted(&error, &self.server_name))?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        // It ends with its sender or the other side; what breaks it is seen by the request that needs it.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    /// Where to connect: a Service says it.
+    async fn address(&self, server: &Inner) -> Result<(String, u16), String> {
+        let Some((namespace, name)) = &self.service else {
+            return Ok((self.server_name.clone(), self.port));
+        };
+        let key = Key::new("services", Some(namespace), name.as_str());
+        let found = server.store.get(&key).await.map_err(|error| error.to_string())?;
+        let found = found.ok_or_else(|| format!("service {name:?} not found"))?;
+        let service = found.object.value(found.revision);
+        let text = |field: &str| {
+            let value = service.get("spec").and_then(|spec| spec.get(field)?.as_str());
+            value.unwrap_or_default().to_owned()
+        };
+        match text("type").as_str() {
+            "ClusterIP" if text("clusterIP") == "None" => {
+                Err("cannot route to service with ClusterIP \"None\"".to_owned())
+            }
+            "ClusterIP" | "NodePort" | "LoadBalancer" => Ok((text("clusterIP"), self.port)),
+            "ExternalName" => Ok((text("externalName"), self.port)),
+            other => Err(format!("unsupported service type {other:?}")),
+        }
+    }
+}
+
+/// A path without a slash at its end and without empty parts.
+fn clean(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    format!("/{}", parts.join("/"))
+}
+
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
+        _ => (host, None),
+    }
+}
+
+/// `10s`: what Go prints for whole seconds, rounded up.
+fn whole_seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}
+
+/// Trust in the given authorities, or in those of the machine where none are given.
+fn tls(bundle: &str) -> Result<ClientConfig, String> {
+    let roots = if bundle.is_empty() {
+        machine_roots().clone()
+    } else {
+        let unreadable = |_| "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
+        let pem = base64::engine::general_purpose::STANDARD
+            .decode(bundle)
+            .map_err(|error| error.to_string())?;
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
+            let certificate = certificate.map_err(unreadable)?;
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
+        if roots.is_empty() {
+            return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+        }
+        roots
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The authorities that the machine trusts, read once.
+fn machine_roots() -> &'static RootCertStore {
+    static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots
+    })
+}
+
+fn refused(host: &str, port: u16, error: &io::Error) -> String {
+    let why = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
+        io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
+        _ => error.to_string(),
+    };
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    };
+    format!("dial tcp {host}:{port}: {why}")
+}
+
+fn distrusted(error: &io::Error, name: &str) -> String {
+    use rustls::CertificateError as Wrong;
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let why = match tls {
+        Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
+            Wrong::UnknownIssuer => "x509: certificate signed by unknown authority".to_owned(),
+            Wrong::Expired | Wrong::ExpiredContext { .. } => {
+                "x509: certificate has expired or is not yet valid".to_owned()
+            }
+            Wrong::NotValidForNameContext { presented, .. } => {
+                let names: Vec<&str> = presented.iter().map(|name| shown_name(name)).collect();
+                format!("x509: certificate is valid for {}, not {name}", names.join(", "))
+            }
+            Wrong::NotValidForName => format!("x509: certificate is not valid for {name}"),
+            other => format!("x509: {other}"),
+        },
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => return "EOF".to_owned(),
+        _ => return format!("tls: {error}"),
+    };
+    format!("tls: failed to verify certificate: {why}")
+}
+
+/// `DnsName("a")` and `IpAddress(1.2.3.4)` without what stands around.
+fn shown_name(name: &str) -> &str {
+    let inner = name.split_once('(').map_or(name, |(_, inner)| inner);
+    inner.trim_end_matches(')').trim_matches('"')
+}
+
+fn broken(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+        return "EOF".to_owned();
+    }
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return match io.kind() {
+                io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+                io::ErrorKind::ConnectionReset => "read: connection reset by peer".to_owned(),
+                _ => io.to_string(),
+            };
+        }
+        source = inner.source();
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn urls_and_services_lead_to_their_places() {
+        let of = |config: Value| {
+            let client = Client::of(&config).unwrap();
+            (client.host, client.server_name, client.port, client.path)
+        };
+        let expect =
+            |host: &str, name: &str, port, path: &str| (host.to_owned(), name.to_owned(), port, path.to_owned());
+        assert_eq!(of(json!({"url": "https://a.b"})), expect("a.b", "a.b", 443, "/"));
+        assert_eq!(
+            of(json!({"url": "https://127.0.0.1:9/x//y/"})),
+            expect("127.0.0.1:9", "127.0.0.1", 9, "/x/y")
+        );
+        assert_eq!(of(json!({"url": "https://[::1]:9"})), expect("[::1]:9", "::1", 9, "/"));
+        assert_eq!(of(json!({"url": "https://[::1]/z"})), expect("[::1]", "::1", 443, "/z"));
+        assert_eq!(
+            of(json!({"service": {"namespace": "n", "name": "s", "path": "p"}})),
+            expect("s.n.svc:443", "s.n.svc", 443, "/p")
+        );
+        assert!(Client::of(&json!({})).is_err());
+        assert!(Client::of(&json!({"url": "https://a", "caBundle": "bm8="})).is_err());
+    }
+
+    #[test]
+    fn one_client_serves_all_who_are_reached_alike_and_goes_with_the_last() {
+        let clients = Clients::default();
+        let config = json!({"url": "https://a.b/c"});
+        let first = clients.client(&config).unwrap();
+        assert!(Arc::ptr_eq(&first, &clients.client(&config).unwrap()));
+        clients.forget_unused();
+        assert!(Arc::ptr_eq(&first, &clients.client(&config).unwrap()));
+        drop(first);
+        clients.forget_unused();
+        assert!(clients.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn timeouts_are_whole_seconds() {
+        for (millis, shown) in [(1, "1s"), (1000, "1s"), (29_001, "30s"), (60_000, "1m0s")] {
+            assert_eq!(whole_seconds(Duration::from_millis(millis)), shown);
+        }
+    }
+}

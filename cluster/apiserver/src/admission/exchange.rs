@@ -1,0 +1,301 @@
+//! A review out, an answer in: what is sent, what an answer must be, and how a refusal is worded. It never decides what a
+//! failure means. (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request, errors)
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http::{StatusCode, header};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+use super::asked::Asked;
+use super::client::Reply;
+use super::webhook::{ReviewVersion, Webhook};
+use crate::decode::{Encoding, try_decode, undecodable};
+use crate::status::{Details, Status};
+
+const GROUP: &str = "admission.k8s.io";
+const KIND: &str = "AdmissionReview";
+
+/// What a webhook has said that lets the request pass.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) warnings: Vec<String>,
+    /// A JSON patch, not empty.
+    pub(super) patch: Option<Value>,
+}
+
+/// Why a webhook does not let the request pass.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It says no, or was not asked for a good reason.
+    Refused(Status),
+    /// It said nothing that can be understood.
+    Calling(String),
+    /// The request itself has waited for too long.
+    Late,
+}
+
+/// `AdmissionResponse`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Response {
+    uid: String,
+    allowed: bool,
+    status: Option<Value>,
+    patch: Option<String>,
+    patch_type: Option<String>,
+    audit_annotations: BTreeMap<String, String>,
+    warnings: Vec<String>,
+}
+
+/// 504: whoever asked does not wait any longer. What the client itself asked for is told by another part of
+/// kube-apiserver than what its handlers allow.
+pub(super) fn timed_out(asked: &Asked<'_>) -> Status {
+    let of = |why: &str| Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {why}"));
+    match asked.context.query.get("timeout") {
+        Some(_) => of("request did not complete within the allotted timeout").bare(),
+        None => of("request did not complete within requested timeout - context deadline exceeded")
+            .detailed(Details::default()),
+    }
+}
+
+/// Asks a webhook.
+pub(super) async fn ask(
+    hook: &Webhook,
+    asked: &Asked<'_>,
+    version: &str,
+    (object, old): (Option<&Value>, Option<&Value>),
+) -> Result<Said, Failed> {
+    if asked.dry_run && !hook.takes_dry_runs {
+        let why = format!("admission webhook {:?} does not support dry run", hook.name);
+        return Err(Failed::Refused(Status::bad_request(why)));
+    }
+    let Some(review) = hook.version else {
+        let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+        return Err(Failed::Calling(format!("could not create admission objects: {why}")));
+    };
+    let client = hook
+        .client
+        .as_ref()
+        .map_err(|why| Failed::Calling(format!("could not get REST client: {why}")))?;
+    let uid = asked.context.server.entropy.uid();
+    let body = review_of(review, &uid, asked, version, object, old).map_err(Failed::Refused)?;
+    let left = asked.deadline().saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Failed::Late);
+    }
+    let timeout = hook.timeout.min(left);
+    let reply = client.post(&asked.context.server, timeout, body).await;
+    if Instant::now() >= asked.deadline() {
+        return Err(Failed::Late);
+    }
+    let reply = reply.map_err(|why| Failed::Calling(format!("failed to call webhook: {why}")))?;
+    let (typed, response) = read(&reply).map_err(|why| Failed::Calling(format!("failed to call webhook: {why}")))?;
+    let response = verify(hook, review, &uid, &typed, response)
+        .map_err(|why| Failed::Calling(format!("received invalid webhook response: {why}")))?;
+    for (key, value) in &response.audit_annotations {
+        asked.context.annotate(format!("{}/{key}", hook.name), value.clone());
+    }
+    if !response.allowed {
+        let status = refusal(&hook.name, response.status.as_ref()).warned(response.warnings);
+        return Err(Failed::Refused(status));
+    }
+    let patch = match response.patch.filter(|_| hook.mutating) {
+        None => None,
+        Some(patch) => patch_of(&patch, response.patch_type.as_deref().unwrap_or_default())?,
+    };
+    Ok(Said {
+        warnings: response.warnings,
+        patch,
+    })
+}
+
+/// The request as JSON.
+fn review_of<'a>(
+    review: ReviewVersion,
+    uid: &str,
+    asked: &Asked<'a>,
+    version: &'a str,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<Bytes, Status> {
+    let mut request = asked.request(version);
+    request.insert("uid".to_owned(), Value::from(uid));
+    for (field, value) in [("object", object), ("oldObject", old)] {
+        let value = value.map(|value| asked.in_version(value, version)).transpose()?;
+        let value = value.map_or(Value::Null, |value| value.into_owned());
+        request.insert(field.to_owned(), value);
+    }
+    let mut whole = Map::new();
+    whole.insert("kind".to_owned(), Value::from(KIND));
+    whole.insert("apiVersion".to_owned(), Value::from(api_version(review)));
+    whole.insert("request".to_owned(), Value::Object(request));
+    Ok(Bytes::from(Value::Object(whole).to_string()))
+}
+
+fn api_version(review: ReviewVersion) -> &'static str {
+    match review {
+        ReviewVersion::V1 => "admission.k8s.io/v1",
+        ReviewVersion::V1Beta1 => "admission.k8s.io/v1beta1",
+    }
+}
+
+/// Group/version and kind of an answer, and what it says. Errors: it is none.
+fn read(reply: &Reply) -> Result<((String, String), Option<Response>), String> {
+    if !(200..=206).contains(&reply.code.as_u16()) {
+        return Err(of_code(reply));
+    }
+    if reply.body.is_empty() {
+        let media = reply
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        return Err(format!(
+            "0-length response with status code: {} and content type: {}",
+            reply.code.as_u16(),
+            media.unwrap_or_default()
+        ));
+    }
+    let answer = try_decode(&reply.body, Encoding::Json).map_err(|why| undecodable(Encoding::Json, &why))?;
+    let answer = answer.value;
+    let text = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let typed = (text("apiVersion"), text("kind"));
+    if !matches!(typed.1.as_str(), "" | KIND) || !typed.0.is_empty() && !typed.0.starts_with(GROUP) {
+        return Err(format!(
+            "no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            typed.1, typed.0
+        ));
+    }
+    match answer.get("response") {
+        None | Some(Value::Null) => Ok((typed, None)),
+        Some(response) => match serde_json::from_value(without_nulls(response)) {
+            Ok(response) => Ok((typed, Some(response))),
+            Err(error) => Err(undecodable(Encoding::Json, &format!("json: {error}"))),
+        },
+    }
+}
+
+/// To Go a null is as good as nothing.
+fn without_nulls(response: &Value) -> Value {
+    let mut response = response.clone();
+    if let Some(fields) = response.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    response
+}
+
+/// What a client makes of an answer that is an error (client-go v0.35 rest/request.go,
+/// apimachinery v0.35 pkg/api/errors/errors.go, NewGenericServerResponse).
+fn of_code(reply: &Reply) -> String {
+    let media = reply
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let is_text = media.is_none_or(|media| media.starts_with("text/"));
+    let said = if is_text {
+        String::from_utf8_lossy(&reply.body).trim().to_owned()
+    } else {
+        "unknown".to_owned()
+    };
+    match reply.code.as_u16() {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 => said,
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        409 => "the server reported a conflict".to_owned(),
+        422 => "the server rejected our request due to an error in our request".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .to_owned()
+        }
+        500.. => format!("an error on the server ({said:?}) has prevented the request from succeeding"),
+        code => format!("the server responded with the status code {code} but did not return more information"),
+    }
+}
+
+fn verify(
+    hook: &Webhook,
+    review: ReviewVersion,
+    uid: &str,
+    typed: &(String, String),
+    response: Option<Response>,
+) -> Result<Response, String> {
+    let mut response = response.ok_or("webhook response was absent")?;
+    if review == ReviewVersion::V1Beta1 {
+        // It asked for nothing of the following.
+        let patched = response.patch.as_ref().is_some_and(|patch| !patch.is_empty());
+        response.patch_type = patched.then(|| "JSONPatch".to_owned());
+        return Ok(response);
+    }
+    if response.uid != uid {
+        return Err(format!("expected response.uid={uid:?}, got {:?}", response.uid));
+    }
+    let wanted = (api_version(review), KIND);
+    if (typed.0.as_str(), typed.1.as_str()) != wanted {
+        let slash = if typed.0.is_empty() { "/" } else { &typed.0 };
+        return Err(format!(
+            "expected webhook response of {}, Kind={KIND}, got {slash}, Kind={}",
+            wanted.0, typed.1
+        ));
+    }
+    let has_patch = response.patch.as_ref().is_some_and(|patch| !patch.is_empty());
+    match (hook.mutating, has_patch, response.patch_type.as_deref()) {
+        (true, true, None) => Err("webhook returned response.patch but not response.patchType".to_owned()),
+        (true, false, Some(_)) => Err("webhook returned response.patchType but not response.patch".to_owned()),
+        (true, true, Some("")) => Err("webhook returned invalid response.patchType of \"\"".to_owned()),
+        (false, true, _) => Err("validating webhook may not return response.patch".to_owned()),
+        (false, _, Some(_)) => Err("validating webhook may not return response.patchType".to_owned()),
+        _ => Ok(response),
+    }
+}
+
+fn patch_of(patch: &str, form: &str) -> Result<Option<Value>, Failed> {
+    if patch.is_empty() {
+        return Ok(None);
+    }
+    let undecodable = |why: String| Failed::Calling(format!("received undecodable patch in webhook response: {why}"));
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(patch)
+        .map_err(|error| undecodable(error.to_string()))?;
+    let patch = try_decode(&bytes, Encoding::Json).map_err(undecodable)?.value;
+    let Value::Array(operations) = &patch else {
+        let kind = cluster_patch::json_type(&patch);
+        return Err(undecodable(format!(
+            "json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch"
+        )));
+    };
+    if operations.is_empty() {
+        return Ok(None);
+    }
+    if form != "JSONPatch" {
+        return Err(Failed::Calling(format!("unsupported patch type {form:?}")));
+    }
+    Ok(Some(patch))
+}
+
+/// The status of a refusal, with who refuses in front of its text.
+fn refusal(name: &str, given: Option<&Value>) -> Status {
+    let text = |field: &str| given.and_then(|given| given.get(field)?.as_str()).unwrap_or_default();
+    let denied = format!("admission webhook {name:?} denied the request");
+    let message = match (text("message"), text("reason")) {
+        ("", "") => format!("{denied} without explanation"),
+        ("", reason) => format!("{denied}: {reason}"),
+        (message, _) => format!("{denied}: {message}"),
+    };
+    let code = given.and_then(|given| given.get("code")?.as_u64()).unwrap_or_default();
+    let code = u16::try_from(code).ok().filter(|code| *code >= 400);
+    let code = StatusCode::from_u16(code.unwrap_or(400)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = Status::new(code, text("reason").to_owned(), message);
+    let details = given
+        .and_then(|given| given.get("details"))
+        .filter(|details| details.is_object());
+    match details.map(|details| serde_json::from_value::<Details>(details.clone())) {
+        Some(Ok(details)) => status.detailed(details),
+        _ => status,
+    }
+}

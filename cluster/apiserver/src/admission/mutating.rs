@@ -1,0 +1,296 @@
+//! What may change an object before it is prepared: the kind's own admission, then webhooks in order, and once more those
+//! that ask for it when something changed behind them. It stores nothing.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating)
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::asked::{Asked, Deed};
+use super::rules::{NamespaceLabels, is_exempt, namespace_labels};
+use super::webhook::{Concerned, concerned};
+use super::{Hooks, patching};
+use crate::incoming::{self, Source};
+use crate::kind::Call;
+use crate::metadata;
+use crate::objects::Reader;
+use crate::query::FieldValidation;
+use crate::resource::{Form, ScalePaths};
+use crate::scale;
+use crate::status::Status;
+use crate::write::{Write, keep_stored};
+use crate::{context::Context, pod_admission};
+
+/// What the server gives to a new object only after it was admitted.
+const STAMPS: [&str; 3] = ["creationTimestamp", "generation", "uid"];
+/// What keys of audit annotations begin with.
+const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
+const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/";
+
+/// In which form an object goes to admission.
+pub(super) enum View<'a> {
+    Whole,
+    Scale(&'a ScalePaths),
+}
+
+impl<'a> View<'a> {
+    /// None for parts whose bodies are admitted by themselves.
+    pub(super) fn of(context: &'a Context) -> Option<Self> {
+        let Some(name) = context.subresource() else {
+            return Some(Self::Whole);
+        };
+        let part = context.served.info().find_subresource(name, context.version())?;
+        match &part.form {
+            Form::Part => Some(Self::Whole),
+            Form::Scale(paths) => Some(Self::Scale(paths)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn show(&self, object: &Value) -> Value {
+        match self {
+            Self::Whole => object.clone(),
+            Self::Scale(paths) => scale::view(object, paths),
+        }
+    }
+
+    pub(super) fn asked(&self, asked: Asked<'a>) -> Asked<'a> {
+        match self {
+            Self::Whole => asked,
+            Self::Scale(_) => asked.of_body(("autoscaling", "v1", "Scale")),
+        }
+    }
+}
+
+impl Write<'_> {
+    /// Lets everybody change the object who may.
+    pub(crate) async fn admit(
+        &mut self,
+        call: &Call<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        self.admit_within(call, object, old).await?;
+        let context = self.context;
+        let hooks = context.server.admission.hooks();
+        let Some(hooks) = hooks.filter(|hooks| !hooks.mutating.is_empty()) else {
+            return Ok(());
+        };
+        let Some(view) = View::of(context) else { return Ok(()) };
+        let deed = if old.is_some() { Deed::Update } else { Deed::Create };
+        let name = if self.generated { "" } else { call.name };
+        let asked = view.asked(Asked::write(context, deed, name, self.dry_run));
+        if is_exempt(&asked) {
+            return Ok(());
+        }
+        let shown = old.map(|old| view.show(old));
+        let mut rounds = Rounds::new(&hooks, &asked, shown.as_ref());
+        let drawn = self.generated.then_some(call.name);
+        let stamps = old.is_none().then(|| take_stamps(object, drawn));
+        let mut sent = view.show(object);
+        let outcome = rounds.run(&view, &mut sent, false).await;
+        if self.hear(&mut rounds, outcome)? {
+            take_back(&view, object, sent, stamps.as_ref())?;
+            self.admit_within(call, object, old).await?;
+            let _ = stamps.as_ref().map(|_| take_stamps(object, drawn));
+            let mut sent = view.show(object);
+            rounds.note_change(&sent);
+            let outcome = rounds.run(&view, &mut sent, true).await;
+            if self.hear(&mut rounds, outcome)? {
+                take_back(&view, object, sent, None)?;
+            }
+        }
+        if let Some(stamps) = stamps {
+            put_stamps(object, stamps)?;
+        }
+        old.map_or(Ok(()), |old| keep_stored(context, object, old))
+    }
+
+    /// Keeps the warnings of a round in the order in which they were given.
+    fn hear(&mut self, rounds: &mut Rounds<'_, '_>, outcome: Result<bool, Status>) -> Result<bool, Status> {
+        self.warnings.append(&mut rounds.warnings);
+        outcome.map_err(|mut status| {
+            self.warnings.extend(status.take_warnings());
+            status
+        })
+    }
+
+    /// What the server itself and the kind do.
+    async fn admit_within(&mut self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        let context = self.context;
+        let reader = Reader::new(&context.server);
+        let said = context.served.kind.admit(*call, object, old, &reader).await?;
+        self.warnings.extend(said);
+        pod_admission::admit(context, object, old).await
+    }
+}
+
+/// Takes what the server has given to the object; its name if that is the one that was drawn.
+fn take_stamps(object: &mut Value, drawn: Option<&str>) -> Map<String, Value> {
+    let mut stamps = Map::new();
+    if let Ok(metadata) = metadata::of_mut(object) {
+        let named = |name: &&str| metadata.get("name").is_some_and(|own| own == name);
+        let name = drawn.filter(named).map(|_| "name");
+        for field in STAMPS.into_iter().chain(name) {
+            if let Some(value) = metadata.remove(field) {
+                stamps.insert(field.to_owned(), value);
+            }
+        }
+    }
+    stamps
+}
+
+/// A name that was given meanwhile stays.
+fn put_stamps(object: &mut Value, stamps: Map<String, Value>) -> Result<(), Status> {
+    let metadata = metadata::of_mut(object)?;
+    for (field, value) in stamps {
+        if field != "name" || metadata.get("name").and_then(Value::as_str).is_none_or(str::is_empty) {
+            metadata.insert(field, value);
+        }
+    }
+    Ok(())
+}
+
+fn take_back(
+    view: &View<'_>,
+    object: &mut Value,
+    sent: Value,
+    stamps: Option<&Map<String, Value>>,
+) -> Result<(), Status> {
+    match view {
+        View::Whole => *object = sent,
+        View::Scale(paths) => {
+            let replicas = scale::replicas_of(&sent)?;
+            scale::set(object, &paths.spec_replicas, Value::from(replicas));
+        }
+    }
+    stamps.map_or(Ok(()), |stamps| put_stamps(object, stamps.clone()))
+}
+
+/// The webhooks of one request.
+pub(super) struct Rounds<'h, 'a> {
+    hooks: &'h Hooks,
+    asked: &'h Asked<'a>,
+    old: Option<&'h Value>,
+    /// Who was asked, and is asked again when something changes from here on.
+    seen: BTreeSet<&'h (String, usize)>,
+    due: BTreeSet<&'h (String, usize)>,
+    /// What the last of them left.
+    last: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+impl<'h, 'a> Rounds<'h, 'a> {
+    pub(super) fn new(hooks: &'h Hooks, asked: &'h Asked<'a>, old: Option<&'h Value>) -> Self {
+        Self {
+            hooks,
+            asked,
+            old,
+            seen: BTreeSet::new(),
+            due: BTreeSet::new(),
+            last: Value::Null,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Something that is no webhook may have changed the object.
+    fn note_change(&mut self, object: &Value) {
+        if *object != self.last {
+            self.due.append(&mut self.seen);
+        }
+    }
+
+    /// Asks all of them, or again those that are due. Whether the object was changed.
+    async fn run(&mut self, view: &View<'_>, object: &mut Value, again: bool) -> Result<bool, Status> {
+        let (found, mut labels) = concerned(&self.hooks.mutating, self.asked, Some(object)).await;
+        let mut changed_any = false;
+        for it in found {
+            if !it
+                .hook
+                .wants(self.asked, it.version, (Some(object), self.old), &labels)?
+                || again && !self.due.contains(&it.hook.key)
+            {
+                continue;
+            }
+            let changed = self.ask(it, view, object, again).await?;
+            if changed {
+                self.due.append(&mut self.seen);
+                changed_any = true;
+                labels = self.labels_after(object, labels).await;
+            }
+            if it.hook.again {
+                self.seen.insert(&it.hook.key);
+            }
+        }
+        self.last = object.clone();
+        Ok(changed_any)
+    }
+
+    async fn labels_after(&self, object: &Value, labels: NamespaceLabels) -> NamespaceLabels {
+        match self.asked.is_of_namespaces() {
+            true => namespace_labels(self.asked, Some(object)).await,
+            false => labels,
+        }
+    }
+
+    async fn ask(
+        &mut self,
+        it: Concerned<'h, 'a>,
+        view: &View<'_>,
+        object: &mut Value,
+        again: bool,
+    ) -> Result<bool, Status> {
+        let context = self.asked.context;
+        let place = format!("round_{}_index_{}", u8::from(again), it.index);
+        let said = it.hook.call(self.asked, it.version, (Some(object), self.old)).await?;
+        let Some(said) = said else {
+            context.annotate(format!("{FAILED_OPEN}{place}"), it.hook.name.clone());
+            return Ok(false);
+        };
+        self.warnings.extend(said.warnings);
+        let before = object.clone();
+        if let Some(patch) = said.patch {
+            *object = patched(self.asked, view, object, it.version, &patch)?;
+        }
+        let changed = *object != before;
+        let told = json!({"configuration": it.hook.configuration, "webhook": it.hook.name, "mutated": changed});
+        context.annotate(format!("{MUTATION}{place}"), told.to_string());
+        Ok(changed)
+    }
+
+    /// Asks all of them about a deletion, which none of them can change.
+    pub(super) async fn run_deletion(&mut self) -> Result<(), Status> {
+        let (found, labels) = concerned(&self.hooks.mutating, self.asked, None).await;
+        for it in found {
+            if !it.hook.wants(self.asked, it.version, (None, self.old), &labels)? {
+                continue;
+            }
+            let said = it.hook.call(self.asked, it.version, (None, self.old)).await?;
+            let said = said.unwrap_or_default();
+            self.warnings.extend(said.warnings);
+            if said.patch.is_some() {
+                let why = "attempted to modify the object, which is not supported for this operation";
+                return Err(Status::internal(format!("admission webhook {:?} {why}", it.hook.name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The object after a patch that was made for `version`, fit for the kind again.
+fn patched(asked: &Asked<'_>, view: &View<'_>, object: &Value, version: &str, patch: &Value) -> Result<Value, Status> {
+    let context = asked.context;
+    let shown = asked.in_version(object, version)?;
+    let mut patched = patching::apply(&shown, patch)?;
+    if matches!(view, View::Scale(_)) {
+        return Ok(patched);
+    }
+    let own = context.version();
+    if version != own {
+        patched = context.served.kind.convert(patched, own)?;
+    }
+    let accepted = incoming::accept(context, patched, Vec::new(), FieldValidation::Ignore, Source::Patched);
+    accepted
+        .map(|accepted| accepted.object)
+        .map_err(|status| Status::internal(status.message()))
+}

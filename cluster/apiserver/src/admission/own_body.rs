@@ -1,0 +1,65 @@
+//! Admission of what is posted below an object and is no object of its kind: bindings, evictions, requests for tokens.
+
+use serde_json::{Value, json};
+
+use super::asked::{Asked, Deed};
+use super::patching;
+use super::rules::is_exempt;
+use super::validating::validate;
+use super::webhook::concerned;
+use crate::context::Context;
+use crate::metadata;
+use crate::status::Status;
+
+/// Lets webhooks change and refuse the body of a POST below an object. `kind`: group, version and kind of the body. Warnings
+/// for the client.
+pub(crate) async fn review_body(
+    context: &Context,
+    kind: (&str, &str, &str),
+    body: &mut Value,
+    dry_run: bool,
+) -> Result<Vec<String>, Status> {
+    let Some(hooks) = context.server.admission.hooks() else {
+        return Ok(Vec::new());
+    };
+    let asked = Asked::write(context, Deed::Create, context.name(), dry_run).of_body(kind);
+    if is_exempt(&asked) {
+        return Ok(Vec::new());
+    }
+    let (group, version, name) = kind;
+    if let Some(fields) = body.as_object_mut() {
+        let api_version = if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        };
+        fields.insert("apiVersion".to_owned(), json!(api_version));
+        fields.insert("kind".to_owned(), json!(name));
+    }
+    if let (Some(namespace), Ok(metadata)) = (context.namespace(), metadata::of_mut(body)) {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    let mut warnings = Vec::new();
+    let outcome = async {
+        let (found, labels) = concerned(&hooks.mutating, &asked, Some(body)).await;
+        for it in found {
+            if !it.hook.wants(&asked, it.version, (Some(body), None), &labels)? {
+                continue;
+            }
+            let said = it.hook.call(&asked, it.version, (Some(body), None)).await?;
+            let said = said.unwrap_or_default();
+            warnings.extend(said.warnings);
+            if let Some(patch) = said.patch {
+                *body = patching::apply(body, &patch)?;
+            }
+        }
+        validate(&hooks, &asked, (Some(body), None), &mut warnings).await
+    };
+    match outcome.await {
+        Ok(()) => Ok(warnings),
+        Err(mut status) => {
+            warnings.extend(status.take_warnings());
+            Err(status.warned(warnings))
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! What policies say of a request: every policy that concerns it, for every binding and every parameter. The first refusal
+//! is the answer; warnings and audit annotations are kept.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating)
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Names, POLICY_COST_MAX, Scope};
+use cluster_store::{Key, Page, Range};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Hooks;
+use super::asked::Asked;
+use super::policy::{Binding, ParamRef, Policy, Validation};
+use super::rules::{Matching, NamespaceLabels, namespace_labels};
+use super::webhook::{Held, Why, holds, names, run};
+use crate::context::{Context, store_status};
+use crate::registry::Served;
+use crate::render;
+use crate::status::{Cause, Status};
+
+/// Longest message that an expression may make, in bytes.
+const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+/// Longest value of an audit annotation, in bytes.
+const ANNOTATION_BYTES_MAX: usize = 10 * 1024;
+const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// A refusal, before it is known whether it is the first one.
+struct Denied {
+    message: String,
+    reason: String,
+}
+
+/// What is gathered over all policies.
+#[derive(Default)]
+struct Findings {
+    denied: Option<Denied>,
+    warnings: Vec<String>,
+    annotations: Vec<(String, String)>,
+}
+
+impl Findings {
+    fn deny(&mut self, message: String, reason: &str) {
+        self.denied.get_or_insert_with(|| Denied {
+            message,
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// What cannot be asked refuses, unless failures are ignored.
+    fn broken(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
+        if policy.ignores_failures {
+            return;
+        }
+        self.deny(
+            match binding {
+                None => refusal(policy, None, &format!("failed to configure policy: {why}")),
+                Some(binding) => refusal(policy, Some(binding), &format!("failed to configure binding: {why}")),
+            },
+            "",
+        );
+    }
+}
+
+fn refusal(policy: &Policy, binding: Option<&Binding>, why: &str) -> String {
+    let name = &policy.name;
+    match binding {
+        Some(binding) => format!(
+            "ValidatingAdmissionPolicy '{name}' with binding '{}' denied request: {why}",
+            binding.name
+        ),
+        None => format!("ValidatingAdmissionPolicy '{name}' denied request: {why}"),
+    }
+}
+
+/// The objects of a request.
+type Objects<'v> = (Option<&'v Value>, Option<&'v Value>);
+
+/// Asks all policies.
+pub(super) async fn ask(
+    hooks: &Hooks,
+    asked: &Asked<'_>,
+    objects: Objects<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    let mut findings = Findings::default();
+    let mut labels = None;
+    for (policy, bindings) in &hooks.policies {
+        let Some(version) = concerns(&policy.matching, asked, objects, &mut labels).await? else {
+            continue;
+        };
+        let params = match find_params(asked.context, policy) {
+            Ok(params) => params,
+            Err(why) => {
+                findings.broken(policy, None, &why);
+                continue;
+            }
+        };
+        let mut audits = BTreeMap::new();
+        for binding in bindings {
+            if let Some(matching) = &binding.matching
+                && concerns(matching, asked, objects, &mut labels).await?.is_none()
+            {
+                continue;
+            }
+            let found = match collect(asked, params.as_ref(), binding.params.as_ref()).await {
+                Ok(found) => found,
+                Err(Missing::Store(status)) => return Err(status),
+                Err(Missing::Why(why)) => {
+                    findings.broken(policy, Some(binding), &why);
+                    continue;
+                }
+            };
+            let namespace = namespace_object(asked).await?;
+            let object = objects.0.map(|object| asked.in_version(object, version)).transpose()?;
+            let old = objects.1.map(|old| asked.in_version(old, version)).transpose()?;
+            for param in &found {
+                let subject = Subject {
+                    asked,
+                    version,
+                    object: object.as_deref(),
+                    old: old.as_deref(),
+                    param: param.as_ref(),
+                    namespace: namespace.as_ref(),
+                };
+                evaluate(policy, binding, &subject, &mut findings, &mut audits);
+            }
+        }
+        for (key, values) in audits {
+            findings
+                .annotations
+                .push((format!("{}/{key}", policy.name), values.join(", ")));
+        }
+    }
+    warnings.append(&mut findings.warnings);
+    for (key, value) in findings.annotations {
+        asked.context.annotate(key, value);
+    }
+    findings
+        .denied
+        .map_or(Ok(()), |denied| Err(status(asked, objects, denied)))
+}
+
+async fn concerns<'a>(
+    matching: &Matching,
+    asked: &Asked<'a>,
+    objects: Objects<'_>,
+    labels: &mut Option<NamespaceLabels>,
+) -> Result<Option<&'a str>, Status> {
+    let Some(version) = matching.version(asked) else {
+        return Ok(None);
+    };
+    if matching.asks_for_namespace(asked) && labels.is_none() {
+        *labels = Some(namespace_labels(asked, objects.0).await);
+    }
+    let none = Ok(BTreeMap::new());
+    let selected = matching.selects(asked, objects, labels.as_ref().unwrap_or(&none))?;
+    Ok(selected.then_some(version))
+}
+
+/// The kind of a policy's parameters, and the version they are wanted in.
+type Params = Option<(Arc<Served>, String)>;
+
+fn find_params(context: &Context, policy: &Policy) -> Result<Params, String> {
+    let Some((api_version, kind)) = &policy.param_kind else {
+        return Ok(None);
+    };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kinds = context.server.registry.snapshot();
+    let found = kinds
+        .of_group(group)
+        .find(|served| served.info().kind == *kind && served.version(version).is_some());
+    match found {
+        Some(served) => Ok(Some((served.clone(), version.to_owned()))),
+        None => {
+            let slash = if group.is_empty() { "/" } else { "" };
+            Err(format!(
+                "failed to find resource referenced by paramKind: '{slash}{api_version}, Kind={kind}'"
+            ))
+        }
+    }
+}
+
+/// Why there are no parameters.
+enum Missing {
+    Why(String),
+    Store(Status),
+}
+
+/// The parameters of a binding; one that is none where the policy needs none.
+async fn collect(
+    asked: &Asked<'_>,
+    params: Option<&(Arc<Served>, String)>,
+    wanted: Option<&ParamRef>,
+) -> Result<Vec<Option<Value>>, Missing> {
+    let (Some((served, version)), Some(wanted)) = (params, wanted) else {
+        return Ok(vec![None]);
+    };
+    let namespace = match (served.info().namespaced, wanted.namespace.as_str()) {
+        (true, "") if asked.namespace().is_empty() => {
+            let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
+            return Err(Missing::Why(why.to_owned()));
+        }
+        (true, "") => Some(asked.namespace()),
+        (true, given) => Some(given),
+        (false, "") => None,
+        (false, _) => {
+            let why = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
+            return Err(Missing::Why(why.to_owned()));
+        }
+    };
+    let store = &asked.context.server.store;
+    let refused = |error| Missing::Store(store_status(error));
+    let entries = if wanted.name.is_empty() {
+        let range = match namespace {
+            Some(namespace) => Range::namespaced(served.store_name.clone(), namespace),
+            None => Range::all(served.store_name.clone()),
+        };
+        let mut entries = store.list(&range, Page::default()).await.map_err(refused)?.entries;
+        if let Some(selector) = &wanted.selector {
+            entries.retain(|entry| selector.matches(&entry.object.meta().labels));
+        }
+        entries
+    } else {
+        let key = Key::new(served.store_name.clone(), namespace, wanted.name.as_str());
+        store.get(&key).await.map_err(refused)?.into_iter().collect()
+    };
+    if entries.is_empty() && wanted.needed {
+        let why = "no params found for policy binding with `Deny` parameterNotFoundAction";
+        return Err(Missing::Why(why.to_owned()));
+    }
+    let values = entries
+        .iter()
+        .map(|entry| render::value(served, version, entry).map(Some));
+    values.collect::<Result<_, _>>().map_err(Missing::Store)
+}
+
+/// The namespace of the request as expressions see it; none for what is in no namespace.
+async fn namespace_object(asked: &Asked<'_>) -> Result<Option<Value>, Status> {
+    let name = asked.namespace();
+    if name.is_empty() || asked.is_of_namespaces() {
+        return Ok(None);
+    }
+    let key = Key::new("namespaces", None, name);
+    let entry = asked.context.server.store.get(&key).await.map_err(store_status)?;
+    let entry = entry.ok_or_else(|| Status::not_found("", "namespaces", name))?;
+    let mut namespace = entry.object.value(entry.revision);
+    if let Some(fields) = namespace.as_object_mut() {
+        fields.retain(|field, _| matches!(field.as_str(), "metadata" | "spec" | "status"));
+    }
+    if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        metadata.remove("ownerReferences");
+    }
+    Ok(Some(namespace))
+}
+
+/// What a policy is evaluated on.
+struct Subject<'s, 'a> {
+    asked: &'s Asked<'a>,
+    version: &'a str,
+    object: Option<&'s Value>,
+    old: Option<&'s Value>,
+    param: Option<&'s Value>,
+    namespace: Option<&'s Value>,
+}
+
+impl Subject<'_, '_> {
+    fn names(&self) -> Names {
+        let mut names = names(self.asked, self.version, self.object, self.old);
+        names.set("params", self.param);
+        names
+    }
+
+    fn scope(&self, policy: &Policy) -> Scope {
+        let mut names = self.names();
+        names.set("namespaceObject", self.namespace);
+        for (name, expression) in &policy.variables {
+            names.compose(name, expression);
+        }
+        names.scope(POLICY_COST_MAX)
+    }
+}
+
+fn evaluate(
+    policy: &Policy,
+    binding: &Binding,
+    subject: &Subject<'_, '_>,
+    findings: &mut Findings,
+    audits: &mut BTreeMap<String, Vec<String>>,
+) {
+    if !policy.conditions.is_empty() {
+        match holds(&policy.conditions, &mut subject.names().scope(CONDITIONS_COST_MAX)) {
+            Held::Yes => {}
+            Held::No => return,
+            Held::Failed(_) if policy.ignores_failures => return,
+            Held::Failed(why) => return act(policy, binding, 0, &why, "", findings),
+        }
+    }
+    let mut scope = subject.scope(policy);
+    for (index, validation) in policy.validations.iter().enumerate() {
+        let (why, reason, ended) = match run(&validation.expression, &mut scope) {
+            Ok(Answer::Truth(true)) => continue,
+            Ok(_) => (message(validation, &mut scope), validation.reason.as_str(), false),
+            Err(_) if policy.ignores_failures => continue,
+            Err(Why::Broken(why)) => (why, "", false),
+            Err(Why::Ended(why)) => (why, "", true),
+        };
+        act(policy, binding, index, &why, reason, findings);
+        if ended {
+            return;
+        }
+    }
+    let mut scope = subject.scope(policy);
+    for (key, expression) in &policy.audits {
+        match run(expression, &mut scope) {
+            Ok(Answer::Text(value)) if !value.trim().is_empty() => {
+                let mut value = value.trim().to_owned();
+                value.truncate(value.floor_char_boundary(ANNOTATION_BYTES_MAX));
+                let values = audits.entry(key.clone()).or_default();
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+            Ok(_) => {}
+            Err(_) if policy.ignores_failures => {}
+            Err(Why::Broken(why) | Why::Ended(why)) => findings.deny(refusal(policy, Some(binding), &why), ""),
+        }
+    }
+}
+
+/// Does what the binding wants done about a validation that failed.
+fn act(policy: &Policy, binding: &Binding, index: usize, why: &str, reason: &str, findings: &mut Findings) {
+    for action in &binding.actions {
+        match action.as_str() {
+            "Deny" => findings.deny(refusal(policy, Some(binding), why), reason),
+            "Warn" => findings.warnings.push(format!(
+                "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {why}",
+                policy.name, binding.name
+            )),
+            _ => {
+                let told = json!([{
+                    "message": why, "policy": policy.name, "binding": binding.name, "expressionIndex": index,
+                    "validationActions": binding.actions,
+                }]);
+                findings.annotations.push((FAILURE.to_owned(), told.to_string()));
+            }
+        }
+    }
+}
+
+/// What is said of a validation that does not hold.
+fn message(validation: &Validation, scope: &mut Scope) -> String {
+    let made = validation
+        .message_expression
+        .as_ref()
+        .and_then(|expression| match run(expression, scope) {
+            Ok(Answer::Text(text)) => Some(text.trim().to_owned()),
+            _ => None,
+        });
+    let fits = |text: &String| !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
+    if let Some(made) = made.filter(fits) {
+        return made;
+    }
+    let given = validation.message.trim();
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let source = match &validation.expression {
+        Ok(expression) => expression.source(),
+        Err((source, _)) => source,
+    };
+    format!("failed expression: {}", source.trim())
+}
+
+fn status(asked: &Asked<'_>, objects: Objects<'_>, denied: Denied) -> Status {
+    let Denied { message, reason } = denied;
+    let (code, reason) = match reason.as_str() {
+        "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
+        "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+        "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
+    };
+    let name = asked.shown_name(objects.0);
+    Status::forbidden(asked.group(), asked.resource(), &name, &message)
+        .under(code, reason)
+        .because(Cause {
+            message,
+            ..Cause::default()
+        })
+}

@@ -1,0 +1,93 @@
+//! Who may refuse an object that is ready to be stored: webhooks, all at once. It changes nothing.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validating)
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::asked::{Asked, Deed};
+use super::mutating::View;
+use super::rules::is_exempt;
+use super::webhook::{Concerned, concerned};
+use super::{Hooks, policies};
+use crate::kind::Call;
+use crate::metadata;
+use crate::status::Status;
+use crate::write::Write;
+
+const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
+
+impl Write<'_> {
+    /// Asks everybody who may refuse. No lock is held by the caller.
+    pub(crate) async fn approve(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let context = self.context;
+        let Some(hooks) = context.server.admission.hooks() else {
+            return Ok(());
+        };
+        let Some(view) = View::of(context) else { return Ok(()) };
+        let deed = if old.is_some() { Deed::Update } else { Deed::Create };
+        let asked = view.asked(Asked::write(context, deed, call.name, self.dry_run));
+        if is_exempt(&asked) {
+            return Ok(());
+        }
+        let (mut shown, before) = (view.show(object), old.map(|old| view.show(old)));
+        // By now it is known which version is replaced.
+        if let (Some(version), Ok(metadata)) = (
+            old.and_then(|old| old.pointer("/metadata/resourceVersion")),
+            metadata::of_mut(&mut shown),
+        ) {
+            metadata.entry("resourceVersion").or_insert_with(|| version.clone());
+        }
+        let objects = (Some(&shown), before.as_ref());
+        validate(&hooks, &asked, objects, &mut self.warnings).await
+    }
+}
+
+/// Asks policies, then all webhooks at once.
+pub(super) async fn validate(
+    hooks: &Hooks,
+    asked: &Asked<'_>,
+    objects: (Option<&Value>, Option<&Value>),
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    if !hooks.policies.is_empty() {
+        policies::ask(hooks, asked, objects, warnings).await?;
+    }
+    let (found, labels) = concerned(&hooks.validating, asked, objects.0).await;
+    let mut wanted = Vec::new();
+    for it in found {
+        if it.hook.wants(asked, it.version, objects, &labels)? {
+            wanted.push(it);
+        }
+    }
+    let calls = wanted
+        .iter()
+        .enumerate()
+        .map(|(place, it)| ask(place, *it, asked, objects));
+    let mut refusal = None;
+    for outcome in join_all(calls).await {
+        match outcome {
+            Ok(said) => warnings.extend(said),
+            Err(mut status) => {
+                warnings.extend(status.take_warnings());
+                refusal.get_or_insert(status);
+            }
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+async fn ask(
+    place: usize,
+    it: Concerned<'_, '_>,
+    asked: &Asked<'_>,
+    objects: (Option<&Value>, Option<&Value>),
+) -> Result<Vec<String>, Status> {
+    match it.hook.call(asked, it.version, objects).await? {
+        Some(said) => Ok(said.warnings),
+        None => {
+            let key = format!("{FAILED_OPEN}round_0_index_{place}");
+            asked.context.annotate(key, it.hook.name.clone());
+            Ok(Vec::new())
+        }
+    }
+}

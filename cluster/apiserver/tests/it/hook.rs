@@ -1,0 +1,147 @@
+//! A webhook over TLS for one test, which counts what comes and answers when it is told to.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec};
+use base64::Engine as _;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, Semaphore};
+use tokio_rustls::TlsAcceptor;
+
+/// Where a webhook has to be reached within.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct State {
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+    came: Notify,
+}
+
+pub(crate) struct Hook {
+    url: String,
+    authority: String,
+    state: Arc<State>,
+    gate: Arc<Semaphore>,
+}
+
+impl Hook {
+    pub(crate) async fn start() -> Self {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
+        let authority = Authority::generate("hook", &clock, &entropy).unwrap();
+        let address = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        let spec = CertificateSpec::server("hook", Vec::new(), address, Duration::from_secs(3600));
+        let issued = authority.issue(&spec, &clock, &entropy).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(&issued.key_pem().expose_bytes()).unwrap();
+        let chain = issued.certificate_pem();
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain.unwrap(), key)
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let (state, gate) = (Arc::new(State::default()), Arc::new(Semaphore::new(0)));
+        let (shared, closed) = (state.clone(), gate.clone());
+        tokio::spawn(async move {
+            let acceptor = TlsAcceptor::from(Arc::new(config));
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, state, gate) = (acceptor.clone(), shared.clone(), closed.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    state.connections.fetch_add(1, Ordering::SeqCst);
+                    let serve = service_fn(|request| answer(request, state.clone(), gate.clone()));
+                    let connection = hyper::server::conn::http1::Builder::new();
+                    let _ = connection.serve_connection(TokioIo::new(stream), serve).await;
+                });
+            }
+        });
+        let authority = base64::engine::general_purpose::STANDARD.encode(authority.certificate_pem());
+        Self {
+            url,
+            authority,
+            state,
+            gate,
+        }
+    }
+
+    /// A webhook of a configuration, asked about creates of these resources.
+    pub(crate) fn webhook(&self, path: &str, resources: &[&str]) -> Value {
+        json!({
+            "name": "hook.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": format!("{}/{path}", self.url), "caBundle": self.authority},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}],
+        })
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.state.requests.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many requests have come.
+    pub(crate) async fn has_come(&self, count: usize) {
+        let come = async {
+            loop {
+                let next = self.state.came.notified();
+                if self.requests() >= count {
+                    return;
+                }
+                next.await;
+            }
+        };
+        tokio::time::timeout(TIMEOUT, come).await.unwrap();
+    }
+
+    /// Answers those that wait.
+    pub(crate) fn release(&self, count: usize) {
+        self.gate.add_permits(count);
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    state: Arc<State>,
+    gate: Arc<Semaphore>,
+) -> Result<Response<Full<Bytes>>, &'static str> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.map_err(|_| "no body")?.to_bytes();
+    let review: Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
+    state.requests.fetch_add(1, Ordering::SeqCst);
+    state.came.notify_waiters();
+    match path.as_str() {
+        "/close" => return Err("closed on purpose"),
+        "/hold" => gate.acquire().await.map_err(|_| "gone")?.forget(),
+        "/flood" => return Ok(Response::new(Full::from(vec![b' '; 9 << 20]))),
+        _ => {}
+    }
+    let allowed = path != "/deny";
+    let answer = json!({
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "response": {
+            "uid": review["request"]["uid"], "allowed": allowed, "auditAnnotations": {"seen": review["request"]["name"]},
+        },
+    });
+    Ok(Response::new(Full::from(answer.to_string())))
+}
