@@ -289,7 +289,13 @@ fn patched(asked: &Asked<'_>, view: &View<'_>, object: &Value, version: &str, pa
     if version != own {
         patched = context.served.kind.convert(patched, own)?;
     }
-    let accepted = incoming::accept(context, patched, Vec::new(), FieldValidation::Ignore, Source::Patched);
+    let accepted = incoming::accept(
+        context,
+        patched,
+        Vec::new(),
+        FieldValidation::Ignore,
+        Source::Operated(patch),
+    );
     accepted
         .map(|accepted| accepted.object)
         .map_err(|status| Status::internal(status.message()))
