@@ -118,22 +118,12 @@ pub(crate) fn accept(
             }
         }
     }
-    let mut warnings = Vec::new();
-    if !problems.is_empty() {
-        match validation {
-            FieldValidation::Ignore => {}
-            FieldValidation::Warn => warnings = problems,
-            FieldValidation::Strict => {
-                let shown = problems[..problems.len().min(SHOWN_MAX)].join(", ");
-                return Err(refuse(
-                    context,
-                    source,
-                    whole.as_ref().unwrap_or(&object),
-                    &format!("strict decoding error: {shown}"),
-                ));
-            }
-        }
-    }
+    let warnings = strictly(
+        context,
+        problems,
+        validation,
+        (source, whole.as_ref().unwrap_or(&object)),
+    )?;
     match &schema {
         Some(schema) if context.served.role == Role::Custom => match source {
             Source::Applied(_) => {
@@ -153,6 +143,25 @@ pub(crate) fn accept(
     }
     metadata::tidy(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
+}
+
+/// What is said of what nobody knows: warnings, or a refusal that shows the object.
+fn strictly(
+    context: &Context,
+    problems: Vec<String>,
+    validation: FieldValidation,
+    (source, object): (Source<'_>, &Value),
+) -> Result<Vec<String>, Status> {
+    match validation {
+        _ if problems.is_empty() => Ok(problems),
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(problems),
+        FieldValidation::Strict => {
+            let shown = problems[..problems.len().min(SHOWN_MAX)].join(", ");
+            let why = format!("strict decoding error: {shown}");
+            Err(refuse(context, source, object, &why))
+        }
+    }
 }
 
 /// What is applied, as this version of its kind spells it, without defaults: those belong to nobody.

@@ -2,6 +2,8 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
 //! staging/src/k8s.io/apiserver/pkg/registry/rest)
 
+use std::collections::BTreeSet;
+
 use cluster_schema::{FieldError, FieldPath, names};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -235,7 +237,7 @@ pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     }
     if is_deleting(old) {
         let had = finalizers(old);
-        let new: Vec<&str> = finalizers(object)
+        let new: BTreeSet<&str> = finalizers(object)
             .into_iter()
             .filter(|finalizer| !had.contains(finalizer))
             .collect();

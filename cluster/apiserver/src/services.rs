@@ -249,61 +249,51 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned();
-    let refuse = |why: String| {
-        let error = FieldError::invalid("spec.clusterIPs", json!([given]), why);
-        Err(Status::invalid("", "Service", &name, &[error]))
-    };
-    if Some(&given) == before.as_ref() && !given.is_empty() {
-        let clash = families(spec, context.server.addresses.range);
-        return match clash.is_empty() {
-            true => Ok(()),
-            false => Err(Status::invalid("", "Service", &name, &clash)),
+    let range = context.server.addresses.range;
+    if given == "None" {
+        spec.insert("clusterIPs".to_owned(), json!(["None"]));
+    } else if given.is_empty() || Some(&given) != before.as_ref() {
+        let Some(address) = address(&given, &name, range, taken)? else {
+            return Ok(());
         };
+        spec.insert("clusterIP".to_owned(), json!(address.to_string()));
+        spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
     }
-    let address = match given.as_str() {
-        "None" => {
-            spec.insert("clusterIPs".to_owned(), json!(["None"]));
-            let clash = families(spec, context.server.addresses.range);
-            return match clash.is_empty() {
-                true => Ok(()),
-                false => Err(Status::invalid("", "Service", &name, &clash)),
-            };
-        }
-        "" => match context.server.addresses.range {
-            None => return Ok(()),
-            Some(range) => range
-                .hosts()
-                .skip(1)
-                .take(ADDRESSES_TRIED_MAX)
-                .find(|address| !taken.addresses.contains(address))
-                .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
-        },
-        given => match given.parse::<IpAddr>() {
-            Err(_) => {
-                let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                let error = FieldError::invalid("spec.clusterIPs[0]", given, why);
-                return Err(Status::invalid("", "Service", &name, &[error]));
-            }
-            Ok(address) if taken.addresses.contains(&address) => {
-                return refuse(format!(
-                    "failed to allocate IP {address}: provided IP is already allocated"
-                ));
-            }
-            Ok(address) => match context.server.addresses.range {
-                Some(range) if !range.contains(&address) => {
-                    return refuse(format!("failed to allocate IP {address}: {OUT_OF_RANGE}"));
-                }
-                _ => address,
-            },
-        },
-    };
-    spec.insert("clusterIP".to_owned(), json!(address.to_string()));
-    spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
-    let clash = families(spec, context.server.addresses.range);
+    let clash = families(spec, range);
     match clash.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid("", "Service", &name, &clash)),
     }
+}
+
+/// The address that is asked for, or a free one where none is; none when there are none to give.
+fn address(given: &str, name: &str, range: Option<IpNet>, taken: &Taken) -> Result<Option<IpAddr>, Status> {
+    let refuse = |why: String| {
+        let error = FieldError::invalid("spec.clusterIPs", json!([given]), why);
+        Err(Status::invalid("", "Service", name, &[error]))
+    };
+    if given.is_empty() {
+        let Some(range) = range else { return Ok(None) };
+        let mut free = range.hosts().skip(1).take(ADDRESSES_TRIED_MAX);
+        return match free.find(|address| !taken.addresses.contains(address)) {
+            None => Err(Status::internal("failed to allocate a serviceIP: range is full")),
+            found => Ok(found),
+        };
+    }
+    let Ok(address) = given.parse::<IpAddr>() else {
+        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        let error = FieldError::invalid("spec.clusterIPs[0]", given, why);
+        return Err(Status::invalid("", "Service", name, &[error]));
+    };
+    if taken.addresses.contains(&address) {
+        return refuse(format!(
+            "failed to allocate IP {address}: provided IP is already allocated"
+        ));
+    }
+    if range.is_some_and(|range| !range.contains(&address)) {
+        return refuse(format!("failed to allocate IP {address}: {OUT_OF_RANGE}"));
+    }
+    Ok(Some(address))
 }
 
 /// One family, that of the range. Who has neither an address nor pods may be of both. Returned is what cannot be had

@@ -64,15 +64,7 @@ pub fn server_side_apply(
     schema: &Schema,
 ) -> Result<Value, PatchError> {
     let configuration = applied;
-    if applied
-        .pointer("/metadata/managedFields")
-        .is_some_and(|managed| !managed.is_null())
-    {
-        return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
-    }
-    if let Some(why) = misfits(schema, applied) {
-        return Err(PatchError::Failed(untyped(configuration, &why)));
-    }
+    check_type(applied, schema)?;
     let applied = sound_configuration(applied, &options)?;
     let schema = Some(schema);
     let me = Manager {
@@ -130,6 +122,18 @@ pub fn server_side_apply(
         last_applied::renew(&mut applied, configuration);
     }
     Ok(applied)
+}
+
+/// Refuses a configuration that is none of this type, or that says who manages it.
+fn check_type(configuration: &Value, schema: &Schema) -> Result<(), PatchError> {
+    let managed = configuration.pointer("/metadata/managedFields");
+    if managed.is_some_and(|managed| !managed.is_null()) {
+        return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
+    }
+    match misfits(schema, configuration) {
+        Some(why) => Err(PatchError::Failed(untyped(configuration, &why))),
+        None => Ok(()),
+    }
 }
 
 /// Says that an applied configuration does not fit its type.
@@ -274,10 +278,10 @@ fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<(String, F
     let written = difference.written();
     let mut all = Vec::new();
     for (manager, owned) in managers.iter_mut() {
-        let taken = owned
-            .fields
-            .intersection(&written)
-            .union(&owned.fields.intersection(&difference.replaced));
+        let written = owned.fields.intersection(&written);
+        // What went with something above it is told by that, if that is owned as well.
+        let gone = owned.fields.intersection(&difference.replaced).outside(&written);
+        let taken = written.union(&gone);
         owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
         if !taken.is_empty() {
             all.push((manager.shown(), taken));

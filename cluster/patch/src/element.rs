@@ -69,13 +69,31 @@ impl fmt::Display for Element {
                 f.write_str("[")?;
                 for (position, (name, value)) in fields.iter().enumerate() {
                     let comma = if position > 0 { "," } else { "" };
-                    write!(f, "{comma}{name}={value}")?;
+                    write!(f, "{comma}{name}={}", shown(value))?;
                 }
                 f.write_str("]")
             }
-            Element::Value(json) => write!(f, "[={json}]"),
+            Element::Value(json) => {
+                let value: Value = serde_json::from_str(json).unwrap_or_default();
+                write!(f, "[={}]", shown(&value))
+            }
             Element::Index(index) => write!(f, "[{index}]"),
         }
+    }
+}
+
+/// A value as upstream shows it in a path.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| format!("{name}={}", shown(value)));
+            fields.collect()
+        }
+        other => other.to_string(),
     }
 }
 

@@ -90,6 +90,10 @@ impl<'a> Mask<'a> {
                         (leading, item.to_string())
                     });
                 }
+                // How often the same refusal is told says nothing: upstream asks some of its rules twice or more.
+                if key == "causes" {
+                    masked.dedup();
+                }
                 masked.into()
             }
             Value::String(text) => self.text(place, key, text).into(),

@@ -53,6 +53,9 @@ enum Command {
     },
     /// Run tests that need real parts and stand apart from `ci`
     Test(suite::Test),
+    /// Sequences of requests drawn from a seed, sent to real Kubernetes and to the embedded API server; what differs is made
+    /// small and told by its kind
+    Conformance(suite::Drawn),
     /// Measure: `bench first-light` starts the product cold and times the first Shoot, `bench shoots` times many at once,
     /// `bench lives` one that comes and goes
     Bench {
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Generate => generate::run(),
         Command::Real { part } => real::run(part),
         Command::Test(arguments) => suite::run(&arguments),
+        Command::Conformance(arguments) => suite::drawn(&arguments),
         Command::Bench { what, runs } => bench::run(what, runs),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),

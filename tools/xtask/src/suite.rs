@@ -1,6 +1,7 @@
 //! Starts suites of tests that are programs of their own: they need the product and real parts, this tool does not.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use clap::ValueEnum;
 
@@ -24,6 +25,23 @@ pub(crate) struct Test {
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
     serve: Option<PathBuf>,
+}
+
+/// How many drawn sequences run with the cases, and where they begin: the same in every run, so that what fails is a change.
+const DRAWN: [&str; 4] = ["--sequences", "3000", "--seed", "1"];
+
+/// Sequences of requests drawn from a seed, and nothing else.
+#[derive(clap::Args)]
+pub(crate) struct Drawn {
+    /// So many sequences
+    #[arg(long, value_name = "N", default_value_t = 3000)]
+    cases: u64,
+    /// Where all that is drawn begins: a seed has the same sequences whenever it is used
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only the sequence of this number
+    #[arg(long, value_name = "NUMBER")]
+    only: Option<u64>,
 }
 
 /// A suite.
@@ -92,11 +110,31 @@ fn envtest() -> Outcome {
     Ok(())
 }
 
-fn conformance(test: &Test) -> Outcome {
+/// Runs drawn sequences.
+pub(crate) fn drawn(drawn: &Drawn) -> Outcome {
+    let mut command = program()?;
+    command.args(["generated", "--sequences", &drawn.cases.to_string()]);
+    command.args(["--seed", &drawn.seed.to_string()]);
+    if let Some(only) = drawn.only {
+        command.args(["--only", &only.to_string()]);
+    }
+    call(&mut command)
+}
+
+/// The program that compares, when real Kubernetes is there.
+fn program() -> Outcome<Command> {
     real::run(Some(real::Part::Kubernetes))?;
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "tests-conformance", "--"]);
+    Ok(command)
+}
+
+fn conformance(test: &Test) -> Outcome {
+    let mut command = program()?;
     command.args(&test.filter);
+    if test.filter.is_none() && test.serve.is_none() {
+        command.args(DRAWN);
+    }
     for (flag, is_set) in [("--show", test.show), ("--propose", test.propose)] {
         if is_set {
             command.arg(flag);

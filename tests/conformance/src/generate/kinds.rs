@@ -62,12 +62,15 @@ fn words() -> Shape {
 
 /// The resources that every server has.
 pub(crate) fn built_in() -> Vec<Resource> {
+    let mut all = configurations();
+    all.extend([service(), claim(), lease(), role(), budget()]);
+    all
+}
+
+/// Those that hold something and do nothing.
+fn configurations() -> Vec<Resource> {
     let field = Field::new;
     let encoded = || text(&["", "eA==", "c29tZSB3b3Jkcw=="]);
-    let selector = |name| {
-        let of = vec![field("matchLabels", map(text(&["x", "y"]))).required()];
-        field(name, Shape::Object(of)).required()
-    };
     let config_map = vec![
         field("data", filled(words())),
         field("binaryData", filled(encoded())),
@@ -78,6 +81,20 @@ pub(crate) fn built_in() -> Vec<Resource> {
         field("stringData", map(words())),
         field("type", text(&["Opaque", "example.com/own"])),
     ];
+    let named = Shape::Object(vec![field("name", text(&["a", "b"]))]);
+    let account = vec![
+        field("automountServiceAccountToken", Shape::Flag),
+        field("imagePullSecrets", list(named)),
+    ];
+    vec![
+        Resource::built_in("v1/configmaps", "ConfigMap", config_map),
+        Resource::built_in("v1/secrets", "Secret", secret),
+        Resource::built_in("v1/serviceaccounts", "ServiceAccount", account),
+    ]
+}
+
+fn service() -> Resource {
+    let field = Field::new;
     let port = vec![
         field("name", text(&["http", "https", "dns"])).required(),
         field("port", Shape::Integer(79, 81)).required(),
@@ -85,76 +102,63 @@ pub(crate) fn built_in() -> Vec<Resource> {
         field("targetPort", text(&["http", "web"])),
         field("appProtocol", text(&["http", "kubernetes.io/h2c"])),
     ];
-    let service = Shape::Object(vec![
+    let spec = Shape::Object(vec![
         field("clusterIP", text(&["None"])).required(),
         field("ports", Shape::Named("port".to_owned(), port)).required(),
         field("selector", map(text(&["x", "y"]))),
         field("sessionAffinity", text(&["None", "ClientIP"])),
         field("publishNotReadyAddresses", Shape::Flag),
     ]);
-    let lease = Shape::Object(vec![
-        field("holderIdentity", text(&["me", "you"])),
-        field("leaseDurationSeconds", Shape::Integer(1, 60)),
-        field("leaseTransitions", Shape::Integer(0, 3)),
-        field(
-            "renewTime",
-            text(&["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.5Z"]),
-        ),
-    ]);
-    let rule = vec![
-        field("apiGroups", Shape::Set(vec![String::new(), "apps".to_owned()])).required(),
-        field("resources", Shape::Set(vec!["pods".to_owned(), "secrets".to_owned()])).required(),
-        field("verbs", Shape::Set(vec!["get".to_owned(), "list".to_owned()])).required(),
-        field("resourceNames", Shape::Set(vec!["a".to_owned()])),
-    ];
-    let budget = Shape::Object(vec![
-        field("minAvailable", Shape::IntOrText),
-        selector("selector"),
-        field("unhealthyPodEvictionPolicy", text(&["IfHealthyBudget", "AlwaysAllow"])),
-    ]);
-    let requests = vec![field("requests", storage())];
-    let claim = Shape::Object(vec![
-        field(
-            "accessModes",
-            Shape::Set(vec!["ReadWriteOnce".to_owned(), "ReadOnlyMany".to_owned()]),
-        )
-        .required(),
-        field("resources", Shape::Object(requests)).required(),
+    Resource::built_in("v1/services", "Service", vec![field("spec", spec).required()])
+}
+
+fn claim() -> Resource {
+    let field = Field::new;
+    let modes = ["ReadWriteOnce", "ReadOnlyMany"].map(str::to_owned).to_vec();
+    let spec = Shape::Object(vec![
+        field("accessModes", Shape::Set(modes)).required(),
+        field("resources", Shape::Object(vec![field("requests", storage())])).required(),
         field("storageClassName", text(&["", "fast"])),
         field("volumeMode", text(&["Filesystem", "Block"])),
     ]);
-    vec![
-        Resource::built_in("v1/configmaps", "ConfigMap", config_map),
-        Resource::built_in("v1/secrets", "Secret", secret),
-        Resource::built_in("v1/services", "Service", vec![field("spec", service).required()]),
-        Resource::built_in(
-            "v1/serviceaccounts",
-            "ServiceAccount",
-            vec![
-                field("automountServiceAccountToken", Shape::Flag),
-                field(
-                    "imagePullSecrets",
-                    list(Shape::Object(vec![field("name", text(&["a", "b"]))])),
-                ),
-            ],
-        ),
-        Resource::built_in("coordination.k8s.io/v1/leases", "Lease", vec![field("spec", lease)]),
-        Resource::built_in(
-            "rbac.authorization.k8s.io/v1/roles",
-            "Role",
-            vec![field("rules", list(Shape::Object(rule)))],
-        ),
-        Resource::built_in(
-            "policy/v1/poddisruptionbudgets",
-            "PodDisruptionBudget",
-            vec![field("spec", budget).required()],
-        ),
-        Resource::built_in(
-            "v1/persistentvolumeclaims",
-            "PersistentVolumeClaim",
-            vec![field("spec", claim).required()],
-        ),
-    ]
+    let fields = vec![field("spec", spec).required()];
+    Resource::built_in("v1/persistentvolumeclaims", "PersistentVolumeClaim", fields)
+}
+
+fn lease() -> Resource {
+    let field = Field::new;
+    let times = ["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.5Z"];
+    let spec = Shape::Object(vec![
+        field("holderIdentity", text(&["me", "you"])),
+        field("leaseDurationSeconds", Shape::Integer(1, 60)),
+        field("leaseTransitions", Shape::Integer(0, 3)),
+        field("renewTime", text(&times)),
+    ]);
+    Resource::built_in("coordination.k8s.io/v1/leases", "Lease", vec![field("spec", spec)])
+}
+
+fn role() -> Resource {
+    let set = |of: &[&str]| Shape::Set(of.iter().map(|text| (*text).to_owned()).collect());
+    let rule = vec![
+        Field::new("apiGroups", set(&["", "apps"])).required(),
+        Field::new("resources", set(&["pods", "secrets"])).required(),
+        Field::new("verbs", set(&["get", "list"])).required(),
+        Field::new("resourceNames", set(&["a"])),
+    ];
+    let rules = vec![Field::new("rules", list(Shape::Object(rule)))];
+    Resource::built_in("rbac.authorization.k8s.io/v1/roles", "Role", rules)
+}
+
+fn budget() -> Resource {
+    let field = Field::new;
+    let selector = vec![field("matchLabels", map(text(&["x", "y"]))).required()];
+    let spec = Shape::Object(vec![
+        field("minAvailable", Shape::IntOrText),
+        field("selector", Shape::Object(selector)).required(),
+        field("unhealthyPodEvictionPolicy", text(&["IfHealthyBudget", "AlwaysAllow"])),
+    ]);
+    let fields = vec![field("spec", spec).required()];
+    Resource::built_in("policy/v1/poddisruptionbudgets", "PodDisruptionBudget", fields)
 }
 
 /// A drawn definition: its object, and the resource it makes.

@@ -114,13 +114,20 @@ impl World {
         });
         if let Some(resource) = resource {
             let count = rng.random_range(REQUESTS);
+            let mut objects = Vec::new();
             for number in 1..=count {
                 let drawn = Draw {
                     resource,
                     number,
+                    objects: &objects,
                     rng: &mut rng,
                 };
-                requests.push(drawn.request());
+                let request = drawn.request();
+                let path = request.line.split(['?', ' ']).nth(1).unwrap_or_default();
+                if request.line.starts_with("POST ") || path != resource.path {
+                    objects.push(number);
+                }
+                requests.push(request);
             }
         }
         Sequence {
@@ -226,6 +233,8 @@ fn without_one(value: &Value) -> Vec<Value> {
 struct Draw<'a> {
     resource: &'a Resource,
     number: usize,
+    /// Earlier requests that are about one object.
+    objects: &'a [usize],
     rng: &'a mut StdRng,
 }
 
@@ -288,9 +297,10 @@ impl Draw<'_> {
         }
     }
 
-    /// The number of an earlier request.
-    fn earlier(&mut self) -> usize {
-        self.rng.random_range(1..self.number.max(2))
+    /// The number of an earlier request, if one was about a single object: the version of a list is that of the store, in
+    /// which others write meanwhile.
+    fn earlier(&mut self) -> Option<usize> {
+        self.objects.choose(self.rng).copied()
     }
 
     fn made(self, line: String, headers: Vec<&'static str>, body: Option<Value>) -> Request {
@@ -311,14 +321,15 @@ impl Draw<'_> {
         if self.rng.random_bool(0.3) {
             metadata.insert("annotations".to_owned(), map(&["x", "some words"]).draw(self.rng));
         }
-        if !self.resource.strategic {
-            // Real Kubernetes stores an empty map of a custom resource, shows it to nobody, and loses it with the next
-            // write, which is one for that alone.
-            metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
-        }
         if self.rng.random_bool(0.1) {
             let of = vec!["example.com/one".to_owned(), "example.com/two".to_owned()];
             metadata.insert("finalizers".to_owned(), Shape::Set(of).draw(self.rng));
+        }
+        if !self.resource.strategic {
+            // Real Kubernetes stores an empty map or list of a custom resource, shows it to nobody, and loses it with the next
+            // write, which is one for that alone.
+            let empty = |value: &Value| *value == json!({}) || *value == json!([]);
+            metadata.retain(|_, value| !empty(value));
         }
         metadata
     }
@@ -376,10 +387,10 @@ impl Draw<'_> {
         let name = self.name();
         let mut object = self.object(name);
         let earlier = self.earlier();
-        if self.rng.random_bool(0.6) {
+        if let Some(earlier) = earlier.filter(|_| self.rng.random_bool(0.6)) {
             object["metadata"]["resourceVersion"] = json!(format!("<r{earlier}.metadata.resourceVersion>"));
         }
-        if self.rng.random_bool(0.1) {
+        if let Some(earlier) = earlier.filter(|_| self.rng.random_bool(0.1)) {
             object["metadata"]["uid"] = json!(format!("<r{earlier}.metadata.uid>"));
         }
         let line = format!("PUT {}/{name}{}", self.resource.path, self.query(&[]));
@@ -462,5 +473,58 @@ impl Draw<'_> {
             false => format!("DELETE {}/{}{query}", self.resource.path, self.name()),
         };
         self.made(line, Vec::new(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fill::{Answers, fill};
+    use crate::ours::Ours;
+
+    #[test]
+    fn a_seed_has_the_same_sequences_whatever_else_is_drawn() {
+        let (world, again) = (World::new(5), World::new(5));
+        let forth: Vec<String> = (0..50).map(|number| world.draw(number).text()).collect();
+        let back: Vec<String> = (0..50).rev().map(|number| again.draw(number).text()).collect();
+        assert!(forth.iter().eq(back.iter().rev()));
+        let other = World::new(6);
+        assert!((0..50).any(|number| other.draw(number).text() != forth[number as usize]));
+    }
+
+    #[test]
+    fn every_sequence_is_a_case_that_speaks_of_earlier_answers_alone() {
+        let world = World::new(1);
+        for number in 0..500 {
+            let sequence = world.draw(number);
+            let case = sequence.case(0).unwrap();
+            assert!((3..=10).contains(&case.steps.len()), "{}", sequence.text());
+            let mut answers = Answers::new();
+            for (step, request) in case.steps.iter().zip(&sequence.requests) {
+                fill(step, &case.namespace, &answers).unwrap();
+                answers.insert(format!("r{}", request.number), json!({}));
+            }
+        }
+    }
+
+    #[test]
+    fn a_smaller_sequence_is_smaller() {
+        let world = World::new(1);
+        for number in 0..50 {
+            let sequence = world.draw(number);
+            let length = sequence.text().len();
+            assert!(sequence.smaller().iter().all(|smaller| smaller.text().len() < length));
+        }
+    }
+
+    #[tokio::test]
+    async fn drawn_definitions_are_ones_that_a_server_takes() {
+        let ours = Ours::start().await.unwrap();
+        let mut connection = ours.endpoint.connect().await.unwrap();
+        for case in World::new(3).beforehand().unwrap() {
+            let call = fill(&case.steps[0], &case.namespace, &Answers::new()).unwrap();
+            let answer = connection.send(&call).await.unwrap();
+            assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
+        }
     }
 }
