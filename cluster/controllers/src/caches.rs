@@ -10,8 +10,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
-    ServiceAccount,
+    ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -50,6 +50,7 @@ struct Inner {
     stateful_sets: OnceLock<Cache<StatefulSet>>,
     daemon_sets: OnceLock<Cache<DaemonSet>>,
     jobs: OnceLock<Cache<Job>>,
+    quotas: OnceLock<Cache<ResourceQuota>>,
     custom_kinds: OnceLock<Cache<CustomResourceDefinition>>,
 }
 
@@ -84,6 +85,7 @@ impl Caches {
             stateful_sets: OnceLock::new(),
             daemon_sets: OnceLock::new(),
             jobs: OnceLock::new(),
+            quotas: OnceLock::new(),
             custom_kinds: OnceLock::new(),
         }))
     }
@@ -104,6 +106,7 @@ impl Caches {
         stateful_sets: StatefulSet,
         daemon_sets: DaemonSet,
         jobs: Job,
+        quotas: ResourceQuota,
         custom_kinds: CustomResourceDefinition,
     }
 

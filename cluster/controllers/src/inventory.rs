@@ -35,6 +35,8 @@ struct Inner {
     items: Notify,
     /// Namespaces to look at.
     namespaces: Notify,
+    /// Something has gone, or is known for the first time.
+    gone: Notify,
 }
 
 impl Inventory {
@@ -47,6 +49,7 @@ impl Inventory {
             graph: Mutex::default(),
             items: Notify::new(),
             namespaces: Notify::new(),
+            gone: Notify::new(),
         }))
     }
 
@@ -72,6 +75,11 @@ impl Inventory {
     /// Returns when something in some namespace has changed.
     pub(crate) async fn namespaces_changed(&self) {
         self.0.namespaces.notified().await;
+    }
+
+    /// Returns when something may have gone.
+    pub(crate) async fn objects_gone(&self) {
+        self.0.gone.notified().await;
     }
 
     /// Asks for another look at all items that are worth one.
@@ -163,12 +171,16 @@ impl Inventory {
                     listed.extend(object.metadata.uid.clone());
                     self.put(&key, &object);
                 }
-                Ok(Event::InitDone) => self.graph().listed(&key, &std::mem::take(&mut listed)),
+                Ok(Event::InitDone) => {
+                    self.graph().listed(&key, &std::mem::take(&mut listed));
+                    self.0.gone.notify_one();
+                }
                 Ok(Event::Apply(object)) => self.put(&key, &object),
                 Ok(Event::Delete(object)) => {
                     if let Some(uid) = &object.metadata.uid {
                         self.graph().remove(uid);
                     }
+                    self.0.gone.notify_one();
                 }
                 Err(error) => {
                     tracing::debug!("{}", watch_fault(error, &key.to_string()));

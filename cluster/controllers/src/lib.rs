@@ -25,6 +25,7 @@ mod node_ranges;
 mod nodes;
 mod pod_garbage;
 mod pods;
+mod quotas;
 mod replica_sets;
 mod request_garbage;
 pub mod scheduler;
@@ -86,11 +87,13 @@ pub enum Name {
     PodGc,
     /// Deletes bootstrap tokens when they expire.
     TokenCleaner,
+    /// Counts what ResourceQuotas limit.
+    ResourceQuota,
 }
 
 impl Name {
     /// Every controller.
-    pub const ALL: [Name; 18] = [
+    pub const ALL: [Name; 19] = [
         Name::Namespace,
         Name::GarbageCollector,
         Name::Deployment,
@@ -109,6 +112,7 @@ impl Name {
         Name::NodeLifecycle,
         Name::PodGc,
         Name::TokenCleaner,
+        Name::ResourceQuota,
     ];
 
     /// Who its events come from (kubernetes/kubernetes v1.35: what each controller gives its recorder).
@@ -126,11 +130,12 @@ impl Name {
     }
 
     /// What an API server without pods needs: namespaces, owners, service accounts.
-    pub const WITHOUT_WORKLOADS: [Name; 4] = [
+    pub const WITHOUT_WORKLOADS: [Name; 5] = [
         Name::Namespace,
         Name::GarbageCollector,
         Name::ServiceAccount,
         Name::RootCaPublisher,
+        Name::ResourceQuota,
     ];
 }
 
@@ -228,6 +233,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
             },
             Name::NodeLifecycle => running.spawn(nodes::run(context, stop)),
             Name::PodGc => running.spawn(pod_garbage::run(context, stop)),
+            Name::ResourceQuota => running.spawn(quotas::run(context, stop)),
             Name::TokenCleaner => running.spawn(bootstrap_tokens::run(context, stop)),
         };
     }

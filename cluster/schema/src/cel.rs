@@ -20,8 +20,9 @@ use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
 
+use crate::correlation::OldItems;
 use crate::tree::{Kind, MapType, Scalar, Schema};
-use crate::validate::{OldItems, Verdict};
+use crate::validate::Verdict;
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
 use guard::{Survey, nesting, single_signs};
 use meter::{Ended, LookUps, meter, weight_of_json};

@@ -5,6 +5,7 @@
 mod bounds;
 pub mod builtin;
 pub mod cel;
+mod correlation;
 mod crd_defaults;
 mod crd_reader;
 mod default;

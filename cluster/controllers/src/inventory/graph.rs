@@ -64,6 +64,7 @@ pub(crate) struct Graph {
     by_namespace: BTreeMap<String, BTreeSet<String>>,
     dirty_items: BTreeSet<String>,
     dirty_namespaces: BTreeSet<String>,
+    emptied: BTreeSet<String>,
 }
 
 impl Graph {
@@ -142,6 +143,7 @@ impl Graph {
         self.unlink(uid, &item);
         self.dirty_items.remove(uid);
         self.dirty_around(uid, &item);
+        self.emptied.extend(item.key.namespace.clone());
         self.dirty_namespaces.extend(item.key.namespace);
     }
 
@@ -225,6 +227,11 @@ impl Graph {
     /// Items worth a look since the last call.
     pub(crate) fn take_dirty_items(&mut self) -> BTreeSet<String> {
         std::mem::take(&mut self.dirty_items)
+    }
+
+    /// Namespaces in which something has gone since the last call.
+    pub(crate) fn take_namespaces_with_deletions(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.emptied)
     }
 
     /// Namespaces in which something has changed since the last call.

@@ -6,6 +6,7 @@ mod cluster;
 mod life;
 mod node_ranges;
 mod owners;
+mod quota;
 mod scheduling;
 mod storage;
 mod workloads;

@@ -45,7 +45,7 @@ const FLAGS: [&str; 25] = [
 
 /// Upstream's names of the controllers that are here
 /// (kubernetes/kubernetes v1.35 cmd/kube-controller-manager/names/controller_names.go).
-const CONTROLLERS: [(&str, Name); 18] = [
+const CONTROLLERS: [(&str, Name); 19] = [
     ("bootstrap-token-cleaner-controller", Name::TokenCleaner),
     ("certificatesigningrequest-approving-controller", Name::CsrApproving),
     ("certificatesigningrequest-cleaner-controller", Name::CsrCleaner),
@@ -61,6 +61,7 @@ const CONTROLLERS: [(&str, Name); 18] = [
     ("persistentvolume-binder-controller", Name::PersistentVolume),
     ("pod-garbage-collector-controller", Name::PodGc),
     ("replicaset-controller", Name::ReplicaSet),
+    ("resourcequota-controller", Name::ResourceQuota),
     ("root-ca-certificate-publisher-controller", Name::RootCaPublisher),
     ("serviceaccount-controller", Name::ServiceAccount),
     ("statefulset-controller", Name::StatefulSet),

@@ -178,6 +178,27 @@ fn a_folder_or_port_that_is_not_free_is_named_with_a_way_out() {
     assert!(said.contains("kubernetes/keys is damaged"), "{said}");
 }
 
+/// As envtest does before it starts its kube-apiserver.
+fn write_certificates(folder: &Path, authority: &Authority, clock: &Clock, entropy: &Entropy) {
+    let spec = CertificateSpec::server(
+        "envtest",
+        vec!["localhost".to_owned()],
+        vec![[127, 0, 0, 1].into()],
+        DAY,
+    );
+    let serving = authority.issue(&spec, clock, entropy).unwrap();
+    let pem = authority.certificate_pem();
+    for (file, text) in [
+        ("apiserver.crt", &serving.certificate_pem()),
+        ("apiserver.key", &serving.key_pem().expose().to_owned()),
+        ("client-cert-auth-ca.crt", &pem),
+        ("sa-signer.crt", &pem),
+        ("sa-signer.key", &authority.key_pem().expose().to_owned()),
+    ] {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn envtest_finds_its_programs_and_a_server_that_knows_its_certificates() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,23 +215,7 @@ async fn envtest_finds_its_programs_and_a_server_that_knows_its_certificates() {
 
     let (clock, entropy) = (Clock::real(), Entropy::os());
     let authority = Authority::generate("envtest", &clock, &entropy).unwrap();
-    let spec = CertificateSpec::server(
-        "envtest",
-        vec!["localhost".to_owned()],
-        vec![[127, 0, 0, 1].into()],
-        DAY,
-    );
-    let serving = authority.issue(&spec, &clock, &entropy).unwrap();
-    let pem = authority.certificate_pem();
-    for (file, text) in [
-        ("apiserver.crt", &serving.certificate_pem()),
-        ("apiserver.key", &serving.key_pem().expose().to_owned()),
-        ("client-cert-auth-ca.crt", &pem),
-        ("sa-signer.crt", &pem),
-        ("sa-signer.key", &authority.key_pem().expose().to_owned()),
-    ] {
-        std::fs::write(folder.path().join(file), text).unwrap();
-    }
+    write_certificates(folder.path(), &authority, &clock, &entropy);
     let port = free_port().unwrap();
     let (port_flag, issuer) = (
         format!("--secure-port={port}"),
@@ -236,7 +241,7 @@ async fn envtest_finds_its_programs_and_a_server_that_knows_its_certificates() {
         name: "envtest".to_owned(),
         server: format!("https://127.0.0.1:{port}"),
         tls_server_name: None,
-        authorities: pem,
+        authorities: authority.certificate_pem(),
         credential: Credential::Certificate(Box::new(authority.issue(&masters, &clock, &entropy).unwrap())),
         namespace: None,
     });
