@@ -27,18 +27,16 @@ const TRIES_MAX: usize = 5;
 /// Makes and completes the default rules and tells the authorizer of all there are.
 pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     let policy = bootstrap_policy();
-    for role in &policy.cluster_roles {
-        put(server, "clusterroles", "ClusterRole", role).await?;
-    }
-    for binding in &policy.cluster_role_bindings {
-        put(server, "clusterrolebindings", "ClusterRoleBinding", binding).await?;
-    }
-    for role in &policy.roles {
-        put(server, "roles", "Role", role).await?;
-    }
-    for binding in &policy.role_bindings {
-        put(server, "rolebindings", "RoleBinding", binding).await?;
-    }
+    put_all(server, "clusterroles", "ClusterRole", &policy.cluster_roles).await?;
+    put_all(
+        server,
+        "clusterrolebindings",
+        "ClusterRoleBinding",
+        &policy.cluster_role_bindings,
+    )
+    .await?;
+    put_all(server, "roles", "Role", &policy.roles).await?;
+    put_all(server, "rolebindings", "RoleBinding", &policy.role_bindings).await?;
     unbind_nodes(server).await.map_err(store_status)?;
     for resource in RESOURCES {
         let range = Range::all(format!("{GROUP}/{resource}"));
@@ -55,6 +53,12 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         aggregate(server, &role).await.map_err(store_status)?;
     }
     Ok(())
+}
+
+/// All at once: a store on a disk makes them durable together.
+async fn put_all<T: Serialize>(server: &Arc<Inner>, resource: &str, kind: &str, all: &[T]) -> Result<(), Status> {
+    let puts = all.iter().map(|object| put(server, resource, kind, object));
+    futures::future::try_join_all(puts).await.map(drop)
 }
 
 async fn put<T: Serialize>(server: &Arc<Inner>, resource: &str, kind: &str, object: &T) -> Result<(), Status> {

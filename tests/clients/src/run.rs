@@ -19,6 +19,9 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// Folders of prepared clients, below the cache folder.
 const PROGRAMS: [&str; 4] = ["real/kubectl", "real/helm", "real/clients", "real/python/bin"];
 
+/// Set to the path of a kubectl that is used instead of the prepared one.
+const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
+
 /// One of the two clusters, for one script: a home of its own, in which nothing is left of another.
 pub(crate) struct Side {
     name: &'static str,
@@ -47,7 +50,10 @@ impl Side {
         std::fs::write(home.path().join("kubeconfig"), kubeconfig.expose())
             .map_err(|error| format!("cannot write a kubeconfig: {error}"))?;
         let cache = cache_folder().ok_or_else(|| format!("no home folder is known: set {CACHE_VARIABLE}"))?;
-        let mut path: Vec<String> = PROGRAMS.map(|folder| cache.join(folder).display().to_string()).into();
+        // A kubectl of one's own goes before the prepared one.
+        let own = std::env::var_os(KUBECTL_VARIABLE).and_then(|path| Some(Path::new(&path).parent()?.to_owned()));
+        let folders = own.into_iter().chain(PROGRAMS.map(|folder| cache.join(folder)));
+        let mut path: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
         path.extend(std::env::var("PATH"));
         Ok(Self {
             name,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base_client::{Connector, Https, Judgement, wait_until};
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec};
+use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::PostParams;
@@ -178,22 +178,15 @@ fn a_folder_or_port_that_is_not_free_is_named_with_a_way_out() {
     assert!(said.contains("kubernetes/keys is damaged"), "{said}");
 }
 
-/// As envtest does before it starts its kube-apiserver.
-fn write_certificates(folder: &Path, authority: &Authority, clock: &Clock, entropy: &Entropy) {
-    let spec = CertificateSpec::server(
-        "envtest",
-        vec!["localhost".to_owned()],
-        vec![[127, 0, 0, 1].into()],
-        DAY,
-    );
-    let serving = authority.issue(&spec, clock, entropy).unwrap();
-    let pem = authority.certificate_pem();
+/// What envtest leaves in its folder of certificates; here one authority is all of them.
+fn write_certificates(folder: &Path, authority: &Authority, serving: &Issued) {
+    let (pem, key) = (authority.certificate_pem(), authority.key_pem());
     for (file, text) in [
-        ("apiserver.crt", &serving.certificate_pem()),
-        ("apiserver.key", &serving.key_pem().expose().to_owned()),
+        ("apiserver.crt", &*serving.certificate_pem()),
+        ("apiserver.key", serving.key_pem().expose()),
         ("client-cert-auth-ca.crt", &pem),
         ("sa-signer.crt", &pem),
-        ("sa-signer.key", &authority.key_pem().expose().to_owned()),
+        ("sa-signer.key", key.expose()),
     ] {
         std::fs::write(folder.join(file), text).unwrap();
     }
@@ -215,7 +208,14 @@ async fn envtest_finds_its_programs_and_a_server_that_knows_its_certificates() {
 
     let (clock, entropy) = (Clock::real(), Entropy::os());
     let authority = Authority::generate("envtest", &clock, &entropy).unwrap();
-    write_certificates(folder.path(), &authority, &clock, &entropy);
+    let spec = CertificateSpec::server(
+        "envtest",
+        vec!["localhost".to_owned()],
+        vec![[127, 0, 0, 1].into()],
+        DAY,
+    );
+    let serving = authority.issue(&spec, &clock, &entropy).unwrap();
+    write_certificates(folder.path(), &authority, &serving);
     let port = free_port().unwrap();
     let (port_flag, issuer) = (
         format!("--secure-port={port}"),
