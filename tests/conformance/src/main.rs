@@ -13,7 +13,7 @@ use std::time::Instant;
 use clap::Parser;
 use tests_conformance::Outcome;
 use tests_conformance::known::Table;
-use tests_conformance::ours::Ours;
+use tests_conformance::ours::{Keeps, Ours};
 use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 use tests_conformance::script::{self, Case};
@@ -34,6 +34,9 @@ struct Arguments {
     /// Print what differs as it would stand in the table of known differences
     #[arg(long)]
     propose: bool,
+    /// Let the embedded server keep its objects in an etcd of its own
+    #[arg(long)]
+    etcd: bool,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
@@ -101,7 +104,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     let begun = Instant::now();
     let real = Real::start(Options::default()).await?;
     println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
-    let ours = Ours::start().await?;
+    let ours = Ours::start(if arguments.etcd { Keeps::InEtcd } else { Keeps::InMemory }).await?;
     let begun = Instant::now();
     let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();

@@ -20,6 +20,9 @@ pub(crate) struct Test {
     /// Print what differs as it would stand in the table of known differences
     #[arg(long)]
     propose: bool,
+    /// Let the embedded server keep its objects in an etcd of its own
+    #[arg(long)]
+    etcd: bool,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
@@ -47,7 +50,11 @@ fn conformance(test: &Test) -> Outcome {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "tests-conformance", "--"]);
     command.args(&test.filter);
-    for (flag, is_set) in [("--show", test.show), ("--propose", test.propose)] {
+    for (flag, is_set) in [
+        ("--show", test.show),
+        ("--propose", test.propose),
+        ("--etcd", test.etcd),
+    ] {
         if is_set {
             command.arg(flag);
         }
@@ -59,8 +66,8 @@ fn conformance(test: &Test) -> Outcome {
 }
 
 fn stores(test: &Test) -> Outcome {
-    if test.show || test.propose || test.serve.is_some() {
-        return Err("--show, --propose and --serve belong to `test conformance`: leave them out".to_owned());
+    if test.show || test.propose || test.etcd || test.serve.is_some() {
+        return Err("--show, --propose, --etcd and --serve belong to `test conformance`: leave them out".to_owned());
     }
     real::run(Some(real::Part::Etcd))?;
     let mut command = cargo();
