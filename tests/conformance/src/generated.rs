@@ -85,7 +85,7 @@ impl Found<'_> {
     /// Runs some of them on servers of their own.
     async fn round(&self, numbers: std::ops::Range<u64>) -> Outcome {
         let real = Real::start(Options::default()).await?;
-        let ours = Ours::start().await?;
+        let ours = Ours::start(Keeps::InMemory).await?;
         let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
         for case in self.world.beforehand()? {
             let verdict = court.judge(&case, self.table).await?;

@@ -16,7 +16,7 @@ use clap::Parser;
 use tests_conformance::Outcome;
 use tests_conformance::generate;
 use tests_conformance::known::Table;
-use tests_conformance::ours::Ours;
+use tests_conformance::ours::{Keeps, Ours};
 use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 use tests_conformance::script::{self, Case};
@@ -46,6 +46,9 @@ struct Arguments {
     /// Of the drawn sequences only this one
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
+    /// Let the embedded server keep its objects in an etcd of its own
+    #[arg(long)]
+    etcd: bool,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
@@ -158,7 +161,7 @@ async fn curated(
     let begun = Instant::now();
     let real = Real::start(Options::default()).await?;
     println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
-    let ours = Ours::start().await?;
+    let ours = Ours::start(if arguments.etcd { Keeps::InEtcd } else { Keeps::InMemory }).await?;
     let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
     for case in cases {
         let file = case.name.split(" / ").next().unwrap_or_default().to_owned();

@@ -1,9 +1,13 @@
 //! The embedded API server behind its real TLS port, so that what the port adds and refuses is judged as well. No
 //! controllers and no node: as with the real one, every change is an answer to a request.
 
+use std::sync::Arc;
+
 use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
 use cluster_front::{Front, RegisteredServer, Registration};
-use cluster_store::MemoryStore;
+use cluster_store::{MemoryStore, Store};
+use cluster_store_etcd::{EtcdOptions, EtcdStore};
+use tests_parts::Etcd;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +23,16 @@ pub struct Ours {
     pub endpoint: Endpoint,
     _registration: Registration,
     stop: CancellationToken,
+    _etcd: Option<Etcd>,
+}
+
+/// Where the embedded server keeps its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// In memory.
+    InMemory,
+    /// In an etcd of its own.
+    InEtcd,
 }
 
 impl Ours {
@@ -26,8 +40,16 @@ impl Ours {
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start() -> Outcome<Self> {
+    pub async fn start(keeps: Keeps) -> Outcome<Self> {
         let pki = Pki::generate()?;
+        let etcd = match keeps {
+            Keeps::InMemory => None,
+            Keeps::InEtcd => Some(Etcd::start()?),
+        };
+        let store: Arc<dyn Store> = match &etcd {
+            None => Arc::new(MemoryStore::new()),
+            Some(etcd) => Arc::new(etcd_store(etcd)?),
+        };
         let authorities = Authorities {
             client_authorities: pki.authority.certificate_pem(),
             service_accounts: Some(TokenAuthority {
@@ -39,7 +61,7 @@ impl Ours {
             bootstrap_tokens: true,
         };
         let server = ApiServer::builder("conformance")
-            .store(MemoryStore::new())
+            .shared_store(store)
             .git_version(VERSION)
             .authorities(authorities)
             .service_range(
@@ -71,8 +93,17 @@ impl Ours {
             endpoint: Endpoint::new("ours", pki.admin_kubeconfig(address.port())?)?,
             _registration: registration,
             stop,
+            _etcd: etcd,
         })
     }
+}
+
+fn etcd_store(etcd: &Etcd) -> Outcome<EtcdStore> {
+    let options = EtcdOptions {
+        endpoints: vec![etcd.url()],
+        ..EtcdOptions::default()
+    };
+    EtcdStore::new(&options).map_err(|error| error.to_string())
 }
 
 impl Drop for Ours {

@@ -21,6 +21,9 @@ pub(crate) struct Test {
     /// Print what differs as it would stand in the table of known differences
     #[arg(long)]
     propose: bool,
+    /// Let the embedded server keep its objects in an etcd of its own
+    #[arg(long)]
+    etcd: bool,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
@@ -74,6 +77,7 @@ fn refuse(flag: &str, is_set: bool) -> Outcome {
 
 fn clients(test: &Test) -> Outcome {
     refuse("--propose", test.propose)?;
+    refuse("--etcd", test.etcd)?;
     refuse("--serve", test.serve.is_some())?;
     for part in [real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients] {
         real::run(Some(part))?;
@@ -135,7 +139,11 @@ fn conformance(test: &Test) -> Outcome {
     if test.filter.is_none() && test.serve.is_none() {
         command.args(DRAWN);
     }
-    for (flag, is_set) in [("--show", test.show), ("--propose", test.propose)] {
+    for (flag, is_set) in [
+        ("--show", test.show),
+        ("--propose", test.propose),
+        ("--etcd", test.etcd),
+    ] {
         if is_set {
             command.arg(flag);
         }
@@ -149,6 +157,7 @@ fn conformance(test: &Test) -> Outcome {
 fn stores(test: &Test) -> Outcome {
     refuse("--show", test.show)?;
     refuse("--propose", test.propose)?;
+    refuse("--etcd", test.etcd)?;
     refuse("--serve", test.serve.is_some())?;
     real::run(Some(real::Part::Etcd))?;
     let mut command = cargo();

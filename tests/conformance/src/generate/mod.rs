@@ -480,7 +480,7 @@ impl Draw<'_> {
 mod tests {
     use super::*;
     use crate::fill::{Answers, fill};
-    use crate::ours::Ours;
+    use crate::ours::{Keeps, Ours};
 
     #[test]
     fn a_seed_has_the_same_sequences_whatever_else_is_drawn() {
@@ -519,7 +519,7 @@ mod tests {
 
     #[tokio::test]
     async fn drawn_definitions_are_ones_that_a_server_takes() {
-        let ours = Ours::start().await.unwrap();
+        let ours = Ours::start(Keeps::InMemory).await.unwrap();
         let mut connection = ours.endpoint.connect().await.unwrap();
         for case in World::new(3).beforehand().unwrap() {
             let call = fill(&case.steps[0], &case.namespace, &Answers::new()).unwrap();
