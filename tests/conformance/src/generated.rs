@@ -11,7 +11,7 @@ use futures::future::try_join_all;
 use tests_conformance::Outcome;
 use tests_conformance::generate::{Sequence, World, smallest};
 use tests_conformance::known::Table;
-use tests_conformance::ours::Ours;
+use tests_conformance::ours::{Keeps, Ours};
 use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 
