@@ -133,6 +133,11 @@ mod tests {
         );
         assert_eq!(fill("<none> <a. b>").as_deref(), Ok("<none> <a. b>"));
         assert_eq!(fill("<made.gone>").as_deref(), Ok("nothing-at-made.gone"));
+        let numbers = |value: Value| fill_value(&value, &answers, &fill);
+        assert_eq!(
+            numbers(json!(["<made.n>", "n<made.n>", "<made.items.0.uid>"])),
+            Ok(json!([3, "n3", "u1"]))
+        );
         assert!(fill("<mad.n>").unwrap_err().contains("\"mad\""));
         assert_eq!(encode("/a?labelSelector=x in (y)"), "/a?labelSelector=x%20in%20(y)");
     }

@@ -332,6 +332,25 @@ Body: as written
     }
 
     #[test]
+    fn a_request_may_be_asked_until_its_code_comes() {
+        let cases = read(
+            "x",
+            "== t\nUNTIL 403 POST v1/configmaps?dryRun=All\n  metadata: {name: a}\nGET /a",
+        )
+        .unwrap();
+        let [until, plain] = cases[0].steps.as_slice() else {
+            panic!("{cases:?}");
+        };
+        assert_eq!((until.until, until.method.clone()), (Some(403), Method::POST));
+        assert_eq!((plain.until, plain.awaited), (None, false));
+        assert!(
+            read("x", "== t\nUNTIL soon GET /a")
+                .unwrap_err()
+                .contains("`soon` is no status code")
+        );
+    }
+
+    #[test]
     fn what_a_file_needs_is_selected_with_any_of_its_cases() {
         let read = |file| read(file, "== beforehand\nAWAIT /a\n== one\nGET /a\n== two\nGET /a").unwrap();
         let cases = [read("x"), read("z")].concat();

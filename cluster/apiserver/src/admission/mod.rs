@@ -30,6 +30,7 @@ pub(crate) use own_body::review_body;
 use crate::context::store_status;
 use crate::server::Inner;
 use crate::status::Status;
+use asked::Asked;
 use client::Clients;
 use policy::{Binding, Policy};
 pub(crate) use quota::{QUOTAS, is_counted};
@@ -50,6 +51,24 @@ pub(crate) struct Hooks {
     validating: Vec<Arc<Webhook>>,
     /// By name, each with its bindings by theirs; those that nothing binds are left out.
     policies: Vec<(Arc<Policy>, Vec<Arc<Binding>>)>,
+}
+
+impl Hooks {
+    /// Whether a mutating webhook may want to hear of the request, by its rules.
+    fn may_change(&self, asked: &Asked<'_>) -> bool {
+        self.mutating.iter().any(|hook| hook.matching.version(asked).is_some())
+    }
+
+    /// Whether a validating webhook or a policy may, by its rules.
+    fn may_refuse(&self, asked: &Asked<'_>) -> bool {
+        self.validating
+            .iter()
+            .any(|hook| hook.matching.version(asked).is_some())
+            || self
+                .policies
+                .iter()
+                .any(|(policy, _)| policy.matching.version(asked).is_some())
+    }
 }
 
 /// What one server is configured to ask.

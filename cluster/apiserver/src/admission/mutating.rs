@@ -72,15 +72,14 @@ impl Write<'_> {
     ) -> Result<(), Status> {
         self.admit_within(call, object, old).await?;
         let context = self.context;
-        let hooks = context.server.admission.hooks();
-        let Some(hooks) = hooks.filter(|hooks| !hooks.mutating.is_empty()) else {
+        let Some(hooks) = context.server.admission.hooks() else {
             return Ok(());
         };
         let Some(view) = View::of(context) else { return Ok(()) };
         let deed = if old.is_some() { Deed::Update } else { Deed::Create };
         let name = if self.generated { "" } else { call.name };
         let asked = view.asked(Asked::write(context, deed, name, self.dry_run));
-        if is_exempt(&asked) {
+        if is_exempt(&asked) || !hooks.may_change(&asked) {
             return Ok(());
         }
         let shown = old.map(|old| view.show(old));

@@ -26,7 +26,7 @@ impl Write<'_> {
         let Some(view) = View::of(context) else { return Ok(()) };
         let deed = if old.is_some() { Deed::Update } else { Deed::Create };
         let asked = view.asked(Asked::write(context, deed, call.name, self.dry_run));
-        if is_exempt(&asked) {
+        if is_exempt(&asked) || !hooks.may_refuse(&asked) {
             return Ok(());
         }
         let (mut shown, before) = (view.show(object), old.map(|old| view.show(old)));
