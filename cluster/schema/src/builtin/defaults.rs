@@ -45,11 +45,7 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
                 set_default(service, "port", 443);
             }
         }
-<<<<<<< HEAD
-        ("admissionregistration.k8s.io", "v1", _) => admission(kind, object),
-=======
         ("admissionregistration.k8s.io", "v1", _) => admission_defaults(kind, object),
->>>>>>> admission
         ("storage.k8s.io", "v1", "StorageClass") => {
             set_default(object, "reclaimPolicy", "Delete");
             set_default(object, "volumeBindingMode", "Immediate");
@@ -68,32 +64,6 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
             }
         }
         ("scheduling.k8s.io", "v1", "PriorityClass") => set_default(object, "preemptionPolicy", "PreemptLowerPriority"),
-        _ => {}
-    }
-}
-
-fn admission(kind: &str, object: &mut Value) {
-    match kind {
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-            elements_mut(object, "webhooks").for_each(|webhook| webhook_defaults(webhook, kind));
-            let none = object["webhooks"].as_array().is_some_and(Vec::is_empty);
-            if let Some(fields) = object.as_object_mut().filter(|_| none) {
-                fields.remove("webhooks");
-            }
-        }
-        "ValidatingAdmissionPolicy" => {
-            if let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) {
-                set_default(spec, "failurePolicy", "Fail");
-                if let Some(constraints) = spec.get_mut("matchConstraints").filter(|it| it.is_object()) {
-                    matching_defaults(constraints);
-                }
-            }
-        }
-        "ValidatingAdmissionPolicyBinding" => {
-            if let Some(matching) = object.pointer_mut("/spec/matchResources").filter(|it| it.is_object()) {
-                matching_defaults(matching);
-            }
-        }
         _ => {}
     }
 }
