@@ -2,16 +2,18 @@
 
 use clap::ValueEnum;
 
-use crate::Outcome;
 use crate::process::{call, cargo};
+use crate::{Outcome, real};
 
 /// What can be measured.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bench {
     /// From a cold store to the first Shoot `Succeeded`, and a second reconcile without change
     FirstLight,
     /// Time and memory per Shoot when 1, 10 and 100 are created at once
     Shoots,
+    /// The embedded API server beside kube-apiserver with etcd: requests a second and their cost, watches, memory, start
+    Api,
     /// What memory one Shoot leaves behind that is created and deleted again and again
     Lives,
 }
@@ -22,10 +24,13 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
         .to_possible_value()
         .map(|value| value.get_name().to_owned())
         .unwrap_or_default();
+    if what == Bench::Api {
+        real::run(Some(real::Part::Kubernetes))?;
+    }
     let profile = match what {
         // What whoever follows the README's first command sees.
         Bench::FirstLight => "dev",
-        Bench::Shoots | Bench::Lives => "release",
+        Bench::Shoots | Bench::Lives | Bench::Api => "release",
     };
     call(cargo().args(["build", "--profile", profile, "--package", "programs-orangery"]))?;
     let mut measure = cargo();
