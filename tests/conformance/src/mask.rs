@@ -153,8 +153,14 @@ impl<'a> Mask<'a> {
         {
             return self.symbol("fingerprint", fingerprint, place);
         }
-        if is_age(&masked) && place.contains("/cells/") {
-            return "<age>".to_owned();
+        if place.contains("/cells/") {
+            if is_age(&masked) {
+                return "<age>".to_owned();
+            }
+            // The address of a Service that asked for none.
+            if masked.parse::<std::net::Ipv4Addr>().is_ok() && !self.is_given(&masked) {
+                return self.symbol("address", &masked, place);
+            }
         }
         self.times(&masked)
     }

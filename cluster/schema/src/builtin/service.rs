@@ -142,6 +142,11 @@ fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
             }
         }
         super::rules::port_number(port.get("port"), &at.field("port"), errors);
+        if let Some(spoken) = port.get("appProtocol").and_then(Value::as_str)
+            && let Some(why) = names::qualified_name(spoken)
+        {
+            errors.push(FieldError::invalid(at.field("appProtocol"), spoken, why));
+        }
         let protocol = text(port, "protocol");
         if !["SCTP", "TCP", "UDP"].contains(&protocol) {
             errors.push(FieldError::not_supported(

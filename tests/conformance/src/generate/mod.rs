@@ -387,7 +387,9 @@ impl Draw<'_> {
         let name = self.name();
         let mut object = self.object(name);
         let earlier = self.earlier();
-        if let Some(earlier) = earlier.filter(|_| self.rng.random_bool(0.6)) {
+        // Real Kubernetes stores a new claim anew with its first write, whatever that is: its versions are not ours.
+        let versioned = self.rng.random_bool(0.6) && !self.resource.path.ends_with("claims");
+        if let Some(earlier) = earlier.filter(|_| versioned) {
             object["metadata"]["resourceVersion"] = json!(format!("<r{earlier}.metadata.resourceVersion>"));
         }
         if let Some(earlier) = earlier.filter(|_| self.rng.random_bool(0.1)) {
