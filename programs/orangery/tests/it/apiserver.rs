@@ -182,10 +182,10 @@ fn a_folder_or_port_that_is_not_free_is_named_with_a_way_out() {
 fn write_certificates(folder: &Path, authority: &Authority, serving: &Issued) {
     let (pem, key) = (authority.certificate_pem(), authority.key_pem());
     for (file, text) in [
-        ("apiserver.crt", &*serving.certificate_pem()),
+        ("apiserver.crt", serving.certificate_pem().as_str()),
         ("apiserver.key", serving.key_pem().expose()),
-        ("client-cert-auth-ca.crt", &pem),
-        ("sa-signer.crt", &pem),
+        ("client-cert-auth-ca.crt", pem.as_str()),
+        ("sa-signer.crt", pem.as_str()),
         ("sa-signer.key", key.expose()),
     ] {
         std::fs::write(folder.join(file), text).unwrap();
