@@ -9,6 +9,9 @@ use futures::future::ready;
 use futures::{Stream, StreamExt, stream};
 use http::uri::PathAndQuery;
 use prost::Message;
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::client::Grpc;
@@ -267,6 +270,11 @@ fn member(endpoint: &str, options: &EtcdOptions) -> Result<Channel, EtcdError> {
     match (member.uri().scheme_str(), &options.tls) {
         (Some("http"), _) => {}
         (Some("https"), Some(tls)) => {
+            let broken = |found: String| EtcdError::Tls {
+                endpoint: endpoint.to_owned(),
+                found,
+            };
+            check_authorities(&tls.authorities_pem).map_err(broken)?;
             let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authorities_pem));
             if let Some(identity) = &tls.identity {
                 let key = identity.key_pem.expose_secret();
@@ -275,10 +283,7 @@ fn member(endpoint: &str, options: &EtcdOptions) -> Result<Channel, EtcdError> {
             if let Some(name) = &tls.server_name {
                 config = config.domain_name(name);
             }
-            member = member.tls_config(config).map_err(|error| EtcdError::Tls {
-                endpoint: endpoint.to_owned(),
-                found: whole(&error),
-            })?;
+            member = member.tls_config(config).map_err(|error| broken(whole(&error)))?;
         }
         (Some("https"), None) => return Err(refused("it needs TLS, and no certificates are given".to_owned())),
         _ => return Err(refused("it begins with neither http:// nor https://".to_owned())),
@@ -290,6 +295,21 @@ fn member(endpoint: &str, options: &EtcdOptions) -> Result<Channel, EtcdError> {
         .keep_alive_while_idle(true)
         .tcp_nodelay(true)
         .connect_lazy())
+}
+
+/// What is no certificate would only be passed over, and every etcd distrusted.
+fn check_authorities(pem: &[u8]) -> Result<(), String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| format!("the authorities are no PEM: {error}"))?;
+        roots
+            .add(certificate)
+            .map_err(|error| format!("an authority is no certificate: {error}"))?;
+    }
+    match roots.is_empty() {
+        true => Err("there is no certificate among the authorities".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// Whether the call met no connection, so that nothing of it was sent.

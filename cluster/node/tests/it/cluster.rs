@@ -11,7 +11,7 @@ use base_secrets::PrivateKey;
 use cluster_apiserver::{ApiServer, Authorities, Identity, TokenAuthority};
 use cluster_node::{ImageCatalogue, Network, NodeOptions, Volumes};
 use cluster_store::MemoryStore;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
 use kube::core::NamespaceResourceScope;
@@ -92,7 +92,13 @@ impl Cluster {
             .build()
             .await
             .unwrap();
-        (Self::around(server.clone(), clock).await, server)
+        let cluster = Self::around(server.clone(), clock).await;
+        // Controllers make both in every namespace.
+        let authority = json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "none"}});
+        cluster.create::<ConfigMap>(&cluster.api(), authority).await;
+        let account = json!({"metadata": {"name": "default"}});
+        cluster.create::<ServiceAccount>(&cluster.api(), account).await;
+        (cluster, server)
     }
 
     async fn around(server: ApiServer, clock: Clock) -> Self {

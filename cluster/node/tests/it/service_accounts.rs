@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, SERVICE_ACCOUNT_FOLDER};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
@@ -49,9 +49,6 @@ async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
     cluster
         .create(&cluster.api::<ServiceAccount>(), json!({"metadata": {"name": "robot"}}))
         .await;
-    // A controller publishes it in every namespace.
-    let authority = json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "none"}});
-    cluster.create(&cluster.api::<ConfigMap>(), authority).await;
     let spec = json!({"automountServiceAccountToken": true, "serviceAccountName": "robot"});
     cluster.pod("p", json!({}), spec).await;
     let (first, later) = (heard.recv().await.unwrap(), heard.recv().await.unwrap());

@@ -256,12 +256,16 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_alone_makes_no_empty_objects() {
+    fn the_schema_writes_the_structs_that_go_writes_although_they_are_empty() {
         let schema = schema("apps", "v1", "Deployment").expect("Deployment");
         let mut object = json!({"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}});
-        let before = object.clone();
         schema.default(&mut object);
-        assert_eq!(object, before);
+        let container = json!({"name": "a", "resources": {}});
+        let template = json!({"metadata": {}, "spec": {"containers": [container]}});
+        assert_eq!(
+            object,
+            json!({"metadata": {}, "spec": {"strategy": {}, "template": template}})
+        );
     }
 
     #[test]

@@ -260,7 +260,8 @@ async fn every_kind_has_a_schema_and_is_served() {
             .ok(Method::GET, &format!("/openapi/v3/apis/{group}"), &Value::Null)
             .await;
         let schemas = document["components"]["schemas"].as_object().expect("schemas");
-        for (name, schema) in schemas {
+        // Those of Kubernetes may be smaller.
+        for (name, schema) in schemas.iter().filter(|(name, _)| !name.starts_with("io.k8s.")) {
             assert!(
                 schema["properties"].as_object().is_some_and(|fields| fields.len() > 2),
                 "{name}: {schema}"
