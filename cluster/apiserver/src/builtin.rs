@@ -278,16 +278,18 @@ impl Kind for BuiltinKind {
 
     fn default(&self, version: &str, object: &mut Value) {
         builtin::default(&self.info.group, version, &self.info.kind, object);
-        builtin::fill_status_zeros(&self.info.group, &self.info.kind, object);
     }
 
     fn refresh(&self, version: &str, object: &mut Value) {
-        if let Some(schema) = self.schema(version) {
+        let schema = self.schema(version);
+        if let Some(schema) = &schema {
             schema.drop_nulls(object);
-            schema.default(object);
+            schema.fill(object);
         }
         self.default(version, object);
-        builtin::fill_spec_zeros(&self.info.group, &self.info.kind, object);
+        if let Some(schema) = &schema {
+            schema.fill_zeros(object);
+        }
     }
 
     fn prepare(&self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
@@ -297,10 +299,6 @@ impl Kind for BuiltinKind {
             Role::CertificateSigningRequest => signing_requests::prepare(call, object, old),
             Role::CustomResourceDefinition => crate::crds::prepare(call, object),
             _ => strategies::prepare(&self.info.group, &self.info.kind, call, object, old),
-        }
-        builtin::fill_spec_zeros(&self.info.group, &self.info.kind, object);
-        if old.is_none() {
-            builtin::fill_status_zeros(&self.info.group, &self.info.kind, object);
         }
     }
 

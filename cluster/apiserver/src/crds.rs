@@ -35,8 +35,8 @@ pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value) {
     }
 }
 
-/// Marks a CRD as going away. True: it waits for its instances.
-pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
+/// Marks a CRD as going away: it waits for its instances.
+pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) {
     let mut finalizers: Vec<String> = metadata::finalizers(definition)
         .into_iter()
         .map(str::to_owned)
@@ -64,7 +64,6 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) -> bool {
     if let Some(conditions) = conditions.filter(|conditions| !conditions.iter().any(is_said)) {
         conditions.push(terminating);
     }
-    true
 }
 
 /// Whether what a CRD defines is served.

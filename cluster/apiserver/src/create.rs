@@ -20,7 +20,7 @@ pub(crate) async fn create(context: &Context, body: Body) -> Result<Answer, Stat
     let decoded = incoming::decode_object(context, &read_body(body).await?, encoding)?;
     let problems = decoded.problems();
     let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
-    let mut write = Write::new(context)?;
+    let mut write = Write::new(context);
     write.warnings = incoming.warnings;
     let entry = write.create(incoming.object).await;
     let entry = entry.map_err(|status| status.warned(std::mem::take(&mut write.warnings)))?;

@@ -1,6 +1,6 @@
 //! A custom resource as a kind: everything comes from its CustomResourceDefinition.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use cluster_schema::{FieldError, Schema};
 use serde_json::Value;
@@ -61,7 +61,7 @@ impl CustomKind {
             subresources: Vec::new(),
         };
         let (mut versions, mut fields, mut passed_over) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut shapes: Vec<Option<&Value>> = Vec::new();
+        let mut shapes: HashMap<Option<&Value>, usize> = HashMap::new();
         for version in spec.get("versions").and_then(Value::as_array).into_iter().flatten() {
             let name = text(version, "name");
             let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
@@ -76,13 +76,8 @@ impl CustomKind {
             subresources(version, &mut info);
             selectable(version, &mut fields);
             let document = version.pointer("/schema/openAPIV3Schema");
-            let shape = shapes
-                .iter()
-                .position(|known| *known == document)
-                .unwrap_or(shapes.len());
-            if shape == shapes.len() {
-                shapes.push(document);
-            }
+            let next = shapes.len();
+            let shape = *shapes.entry(document).or_insert(next);
             versions.insert(name, custom_version(version, shape, &mut passed_over)?);
         }
         let strategy = spec

@@ -295,7 +295,10 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
     }
     let waits = match context.served.role {
         Role::Namespace => namespaces::begin_deletion(&mut object),
-        Role::CustomResourceDefinition => crds::begin_deletion(&mut object, context.now),
+        Role::CustomResourceDefinition => {
+            crds::begin_deletion(&mut object, context.now);
+            true
+        }
         _ => false,
     };
     let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;

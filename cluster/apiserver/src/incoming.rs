@@ -1,8 +1,8 @@
 //! What a client sent, made fit for the kind: the right group, version and kind; unknown fields dropped and
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
-use cluster_patch::{go_text, json_type};
-use cluster_schema::{FieldError, FieldErrorKind, taken_apart};
+use cluster_patch::go_text;
+use cluster_schema::{FieldError, FieldErrorKind, json_type, taken_apart};
 use serde_json::Value;
 
 use crate::context::Context;

@@ -202,15 +202,12 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
     }
 }
 
-/// Finalizers of Kubernetes itself, which need no domain.
-const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
-
 /// What is said of finalizers that are new, and whose names others might use as well. Custom resources may have them.
 pub(crate) fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let had = old.map(finalizers).unwrap_or_default();
     let mut new = finalizers(object);
     new.retain(|finalizer| !had.contains(finalizer) && !finalizer.contains('/'));
-    new.retain(|finalizer| !STANDARD_FINALIZERS.contains(finalizer));
+    new.retain(|finalizer| !names::STANDARD_FINALIZERS.contains(finalizer));
     new.sort_unstable();
     new.dedup();
     let told = new.into_iter().map(|finalizer| {

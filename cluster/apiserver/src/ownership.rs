@@ -9,17 +9,35 @@ use crate::metadata;
 use crate::status::Status;
 use crate::write::Write;
 
+/// What tells that an object is being deleted and is not in what the client sent. The object keeps it, but who owned it
+/// does not (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/registry/rest/update.go).
+pub(crate) fn unsaid(sent: &Value) -> Vec<&'static str> {
+    let mut fields = vec!["deletionTimestamp", "deletionGracePeriodSeconds"];
+    fields.retain(|field| sent.pointer(&format!("/metadata/{field}")).is_none_or(Value::is_null));
+    fields
+}
+
 impl Write<'_> {
-    /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's.
+    /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's. Metadata
+    /// that are [`unsaid`] count as removed.
     ///
     /// Before admission and `prepare`: what those fill in is nobody's, and a later apply that does not name it leaves it
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
-    pub(crate) fn track_change(&self, call: &Call<'_>, old: &Value, object: &mut Value) -> Result<(), Status> {
+    pub(crate) fn track_change(
+        &self,
+        call: &Call<'_>,
+        old: &Value,
+        object: &mut Value,
+        unsaid: &[&str],
+    ) -> Result<(), Status> {
         if self.manager.is_none() {
             return Ok(());
         }
         let (served, version) = (&self.context.served, self.context.version());
         let mut asked = object.clone();
+        if call.subresource.is_none() {
+            metadata::of_mut(&mut asked)?.retain(|field, _| !unsaid.contains(&field.as_str()));
+        }
         // Only `prepare` knows which fields other parts than `status` cannot change: nobody owns those by it.
         if call.subresource.is_some_and(|name| name != "status") {
             served.kind.prepare(call, &mut asked, Some(old));

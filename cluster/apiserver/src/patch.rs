@@ -1,7 +1,7 @@
 //! PATCH: four ways, chosen by content type, over one loop of read, change, write.
 
-use cluster_patch::{ApplyOptions, PatchError, json_patch, json_type, merge_patch, server_side_apply, strategic_merge};
-use cluster_schema::{FieldError, Schema};
+use cluster_patch::{ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, strategic_merge};
+use cluster_schema::{FieldError, Schema, json_type};
 use cluster_store::Entry;
 use http::StatusCode;
 use kube::client::Body;
@@ -176,7 +176,7 @@ impl Request {
         for attempt in 1.. {
             let live = context.server.store.get(&context.key(name)).await;
             let live = live.map_err(|error| context.store_status(name, error))?;
-            let mut write = Write::new(context)?;
+            let mut write = Write::new(context);
             let Some(live) = live else {
                 if self.form != Form::Apply || context.subresource().is_some() {
                     return Err(context.not_found(name));

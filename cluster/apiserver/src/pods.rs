@@ -89,7 +89,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
             return refuse(&format!("pod {name} is already assigned to node {bound:?}"));
         }
         assign(&mut pod, node, &binding, context);
-        let mut write = Write::new(context)?;
+        let mut write = Write::new(context);
         // Nobody owns the node of a pod, as upstream.
         write.manager = None;
         match write.replace(&live, pod).await {

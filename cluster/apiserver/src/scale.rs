@@ -98,7 +98,7 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
         };
         let merged = server_side_apply(Some(&object), &applied, options, &schema);
         let merged = merged.map_err(|error| patch_status(&error))?;
-        let mut write = Write::new(context)?;
+        let mut write = Write::new(context);
         write.manager = None;
         match write.replace(&live, merged).await {
             Ok(written) => {
@@ -255,7 +255,7 @@ async fn change(
         if !set(&mut object, &paths.spec_replicas, Value::from(replicas)) {
             return Err(Status::internal("the object has no place for its replicas"));
         }
-        let mut write = Write::new(context)?;
+        let mut write = Write::new(context);
         match write.replace(&live, object).await {
             Ok(written) => {
                 return Ok(Answer::value(StatusCode::OK, &scale_of(written.entry(), paths)).warn(write.warnings));

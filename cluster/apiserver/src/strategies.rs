@@ -63,12 +63,10 @@ pub(crate) fn orphans(group: &str, kind: &str) -> Option<&'static str> {
 
 /// Whether something beyond the spec raises the generation.
 pub(crate) fn changes_generation(group: &str, kind: &str, object: &Value, old: &Value) -> bool {
-    let annotations = |object: &Value| {
-        object
-            .pointer("/metadata/annotations")
-            .cloned()
-            .unwrap_or_else(|| json!({}))
-    };
+    fn annotations(object: &Value) -> Option<&Value> {
+        let found = object.pointer("/metadata/annotations");
+        found.filter(|found| found.as_object().is_none_or(|found| !found.is_empty()))
+    }
     (group, kind) == ("apps", "Deployment") && annotations(object) != annotations(old)
 }
 

@@ -45,7 +45,7 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
     for attempt in 1.. {
         let live = context.server.store.get(&context.key(name)).await;
         let live = live.map_err(|error| context.store_status(name, error))?;
-        let mut write = Write::new(context)?;
+        let mut write = Write::new(context);
         write.warnings.clone_from(&incoming.warnings);
         let Some(live) = live else {
             if context.subresource().is_none() && context.served.kind.creates_on_update() {

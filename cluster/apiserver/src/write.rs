@@ -12,7 +12,7 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{establish, inert, namespaces, nodes, policy, render, services, signing_requests, strategies};
+use crate::{establish, inert, namespaces, nodes, ownership, policy, render, services, signing_requests, strategies};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -60,15 +60,14 @@ impl From<Status> for Refusal {
 }
 
 impl<'a> Write<'a> {
-    pub(crate) fn new(context: &'a Context) -> Result<Self, Status> {
-        let dry_run = context.query.dry_run();
-        Ok(Self {
+    pub(crate) fn new(context: &'a Context) -> Self {
+        Self {
             context,
-            dry_run,
+            dry_run: context.query.dry_run(),
             manager: Some(context.manager()),
             warnings: Vec::new(),
             generated: false,
-        })
+        }
     }
 
     fn working(&self, object: Value) -> Result<Value, Status> {
@@ -204,9 +203,10 @@ impl<'a> Write<'a> {
         let mut object = self.working(object)?;
         let old = render::value(&context.served, context.working_version(), live)?;
         self.check_version(live, &object)?;
+        let unsaid = ownership::unsaid(&object);
         keep_stored(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
-        self.track_change(&call, &old, &mut object)?;
+        self.track_change(&call, &old, &mut object, &unsaid)?;
         let reader = Reader::new(&context.server);
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));

@@ -5,7 +5,6 @@ use cluster_schema::Schema;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::element::Element;
 use crate::error::{Conflict, Conflicts, PatchError};
 use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
@@ -263,12 +262,6 @@ fn managers_before_apply(
     for reset in options.reset {
         fields.remove_field(reset);
     }
-    // That it is being deleted is nobody's.
-    let mut ending = FieldSet::default();
-    for name in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        ending.insert(&[Element::field("metadata"), Element::field(name)]);
-    }
-    let fields = fields.difference(&ending);
     let time = Some(print_time(options.time));
     tidy(Managers::from([(
         manager,

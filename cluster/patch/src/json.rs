@@ -1,6 +1,7 @@
 //! JSON patch (RFC 6902) and JSON merge patch (RFC 7386), with limits that keep a small patch from making a large
 //! object.
 
+use cluster_schema::json_type;
 use serde_json::Value;
 
 use crate::error::PatchError;
@@ -58,18 +59,6 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         }
     }
     Ok(result)
-}
-
-/// What Go calls the type of a JSON value.
-pub fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// One operation: an object that may hold anything.

@@ -19,7 +19,7 @@ mod typed;
 pub use apply::{ApplyOptions, UpdateOptions, server_side_apply, track_update};
 pub use element::Element;
 pub use error::{Conflict, Conflicts, PatchError, go_text};
-pub use json::{COPY_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX, json_patch, json_type, merge_patch};
+pub use json::{COPY_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX, json_patch, merge_patch};
 pub use managers::UPDATE_MANAGERS_MAX;
 pub use set::{Branch, FieldSet};
 pub use strategic::strategic_merge;

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go::json_type;
 use crate::go::{GoField, GoStruct};
 use crate::go_text;
 use crate::tree::{Kind, Scalar, Schema};
@@ -197,18 +198,6 @@ fn entry_type(map: &str) -> &str {
     map.strip_prefix("map[")
         .and_then(|rest| rest.split_once(']'))
         .map_or("", |(_, entry)| entry)
-}
-
-/// As Go's reader of JSON calls it.
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// As Go's reflection calls what JSON was read into.

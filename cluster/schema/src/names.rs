@@ -10,6 +10,8 @@ use crate::{FieldError, FieldPath};
 pub const LABEL_BYTES_MAX: usize = 63;
 /// Longest DNS subdomain, in bytes.
 pub const SUBDOMAIN_BYTES_MAX: usize = 253;
+/// Finalizers of Kubernetes itself, which need no domain.
+pub const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
 /// All annotations of an object together, in bytes.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 

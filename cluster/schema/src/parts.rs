@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use crate::go::json_type;
 use crate::tree::{Kind, ListType, Schema};
 use crate::{FieldError, FieldPath, names};
 
@@ -221,19 +222,11 @@ fn unreadable_inside(schema: &Schema, value: &Value, path: &FieldPath<'_>) -> Op
 
 /// As Go's decoder says it.
 fn unreadable(metadata: &Value) -> Option<String> {
-    let found = |value: &Value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     let fields = match metadata {
         Value::Null => return None,
         Value::Object(fields) => fields,
         other => {
-            let found = found(other);
+            let found = json_type(other);
             return Some(format!(
                 "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
             ));
@@ -251,7 +244,7 @@ fn unreadable(metadata: &Value) -> Option<String> {
             (GoType::TextByText, Value::Object(map)) => (map.values().find(odd_text)?, "string"),
             (GoType::TextByText, value) => (value, "map[string]string"),
         };
-        let found = found(odd);
+        let found = json_type(odd);
         Some(format!(
             "json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {wanted}"
         ))

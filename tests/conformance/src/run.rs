@@ -10,8 +10,8 @@ use crate::known::{Status, Table};
 use crate::mask::Mask;
 use crate::script::{Body, Case, Step};
 use crate::webhook::Webhook;
-use crate::wire::Connection;
-use crate::{Difference, Endpoint, Outcome};
+use crate::wire::{Answer, Connection};
+use crate::{Call, Difference, Endpoint, Outcome};
 
 /// Longer than real Kubernetes takes to serve a new resource.
 const AWAIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -147,28 +147,38 @@ impl<'a> Side<'a> {
     /// Sends one request and returns the masked answer.
     async fn take(&mut self, number: usize, step: &Step) -> Outcome<Value> {
         let call = fill(step, &self.case.namespace, &self.answers)?;
-        let mut answer = self.connection.send(&call).await?;
         if step.awaited || step.until.is_some() {
-            let begun = Instant::now();
-            while step
-                .until
-                .map_or(!answer.status.is_success(), |code| answer.status != code)
-            {
-                if begun.elapsed() > AWAIT_TIMEOUT {
-                    return Err(format!(
-                        "{} was not as awaited within {AWAIT_TIMEOUT:?}: {}",
-                        step.written,
-                        body(&answer)
-                    ));
-                }
-                tokio::time::sleep(AWAIT_PAUSE).await;
-                answer = self.connection.send(&call).await?;
-            }
+            self.wait(step, &call).await?;
             return Ok(Value::Null);
         }
+        let answer = self.connection.send(&call).await?;
         if let Some(name) = &step.name {
             self.answers.insert(name.clone(), body(&answer));
         }
         Ok(self.mask.mask(number, &picture(&answer)))
+    }
+
+    /// Sends a request again and again until the answer is the one awaited. A server that breaks off has not answered:
+    /// kube-apiserver does when the time of a request is over while its answer is being written.
+    async fn wait(&mut self, step: &Step, call: &Call) -> Outcome<()> {
+        let begun = Instant::now();
+        loop {
+            let answer = self.connection.send(call).await;
+            let came = |answer: &Answer| match step.until {
+                Some(code) => answer.status == code,
+                None => answer.status.is_success(),
+            };
+            if answer.as_ref().is_ok_and(came) {
+                return Ok(());
+            }
+            if begun.elapsed() > AWAIT_TIMEOUT {
+                let found = answer.map_or_else(|error| error, |answer| body(&answer).to_string());
+                let written = &step.written;
+                return Err(format!(
+                    "{written} was not as awaited within {AWAIT_TIMEOUT:?}: {found}"
+                ));
+            }
+            tokio::time::sleep(AWAIT_PAUSE).await;
+        }
     }
 }

@@ -20,6 +20,14 @@ pub(super) enum Deed {
 }
 
 impl Deed {
+    /// A write, which replaces something or does not.
+    pub(super) fn of(old: Option<&Value>) -> Self {
+        match old {
+            None => Self::Create,
+            Some(_) => Self::Update,
+        }
+    }
+
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Create => "CREATE",

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::asked::{Asked, Deed};
 use super::mutating::Rounds;
 use super::rules::is_exempt;
+use super::told;
 use super::validating::validate;
 use crate::context::Context;
 use crate::status::Status;
@@ -33,11 +34,5 @@ pub(crate) async fn review_deletion(
         Ok(()) => validate(&hooks, &asked, (None, Some(&shown)), &mut warnings).await,
         refused => refused,
     };
-    match outcome {
-        Ok(()) => Ok(warnings),
-        Err(mut status) => {
-            warnings.extend(status.take_warnings());
-            Err(status.warned(warnings))
-        }
-    }
+    told(outcome, warnings)
 }

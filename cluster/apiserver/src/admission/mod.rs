@@ -171,6 +171,18 @@ fn put<T>(map: &mut BTreeMap<String, T>, name: &str, value: Option<T>) {
     };
 }
 
+/// What was asked and answered apart from a write: the warnings of all who let it pass, or the refusal with them before its
+/// own.
+fn told(outcome: Result<(), Status>, mut warnings: Vec<String>) -> Result<Vec<String>, Status> {
+    match outcome {
+        Ok(()) => Ok(warnings),
+        Err(mut status) => {
+            warnings.extend(status.take_warnings());
+            Err(status.warned(warnings))
+        }
+    }
+}
+
 /// Takes in what the store holds when the server starts.
 pub(crate) async fn load(server: &Inner) -> Result<(), Status> {
     for resource in [MUTATING, VALIDATING, POLICIES, BINDINGS] {

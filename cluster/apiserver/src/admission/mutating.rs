@@ -76,9 +76,8 @@ impl Write<'_> {
             return Ok(());
         };
         let Some(view) = View::of(context) else { return Ok(()) };
-        let deed = if old.is_some() { Deed::Update } else { Deed::Create };
         let name = if self.generated { "" } else { call.name };
-        let asked = view.asked(Asked::write(context, deed, name, self.dry_run));
+        let asked = view.asked(Asked::write(context, Deed::of(old), name, self.dry_run));
         if is_exempt(&asked) || !hooks.may_change(&asked) {
             return Ok(());
         }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::asked::{Asked, Deed};
-use super::patching;
 use super::rules::is_exempt;
 use super::validating::validate;
 use super::webhook::concerned;
+use super::{patching, told};
 use crate::context::Context;
 use crate::metadata;
 use crate::status::Status;
@@ -55,11 +55,6 @@ pub(crate) async fn review_body(
         }
         validate(&hooks, &asked, (Some(body), None), &mut warnings).await
     };
-    match outcome.await {
-        Ok(()) => Ok(warnings),
-        Err(mut status) => {
-            warnings.extend(status.take_warnings());
-            Err(status.warned(warnings))
-        }
-    }
+    let outcome = outcome.await;
+    told(outcome, warnings)
 }

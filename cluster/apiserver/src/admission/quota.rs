@@ -62,8 +62,7 @@ impl Write<'_> {
         if delta.is_empty() {
             return Ok(());
         }
-        let deed = if old.is_some() { Deed::Update } else { Deed::Create };
-        let asked = Asked::write(context, deed, call.name, self.dry_run);
+        let asked = Asked::write(context, Deed::of(old), call.name, self.dry_run);
         // One after the other, so that nobody has to write a status twice.
         let _turn = context.server.admission.quota_turn.lock().await;
         for _ in 0..TRIES_MAX {

@@ -24,8 +24,7 @@ impl Write<'_> {
             return Ok(());
         };
         let Some(view) = View::of(context) else { return Ok(()) };
-        let deed = if old.is_some() { Deed::Update } else { Deed::Create };
-        let asked = view.asked(Asked::write(context, deed, call.name, self.dry_run));
+        let asked = view.asked(Asked::write(context, Deed::of(old), call.name, self.dry_run));
         if is_exempt(&asked) || !hooks.may_refuse(&asked) {
             return Ok(());
         }

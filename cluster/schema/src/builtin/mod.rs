@@ -16,7 +16,6 @@ pub(crate) mod quantity;
 mod rules;
 mod service;
 mod workload_rules;
-mod zeros;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -28,7 +27,6 @@ use serde_json::Value;
 pub use defaults::{TEMPLATE_GENERATION, default};
 pub use pod_defaults::qos_class;
 pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate, warnings};
-pub use zeros::{fill_spec_zeros, fill_status_zeros};
 
 use crate::from_root::{Dialect, Inliner};
 use crate::{Schema, SchemaError};

@@ -11,8 +11,6 @@ use crate::{FieldError, FieldPath, names};
 
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
-/// Finalizers that need no domain.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 /// The largest priority that is not the system's own.
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
@@ -320,7 +318,7 @@ pub(super) fn kube_finalizers(owner: &Value, path: &FieldPath<'_>, errors: &mut 
     let path = path.field("finalizers");
     for (index, finalizer) in elements(owner, "finalizers").enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
-        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        if !name.contains('/') && !names::STANDARD_FINALIZERS.contains(&name) {
             let words = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(path.index(index), name, words));
         }

@@ -87,7 +87,7 @@ async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing()
     let full = fill_and_empty(&store, folder.path()).await;
     assert!(full > 16 * MIB, "{full}");
 
-    let written = write_until_smaller(&store, folder.path(), 4 * MIB).await;
+    let written = write_until_smaller(&store, folder.path(), full / 4).await;
     let mut told = Vec::new();
     while let Some(change) = watch.next().now_or_never() {
         told.push(change.unwrap().unwrap().entry.clone());
