@@ -23,6 +23,8 @@ const AT_ONCE: usize = 4;
 const ROUND: u64 = 5000;
 /// Runs that making one sequence smaller may take.
 const SMALLER_MAX: usize = 100;
+/// The number of the run of a sequence that is asked again: beyond those of the runs that make it smaller.
+const AGAIN: usize = SHOWN_MAX * SMALLER_MAX + SHOWN_MAX + 1;
 /// How many kinds of differences are made small and shown in full; of others the number is told.
 const SHOWN_MAX: usize = 12;
 /// How often a line tells how far it is, where nobody watches.
@@ -37,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Only this one.
     pub(crate) only: Option<u64>,
+    /// Whether one that differs is asked again, and counts if it differs then.
+    pub(crate) again: bool,
 }
 
 /// A kind of difference, and how often it was met.
@@ -111,7 +115,14 @@ impl Found<'_> {
 
     async fn one(&self, number: u64, court: &mut Court) -> Outcome {
         let sequence = self.world.draw(number);
-        let outcome = court.judge(&sequence.case(0)?, self.table).await;
+        let mut outcome = court.judge(&sequence.case(0)?, self.table).await;
+        if self.settings.again
+            && let Ok(verdict) = &outcome
+            && !verdict.unexplained.is_empty()
+        {
+            println!("{} differs and is asked again", verdict.case);
+            outcome = court.judge(&sequence.case(AGAIN)?, self.table).await;
+        }
         let found = match &outcome {
             Ok(verdict) => {
                 self.count.borrow_mut().add(verdict);

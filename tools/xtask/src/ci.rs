@@ -1,7 +1,7 @@
 //! Every check of a change, in the order from quick to slow; the tests come last so that their summary ends the output.
 
 use crate::process::{call, call_watching, cargo};
-use crate::{Outcome, licences, real, tidy};
+use crate::{Outcome, licences, real, suite, tidy};
 
 fn run_tests(mut tally: Tally, arguments: &[&str]) -> (Tally, Outcome) {
     let outcome = call_watching(cargo().arg("test").args(arguments), |line| tally.read(line));
@@ -15,9 +15,10 @@ pub(crate) fn run() -> Outcome {
         Tally::default(),
         &["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"],
     );
-    let (tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
+    let (mut tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
+    let compared = suite::compare(|line| tally.read(line));
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
-    tests.and(doc_tests)
+    tests.and(doc_tests).and(compared)
 }
 
 fn run_checks() -> Outcome {
@@ -49,18 +50,25 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn read(&mut self, line: &str) {
-        let Some(figures) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let figure = |name: &str| -> u64 {
-            figures
-                .split(['.', ';'])
-                .find_map(|part| part.trim().strip_suffix(name)?.trim().parse().ok())
-                .unwrap_or(0)
-        };
-        self.passed += figure("passed");
-        self.failed += figure("failed");
+        if let Some(figures) = line.strip_prefix("test result: ") {
+            self.passed += figure(figures, "passed");
+            self.failed += figure(figures, "failed");
+        } else if let Some((_, figures)) = line
+            .split_once(" cases in ")
+            .and_then(|(_, rest)| rest.split_once(": "))
+        {
+            self.passed += figure(figures, "agree") + figure(figures, "with known differences");
+            self.failed += figure(figures, "differ");
+        }
     }
+}
+
+/// The number before a word, in a line of such pairs.
+fn figure(figures: &str, name: &str) -> u64 {
+    figures
+        .split(['.', ';', ','])
+        .find_map(|part| part.trim().strip_suffix(name)?.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -73,6 +81,7 @@ mod tests {
         tally.read("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         tally.read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         tally.read("running 12 tests");
-        assert_eq!((tally.passed, tally.failed), (15, 2));
+        tally.read("20 cases in 4.1 s: 12 agree, 7 with known differences, 1 differ");
+        assert_eq!((tally.passed, tally.failed), (34, 3));
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use clap::ValueEnum;
 
-use crate::process::{call, cargo};
+use crate::process::{call, call_watching, cargo};
 use crate::{Outcome, cache, real};
 
 /// Which tests, and which of them.
@@ -129,8 +129,15 @@ pub(crate) fn drawn(drawn: &Drawn) -> Outcome {
 fn program() -> Outcome<Command> {
     real::run(Some(real::Part::Kubernetes))?;
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "tests-conformance", "--"]);
+    // Not by its package: with the features that the whole workspace is built with, so that nothing is built twice.
+    command.args(["run", "--quiet", "--bin", "tests-conformance", "--"]);
     Ok(command)
+}
+
+/// Cases and drawn sequences as a gate runs them, with every line that is printed.
+pub(crate) fn compare(read: impl FnMut(&str)) -> Outcome {
+    let mut command = program()?;
+    call_watching(command.arg("--again").args(DRAWN), read)
 }
 
 fn conformance(test: &Test) -> Outcome {

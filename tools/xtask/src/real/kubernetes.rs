@@ -146,7 +146,7 @@ pub(super) fn go_version(pins: &Pins) -> Outcome<String> {
         .line("go ")
         .ok_or_else(|| format!("{}/go.mod names no Go version", pins.folder))?;
     let hint = format!(
-        "install Go {wanted} or newer and put it on the PATH, or leave this part out: only `cargo xtask test` needs it"
+        "install Go {wanted} or newer and put it on the PATH: it builds the Kubernetes that tests compare with"
     );
     let found = output(go_in(pins).args(["env", "GOVERSION"])).map_err(|why| format!("{why}\n{hint}"))?;
     let found = found.trim();
