@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::answer::Answer;
+use crate::events;
 use crate::registry::{Kinds, Role, Served};
 use crate::resource::{Form, Subresource};
 use crate::reviews::Review;
@@ -161,7 +162,11 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go).
 fn storage_version_hash(served: &Served) -> String {
     let info = served.info();
-    let stored = format!("{}/{}/{}", info.group, served.storage_version, info.kind);
+    let (group, version) = match served.storage_version.as_str() {
+        events::HUB => ("", "v1"),
+        version => (&*info.group, version),
+    };
+    let stored = format!("{group}/{version}/{}", info.kind);
     let digest = Sha256::digest(stored.as_bytes());
     STANDARD.encode(digest.iter().copied().take(8).collect::<Vec<u8>>())
 }

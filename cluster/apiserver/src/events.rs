@@ -14,7 +14,7 @@ use crate::status::Status;
 
 const GROUP: &str = "events.k8s.io";
 /// What the hub is called here: objects are stored as core `v1`, which this group has no version for.
-const HUB: &str = "core-v1";
+pub(crate) const HUB: &str = "core-v1";
 /// Names here and in the core group, where they differ.
 const RENAMED: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),

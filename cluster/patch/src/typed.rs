@@ -307,6 +307,9 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
         // All that was in it is gone, and nothing took its place.
         (Shape::Map(old), Shape::Leaf) if right.is_null() => (named_fields(old), BTreeMap::new()),
         (Shape::List(old), Shape::Leaf) if right.is_null() => (first_of_each(old), BTreeMap::new()),
+        // Nothing was in it, but it was there.
+        (Shape::Leaf, Shape::Map(new)) if left.is_null() && !new.is_empty() => (BTreeMap::new(), named_fields(new)),
+        (Shape::Leaf, Shape::List(new)) if left.is_null() && !new.is_empty() => (BTreeMap::new(), first_of_each(new)),
         (old, new) => {
             result.modified.member = true;
             // A leaf that takes the place of a tree, or the other way round, also takes its fields away or brings them.

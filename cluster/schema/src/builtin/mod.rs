@@ -105,8 +105,10 @@ pub fn kinds() -> &'static [BuiltinKind] {
 /// The field tree of a built-in kind, `group` empty for core. `required` of the published schema is not in it:
 /// kube-apiserver reads missing fields as empty ones and its own rules say what must be there.
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema> {
-    let table = table(group, version)?;
-    table.schemas.get_or_init(|| read_schemas(table)).get(kind).cloned()
+    let read = |table: &'static Table, name: &str| table.schemas.get_or_init(|| read_schemas(table)).get(name).cloned();
+    let own = table(group, version).and_then(|table| read(table, kind));
+    // What is only asked of a core object, such as a token of a service account, is published with that.
+    own.or_else(|| read(table("", "v1")?, &format!("{group}/{version}/{kind}")))
 }
 
 /// The OpenAPI v3 document of a group and version, as JSON bytes, shared by all servers of the process.
@@ -140,12 +142,18 @@ fn read_kinds(table: &Table, document: &Value) -> Result<BTreeMap<String, Schema
     let mut schemas = BTreeMap::new();
     let definitions = document.pointer("/components/schemas").and_then(Value::as_object);
     for (name, definition) in definitions.into_iter().flatten() {
-        let served = definition["x-kubernetes-group-version-kind"].as_array();
-        for named in served.into_iter().flatten() {
-            let here = named["group"] == table.group && named["version"] == table.version;
-            if let Some(kind) = named["kind"].as_str().filter(|_| here) {
-                schemas.insert(kind.to_owned(), inliner.read_kind(name, definition)?);
-            }
+        let Some(served) = definition["x-kubernetes-group-version-kind"].as_array() else {
+            continue;
+        };
+        for named in served {
+            let (group, version, kind) = (text(named, "group"), text(named, "version"), text(named, "kind"));
+            let key = match (group, version) == (table.group, table.version) {
+                true => kind.to_owned(),
+                // Options of requests are of every group.
+                false if served.len() > 1 => continue,
+                false => format!("{group}/{version}/{kind}"),
+            };
+            schemas.insert(key, inliner.read_kind(name, definition)?);
         }
     }
     Ok(schemas)

@@ -131,10 +131,10 @@ async fn follow(
     seen: &AtomicUsize,
     mut times: Option<Vec<Duration>>,
 ) -> Result<Vec<Duration>, String> {
-    let (mut mine, mut rest) = (0, Vec::new());
+    let (mut mine, mut rest, mut last) = (0, Vec::new(), String::new());
     while mine < changes {
         let Some(frame) = body.frame().await else {
-            return Err("a watch has ended".to_owned());
+            return Err(format!("a watch has ended after {mine} of {changes} changes: {last}"));
         };
         let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() else {
             continue;
@@ -144,6 +144,7 @@ async fn follow(
         let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         for event in rest[..end].split_inclusive(|byte| *byte == b'\n') {
             let Some(place) = event.windows(MARK.len()).position(|part| part == MARK) else {
+                last = String::from_utf8_lossy(event).into_owned();
                 continue;
             };
             mine += 1;
