@@ -129,6 +129,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
 fn serve(server: &Inner, entry: &Entry, definition: &Value, life: &Arc<Life>, before: Option<Arc<Served>>) {
     match CustomKind::new(definition) {
         Ok(kind) => {
+            let kind = kind.converted(definition, &server.admission);
             for rule in kind.passed_over() {
                 tracing::warn!(server = %server.name, crd = %entry.key.name, rule, "a rule of a CRD cannot be run");
             }

@@ -14,6 +14,7 @@ mod bootstrap;
 mod builtin;
 mod collection;
 mod context;
+mod conversion;
 mod crds;
 mod create;
 mod custom;

@@ -36,11 +36,11 @@ const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// One client for each way in which webhooks are reached.
 #[derive(Default)]
-pub(super) struct Clients(Mutex<HashMap<String, Arc<Client>>>);
+pub(crate) struct Clients(Mutex<HashMap<String, Arc<Client>>>);
 
 impl Clients {
     /// The client of a `clientConfig`. Errors: why there can be none.
-    pub(super) fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
+    pub(crate) fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = config.to_string();
         if let Some(client) = all.get(&key) {
@@ -52,17 +52,17 @@ impl Clients {
     }
 
     /// Lets go of clients, and their connections, that no configuration asks for any more.
-    pub(super) fn forget_unused(&self) {
+    pub(crate) fn forget_unused(&self) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, client| Arc::strong_count(client) > 1);
     }
 }
 
 /// What came back.
-pub(super) struct Reply {
-    pub(super) code: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Reply {
+    pub(crate) code: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 /// How one webhook is reached.
@@ -122,7 +122,7 @@ impl Client {
     }
 
     /// Posts a review and reads the answer. Errors: why nothing came back.
-    pub(super) async fn post(&self, server: &Inner, timeout: Duration, body: Bytes) -> Result<Reply, String> {
+    pub(crate) async fn post(&self, server: &Inner, timeout: Duration, body: Bytes) -> Result<Reply, String> {
         let query = format!("?timeout={}", whole_seconds(timeout));
         let target = format!("{}{query}", self.path);
         let url = format!("https://{}{target}", self.host);
