@@ -37,6 +37,16 @@ pub struct Authorities {
     pub bootstrap_tokens: bool,
 }
 
+/// Which clients are believed when they say in headers on whose behalf they ask: `X-Remote-User`, `X-Remote-Group`,
+/// `X-Remote-Uid`, `X-Remote-Extra-KEY`.
+#[derive(Clone, Debug, Default)]
+pub struct FrontProxies {
+    /// PEM bundle of the authorities of their client certificates. (`--requestheader-client-ca-file`)
+    pub authorities: String,
+    /// Their common names; empty: whoever the authorities vouch for. (`--requestheader-allowed-names`)
+    pub allowed_names: Vec<String>,
+}
+
 /// Who issues service account tokens.
 #[derive(Clone)]
 pub struct TokenAuthority {
@@ -63,6 +73,7 @@ impl Access {
     /// Errors: a bundle of authorities that cannot be read.
     pub(crate) fn new(
         authorities: Authorities,
+        front_proxies: Option<FrontProxies>,
         clock: &Clock,
         entropy: &Entropy,
         store: Arc<dyn Store>,
@@ -79,6 +90,12 @@ impl Access {
                 "the authorities of client certificates cannot be read: {error}"
             ))
         })?;
+        if let Some(front) = front_proxies {
+            let trusting = authenticator.with_front_proxies(&front.authorities, front.allowed_names);
+            authenticator = trusting.map_err(|error| {
+                Status::internal(format!("the authorities of front proxies cannot be read: {error}"))
+            })?;
+        }
         let tokens = service_accounts.map(|authority| {
             let TokenAuthority {
                 issuer,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::context::store_status;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{crds, establish, metadata, namespaces};
+use crate::{aggregation, crds, establish, metadata, namespaces};
 
 pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     for name in namespaces::SYSTEM {
@@ -21,6 +21,8 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     crate::default_policy::run(server).await?;
     system_priorities(server).await?;
     kubernetes_service(server).await?;
+    aggregation::make(server).await?;
+    aggregation::load(server).await?;
     let listing = server
         .store
         .list(&Range::all(crds::STORE_NAME), Page::default())

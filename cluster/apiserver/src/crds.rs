@@ -10,6 +10,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::aggregation;
 use crate::custom::CustomKind;
 use crate::establish;
 use crate::kind::Call;
@@ -91,6 +92,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
+        aggregation::follow(server, &group);
         establish::retry_later(server, group);
         return;
     }
@@ -110,6 +112,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if establish::is_established(&definition) {
         serve(server, entry, &definition, &life, current);
+        aggregation::follow(server, &group);
     }
     let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
     if waits && life.begin_clean_up() {

@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod admission;
+mod aggregation;
 mod answer;
 mod applied;
 mod audit;
@@ -72,7 +73,7 @@ mod watch;
 mod write;
 mod writing;
 
-pub use access::{Authorities, TokenAuthority};
+pub use access::{Authorities, FrontProxies, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
 pub use cluster_access::{PeerCertificates, User};
 /// Field trees and field errors: what [`Kind`] is asked for.

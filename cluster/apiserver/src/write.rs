@@ -232,11 +232,13 @@ impl<'a> Write<'a> {
         if context.served.role == Role::CustomResourceDefinition {
             self.warnings.extend(establish::warnings(&object, Some(&old)));
         }
-        let gone = may_go(context, &object);
-        let stored = self.charged(&call, object, Some(&old)).await?;
-        if gone {
-            return self.remove(live, stored).await;
+        if may_go(context, &object) {
+            self.charge(&call, &object, Some(&old)).await?;
+            metadata::tidy(metadata::of_mut(&mut object)?);
+            let last = Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))?;
+            return self.remove(live, last).await;
         }
+        let stored = self.charged(&call, object, Some(&old)).await?;
         if stored.bytes() == live.object.bytes() {
             if context.served.role == Role::CustomResourceDefinition && !self.dry_run {
                 // The write before may have been cut off from what follows from it.

@@ -6,6 +6,7 @@ mod asked;
 pub(crate) mod client;
 mod delete;
 mod exchange;
+pub(crate) mod identity;
 mod mutating;
 mod own_body;
 mod patching;
