@@ -21,6 +21,7 @@ mod create;
 mod custom;
 mod decode;
 mod default_policy;
+mod delegation;
 mod delete;
 mod discovery;
 mod establish;

@@ -77,6 +77,7 @@ pub struct Builder {
     protection: Option<Protection>,
     accounts: bool,
     front_proxies: Option<FrontProxies>,
+    delegation: Option<kube::Client>,
     identity: Option<ClientIdentity>,
 }
 
@@ -114,6 +115,7 @@ impl ApiServer {
             protection: None,
             accounts: true,
             front_proxies: None,
+            delegation: None,
             identity: None,
         }
     }
@@ -272,6 +274,15 @@ impl Builder {
         self
     }
 
+    /// Asks another API server who a token belongs to that nobody here has issued (TokenReview), and whether a user may do
+    /// something (SubjectAccessReview) instead of the access rules in the own store. Answers are kept for 10 s. Nobody is
+    /// asked by default. (`--authentication-kubeconfig`, `--authorization-kubeconfig`)
+    #[must_use]
+    pub fn delegate(mut self, client: kube::Client) -> Self {
+        self.delegation = Some(client);
+        self
+    }
+
     /// The client certificate (PEM, its chain behind it) and private key by which this server is believed as a front proxy of
     /// servers behind it; without them they are asked by nobody. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
     ///
@@ -298,10 +309,10 @@ impl Builder {
         for kind in self.kinds {
             registry.put(Arc::new(Served::new(kind, Role::Ordinary)));
         }
-        let front_proxies = self.front_proxies.clone();
         let access = Access::new(
             self.authorities,
-            front_proxies,
+            self.front_proxies,
+            self.delegation,
             &self.clock,
             &self.entropy,
             store.clone(),
