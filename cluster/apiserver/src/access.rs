@@ -149,7 +149,7 @@ impl Access {
                 let token = header.and_then(|value| value.strip_prefix("Bearer "));
                 match (user, &self.delegation, token) {
                     (Ok(user), ..) => Ok(Arc::new(user)),
-                    (Err(_), Some(other), Some(token)) => other.authenticate(token).await,
+                    (Err(_), Some(other), Some(token)) => Box::pin(other.authenticate(token)).await,
                     (Err(error), ..) => {
                         tracing::debug!(%error, "authentication failed");
                         Err(Status::unauthorized())
@@ -225,7 +225,7 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
 /// Decides by RBAC and, for nodes, by their own rules: either may allow it.
 pub(crate) async fn decide(server: &Inner, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
     if let Some(other) = &server.access.delegation {
-        return other.decide(attributes).await;
+        return Box::pin(other.decide(attributes)).await;
     }
     let denied = match server.access.authorize(attributes) {
         Decision::Deny(why) => why,

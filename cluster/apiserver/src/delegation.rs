@@ -157,8 +157,11 @@ fn spec_of(attributes: &Attributes) -> SubjectAccessReviewSpec {
 
 type Digest = [u8; 32];
 
-/// Answers by what was asked.
-struct Kept<T>(Mutex<(HashMap<Digest, (Instant, T)>, VecDeque<Digest>)>);
+/// Answers by what was asked, each with its time.
+type Answers<T> = HashMap<Digest, (Instant, T)>;
+
+/// The newest answers, and in which order they came.
+struct Kept<T>(Mutex<(Answers<T>, VecDeque<Digest>)>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {

@@ -133,7 +133,8 @@ async fn begin(
         .route(&trace.info.path)
         .filter(|_| !trace.info.has_gap)
     {
-        let passed = aggregation::pass(server, &route, &user, trace.info.verb == "watch", &parts, body);
+        let watch = trace.info.verb == "watch";
+        let passed = Box::pin(aggregation::pass(server, &route, &user, watch, &parts, body));
         return passed.await.map(Begun::Answered);
     }
     let Some(target) = trace.info.target.clone() else {

@@ -205,7 +205,7 @@ impl<'a> Write<'a> {
         self.check_version(live, &object)?;
         keep_stored(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
-        self.track_change(&call, &old, &mut object)?;
+        self.track_change(&call, &old, &mut object).await?;
         let reader = Reader::new(&context.server);
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));

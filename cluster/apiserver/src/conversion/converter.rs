@@ -51,32 +51,42 @@ impl Converter {
 
     /// One object in another version. Errors: 500 with what went wrong.
     pub(super) async fn one(&self, server: &Inner, served: &Served, value: Value, to: &str) -> Result<Value, Status> {
-        let converted = self.all(server, served, vec![value], to).await?;
+        let converted = self.all(server, served, vec![value], to, true).await?;
         let first = converted.into_iter().next();
         first.ok_or_else(|| Status::internal("a conversion gave no object"))
     }
 
-    /// Objects in another version than they are in, in their order.
+    /// Objects in another version than they are in, in their order; without fields that it does not know if they are as
+    /// they are read.
     pub(super) async fn all(
         &self,
         server: &Inner,
         served: &Served,
         values: Vec<Value>,
         to: &str,
+        as_read: bool,
     ) -> Result<Vec<Value>, Status> {
         let (mut converted, mut batch, mut bytes) = (Vec::with_capacity(values.len()), Vec::new(), 0);
         for value in values {
             let length = value.to_string().len();
             if !batch.is_empty() && (batch.len() == BATCH_MAX || bytes + length > BATCH_BYTES_MAX) {
                 let full = std::mem::take(&mut batch);
-                converted.extend(self.batch(server, served, full, to).await.map_err(Status::failed)?);
+                converted.extend(
+                    Box::pin(self.batch(server, served, full, to, as_read))
+                        .await
+                        .map_err(Status::failed)?,
+                );
                 bytes = 0;
             }
             bytes += length;
             batch.push(value);
         }
         if !batch.is_empty() {
-            converted.extend(self.batch(server, served, batch, to).await.map_err(Status::failed)?);
+            converted.extend(
+                Box::pin(self.batch(server, served, batch, to, as_read))
+                    .await
+                    .map_err(Status::failed)?,
+            );
         }
         Ok(converted)
     }
@@ -87,6 +97,7 @@ impl Converter {
         served: &Served,
         originals: Vec<Value>,
         to: &str,
+        as_read: bool,
     ) -> Result<Vec<Value>, String> {
         let review = self.review.ok_or("no supported conversion review versions")?;
         let who = originals.first().map(typed).unwrap_or_default();
@@ -111,9 +122,16 @@ impl Converter {
             ));
         }
         let pairs = originals.iter().zip(objects);
-        pairs
-            .map(|(original, converted)| taken(served, original, converted, &wanted, to))
-            .collect()
+        let mut objects = pairs
+            .map(|(original, converted)| taken(original, converted, &wanted))
+            .collect::<Result<Vec<Value>, String>>()?;
+        if let Some(schema) = served.kind.schema(to).filter(|_| as_read) {
+            for object in &mut objects {
+                schema.prune(object);
+                schema.drop_nulls(object);
+            }
+        }
+        Ok(objects)
     }
 }
 
@@ -155,7 +173,7 @@ fn objects(review: &str, uid: &str, answered: Answered) -> Result<Vec<Value>, St
 }
 
 /// What is taken of a converted object: all but most of its metadata. Errors: it is not the same object.
-fn taken(served: &Served, original: &Value, converted: Value, wanted: &str, to: &str) -> Result<Value, String> {
+fn taken(original: &Value, converted: Value, wanted: &str) -> Result<Value, String> {
     if text(&converted, "/kind").is_empty() {
         return Err(format!("Object 'Kind' is missing in '{converted}'"));
     }
@@ -191,10 +209,6 @@ fn taken(served: &Served, original: &Value, converted: Value, wanted: &str, to: 
     let mut object = converted;
     if let Some(fields) = object.as_object_mut() {
         fields.insert("metadata".to_owned(), Value::Object(metadata));
-    }
-    if let Some(schema) = served.kind.schema(to) {
-        schema.prune(&mut object);
-        schema.drop_nulls(&mut object);
     }
     Ok(object)
 }

@@ -32,6 +32,22 @@ pub(crate) async fn object(context: &Context, value: Value, to: &str) -> Result<
     }
 }
 
+/// The same without what reading makes of it: fields that the version does not know stay.
+pub(crate) async fn raw(context: &Context, mut value: Value, to: &str) -> Result<Value, Status> {
+    let served = &context.served;
+    match served.converter() {
+        Some(converter) => {
+            let converted = converter.all(&context.server, served, vec![value], to, false).await?;
+            let first = converted.into_iter().next();
+            first.ok_or_else(|| Status::internal("a conversion gave no object"))
+        }
+        None => {
+            value["apiVersion"] = Value::String(served.info().api_version(to));
+            Ok(value)
+        }
+    }
+}
+
 /// A stored object as a value in `version`.
 pub(crate) async fn value(server: &Inner, served: &Served, version: &str, entry: &Entry) -> Result<Value, Status> {
     if served.converter().is_none() {
@@ -89,7 +105,7 @@ pub(crate) async fn listed(
         }
     }
     let (places, values): (Vec<usize>, Vec<Value>) = asked.into_iter().unzip();
-    let converted = converter.all(server, served, values, version).await?;
+    let converted = converter.all(server, served, values, version, true).await?;
     for (place, value) in places.into_iter().zip(converted) {
         let object = stored(value)?;
         if let Some(entry) = entries.get_mut(place) {
