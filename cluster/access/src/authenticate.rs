@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::certificates::{CREDENTIAL_ID, Certificates};
 use crate::error::TokenFault;
+use crate::front_proxy::FrontProxies;
 use crate::token::{Claims, Reference, ServiceAccountTokens};
 use crate::{AuthenticationError, PeerCertificates, User, group};
 
@@ -58,6 +59,7 @@ pub struct Authenticated {
 pub struct Authenticator {
     clock: Clock,
     certificates: Certificates,
+    front_proxies: Option<FrontProxies>,
     tokens: Option<Arc<ServiceAccountTokens>>,
     bootstrap: bool,
     anonymous: bool,
@@ -72,6 +74,7 @@ impl Authenticator {
         Self {
             clock,
             certificates,
+            front_proxies: None,
             tokens: None,
             bootstrap: false,
             anonymous: true,
@@ -86,6 +89,19 @@ impl Authenticator {
             tokens: Some(tokens),
             ..self
         }
+    }
+
+    /// Believes what clients with a certificate of these authorities (PEM) and one of these common names say of users in
+    /// headers (`--requestheader-client-ca-file`, `--requestheader-allowed-names`). No names: all of them.
+    ///
+    /// # Errors
+    /// When the bundle does not parse.
+    pub fn with_front_proxies(self, bundle: &str, names: Vec<String>) -> Result<Self, SecretError> {
+        let front_proxies = FrontProxies::new(bundle, names, self.clock.clone())?;
+        Ok(Self {
+            front_proxies: Some(front_proxies),
+            ..self
+        })
     }
 
     /// Whether bootstrap tokens are accepted (`--enable-bootstrap-token-auth`).
@@ -126,6 +142,14 @@ impl Authenticator {
     ) -> Result<User, AuthenticationError> {
         let mut refused = None;
         if let Some(peer) = peer.filter(|peer| !peer.0.is_empty()) {
+            // Whom a front proxy names is who asks; one that names nobody asks for itself.
+            let proxied = self
+                .front_proxies
+                .as_ref()
+                .map(|proxies| proxies.authenticate(headers, peer));
+            if let Some(Ok(Some(user))) = proxied {
+                return Ok(user);
+            }
             match self.certificates.authenticate(peer) {
                 Ok(user) => return Ok(user),
                 Err(error) => refused = Some(error),

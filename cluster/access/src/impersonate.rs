@@ -132,7 +132,7 @@ impl Impersonation {
 }
 
 /// Header names carry extra keys percent-encoded.
-fn unescape(key: &str) -> String {
+pub(crate) fn unescape(key: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = key.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

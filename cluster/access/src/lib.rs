@@ -6,6 +6,7 @@ mod attributes;
 mod authenticate;
 mod certificates;
 mod error;
+pub mod front_proxy;
 mod impersonate;
 mod node;
 mod policy;

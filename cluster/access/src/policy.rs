@@ -259,6 +259,13 @@ fn roles() -> Vec<Role> {
         namespace: Some("kube-public".to_owned()),
         ..metadata
     };
+    // For servers that stand behind this one.
+    let trusting = named(rule(READ, "", "configmaps"), "extension-apiserver-authentication");
+    let reader = role("extension-apiserver-authentication-reader", vec![trusting]);
+    let system = ObjectMeta {
+        namespace: Some("kube-system".to_owned()),
+        ..reader.metadata
+    };
     vec![
         Role {
             metadata: public(metadata),
@@ -268,27 +275,39 @@ fn roles() -> Vec<Role> {
             metadata: public(info),
             rules: info_rules,
         },
+        Role {
+            metadata: system,
+            rules: reader.rules,
+        },
     ]
 }
 
 fn role_bindings() -> Vec<RoleBinding> {
-    let made = binding(
-        "system:bootstrap-signer-clusterinfo",
-        "system:bootstrap-signer-clusterinfo",
-        &[("User", group::ANONYMOUS_USER)],
-    );
-    let metadata = ObjectMeta {
-        namespace: Some("kube-public".to_owned()),
-        ..made.metadata
+    let made = |namespace: &str, name: &str, role: &str, subjects: &[(&str, &str)]| {
+        let made = binding(name, role, subjects);
+        RoleBinding {
+            metadata: ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                ..made.metadata
+            },
+            role_ref: RoleRef {
+                kind: "Role".to_owned(),
+                ..made.role_ref
+            },
+            subjects: made.subjects,
+        }
     };
-    vec![RoleBinding {
-        metadata,
-        role_ref: RoleRef {
-            kind: "Role".to_owned(),
-            ..made.role_ref
-        },
-        subjects: made.subjects,
-    }]
+    let signed = "system:bootstrap-signer-clusterinfo";
+    let components = ["system:kube-controller-manager", "system:kube-scheduler"].map(|name| ("User", name));
+    vec![
+        made("kube-public", signed, signed, &[("User", group::ANONYMOUS_USER)]),
+        made(
+            "kube-system",
+            "system::extension-apiserver-authentication-reader",
+            "extension-apiserver-authentication-reader",
+            &components,
+        ),
+    ]
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Authentication and authorization of requests, over cluster-access and this server's own store.
 //! It never looks at a body.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,8 +15,10 @@ use http::StatusCode;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use k8s_openapi::api::core::v1::Secret;
+use serde_json::json;
 
 use crate::context::Context;
+use crate::delegation::Delegation;
 use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
@@ -35,6 +38,16 @@ pub struct Authorities {
     pub service_accounts: Option<TokenAuthority>,
     /// Whether bootstrap tokens are accepted. (`--enable-bootstrap-token-auth`)
     pub bootstrap_tokens: bool,
+}
+
+/// Which clients are believed when they say in headers on whose behalf they ask: `X-Remote-User`, `X-Remote-Group`,
+/// `X-Remote-Uid`, `X-Remote-Extra-KEY`.
+#[derive(Clone, Debug, Default)]
+pub struct FrontProxies {
+    /// PEM bundle of the authorities of their client certificates. (`--requestheader-client-ca-file`)
+    pub authorities: String,
+    /// Their common names; empty: whoever the authorities vouch for. (`--requestheader-allowed-names`)
+    pub allowed_names: Vec<String>,
 }
 
 /// Who issues service account tokens.
@@ -57,12 +70,18 @@ pub(crate) struct Access {
     pub(crate) authenticator: Authenticator,
     pub(crate) tokens: Option<Arc<ServiceAccountTokens>>,
     pub(crate) rbac: Authorizer,
+    /// Who is asked beside this server's own authorities and instead of its own rules.
+    delegation: Option<Delegation>,
+    /// What servers behind this one have to know of it, by their names in a ConfigMap.
+    pub(crate) trust: BTreeMap<String, String>,
 }
 
 impl Access {
     /// Errors: a bundle of authorities that cannot be read.
     pub(crate) fn new(
         authorities: Authorities,
+        front_proxies: Option<FrontProxies>,
+        delegation: Option<kube::Client>,
         clock: &Clock,
         entropy: &Entropy,
         store: Arc<dyn Store>,
@@ -72,6 +91,7 @@ impl Access {
             service_accounts,
             bootstrap_tokens,
         } = authorities;
+        let trust = trust(&client_authorities, front_proxies.as_ref());
         let mut authenticator =
             Authenticator::new(clock.clone(), Arc::new(StoreLookup(store))).with_bootstrap_tokens(bootstrap_tokens);
         authenticator.trust_clients_of(&client_authorities).map_err(|error| {
@@ -79,6 +99,12 @@ impl Access {
                 "the authorities of client certificates cannot be read: {error}"
             ))
         })?;
+        if let Some(front) = front_proxies {
+            let trusting = authenticator.with_front_proxies(&front.authorities, front.allowed_names);
+            authenticator = trusting.map_err(|error| {
+                Status::internal(format!("the authorities of front proxies cannot be read: {error}"))
+            })?;
+        }
         let tokens = service_accounts.map(|authority| {
             let TokenAuthority {
                 issuer,
@@ -104,6 +130,8 @@ impl Access {
             authenticator,
             tokens,
             rbac: Authorizer::default(),
+            delegation: delegation.map(Delegation::new),
+            trust,
         })
     }
 
@@ -118,10 +146,15 @@ impl Access {
             _ => {
                 let peer = parts.extensions.get::<PeerCertificates>();
                 let user = self.authenticator.authenticate(&parts.headers, peer).await;
-                user.map(Arc::new).map_err(|error| {
-                    tracing::debug!(%error, "authentication failed");
-                    Status::unauthorized()
-                })
+                let token = header.and_then(|value| value.strip_prefix("Bearer "));
+                match (user, &self.delegation, token) {
+                    (Ok(user), ..) => Ok(Arc::new(user)),
+                    (Err(_), Some(other), Some(token)) => Box::pin(other.authenticate(token)).await,
+                    (Err(error), ..) => {
+                        tracing::debug!(%error, "authentication failed");
+                        Err(Status::unauthorized())
+                    }
+                }
             }
         }
     }
@@ -156,6 +189,28 @@ impl Access {
     }
 }
 
+/// What servers behind this one read to trust those whom it trusts
+/// (kubernetes/kubernetes v1.35 pkg/controlplane/controller/clusterauthenticationtrust).
+fn trust(client_authorities: &str, front_proxies: Option<&FrontProxies>) -> BTreeMap<String, String> {
+    let mut trust = BTreeMap::new();
+    let mut put = |key: &str, value: String| trust.insert(key.to_owned(), value);
+    if !client_authorities.trim().is_empty() {
+        put("client-ca-file", client_authorities.to_owned());
+    }
+    if let Some(front) = front_proxies {
+        put("requestheader-client-ca-file", front.authorities.clone());
+        put("requestheader-allowed-names", json!(front.allowed_names).to_string());
+        put("requestheader-username-headers", json!(["X-Remote-User"]).to_string());
+        put("requestheader-uid-headers", json!(["X-Remote-Uid"]).to_string());
+        put("requestheader-group-headers", json!(["X-Remote-Group"]).to_string());
+        put(
+            "requestheader-extra-headers-prefix",
+            json!(["X-Remote-Extra-"]).to_string(),
+        );
+    }
+    trust
+}
+
 /// The 403 that answers a denied request.
 pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<Status> {
     let Decision::Deny(reason) = decision else { return None };
@@ -169,6 +224,9 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
 
 /// Decides by RBAC and, for nodes, by their own rules: either may allow it.
 pub(crate) async fn decide(server: &Inner, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
+    if let Some(other) = &server.access.delegation {
+        return Box::pin(other.decide(attributes)).await;
+    }
     let denied = match server.access.authorize(attributes) {
         Decision::Deny(why) => why,
         allowed => return Ok(allowed),

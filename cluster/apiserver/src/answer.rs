@@ -20,6 +20,8 @@ const WARNING_BYTES_MAX: usize = 1024;
 enum Content {
     Whole(Bytes),
     Stream(ResponseBody),
+    /// Another server's, as it came.
+    Passed(Box<Response<ResponseBody>>),
 }
 
 /// An answer before it becomes an HTTP response.
@@ -31,6 +33,7 @@ pub(crate) struct Answer {
     retry_after: Option<u32>,
     challenge: bool,
     public: bool,
+    unsniffed: bool,
 }
 
 impl Answer {
@@ -55,6 +58,25 @@ impl Answer {
             retry_after: None,
             challenge: false,
             public: false,
+            unsniffed: false,
+        }
+    }
+
+    /// What another server has answered.
+    pub(crate) fn passed(response: Response<ResponseBody>) -> Self {
+        let code = response.status();
+        Self {
+            body: Content::Passed(Box::new(response)),
+            ..Self::typed(code, JSON, Bytes::new())
+        }
+    }
+
+    /// Says that its media type is what it says.
+    #[must_use]
+    pub(crate) fn unsniffed(self) -> Self {
+        Self {
+            unsniffed: true,
+            ..self
         }
     }
 
@@ -99,6 +121,7 @@ impl Answer {
     pub(crate) fn into_response(self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
         let mut media_type = self.media_type;
         let body = match self.body {
+            Content::Passed(response) => return *response,
             _ if head_only => base_client::empty_body(),
             Content::Whole(bytes) if media_type == JSON => match writing {
                 Writing::Json => full_body(bytes),
@@ -114,6 +137,9 @@ impl Answer {
         let mut response = Response::new(body);
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
+        if self.unsniffed {
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         let caching = if self.public { "public" } else { "no-cache, private" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));

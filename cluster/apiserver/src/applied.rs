@@ -7,7 +7,7 @@ use cluster_store::{Entry, Key, Revision};
 
 use crate::registry::{Role, Served};
 use crate::server::Inner;
-use crate::{admission, crds, policy};
+use crate::{admission, aggregation, crds, policy};
 
 /// Revisions remembered at most. The race they guard against lasts as long as a write takes, so that the older half can be
 /// forgotten.
@@ -39,8 +39,11 @@ impl Inner {
         if &*served.store_name == admission::QUOTAS {
             self.admission.note_quota();
         }
+        if served.role == Role::Service || served.plural() == "endpointslices" {
+            self.aggregation.note_change();
+        }
         let definition = served.role == Role::CustomResourceDefinition;
-        if !definition && !matches!(served.group(), policy::GROUP | admission::GROUP) {
+        if !definition && !matches!(served.group(), policy::GROUP | admission::GROUP | aggregation::GROUP) {
             return;
         }
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +54,8 @@ impl Inner {
             crds::written(self, entry, removed);
         } else if served.group() == admission::GROUP {
             self.admission.written(entry, removed);
+        } else if served.group() == aggregation::GROUP {
+            self.aggregation.written(entry, removed);
         } else {
             self.access
                 .written(&entry.key, if removed { None } else { Some(&entry.object) });

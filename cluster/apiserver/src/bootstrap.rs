@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::context::store_status;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{crds, establish, metadata, namespaces};
+use crate::{aggregation, crds, establish, metadata, namespaces};
 
 pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     for name in namespaces::SYSTEM {
@@ -21,6 +21,9 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     crate::default_policy::run(server).await?;
     system_priorities(server).await?;
     kubernetes_service(server).await?;
+    trust(server).await?;
+    aggregation::make(server).await?;
+    aggregation::load(server).await?;
     let listing = server
         .store
         .list(&Range::all(crds::STORE_NAME), Page::default())
@@ -66,6 +69,38 @@ pub(crate) async fn ensure(
         Ok(entry) => Ok(Some(entry)),
         // Another server over the same store was faster.
         Err(StoreError::Exists { .. }) => Ok(None),
+        Err(error) => Err(store_status(error)),
+    }
+}
+
+/// What servers behind this one read to trust whom it trusts. What changed since the last start is written anew.
+async fn trust(server: &Arc<Inner>) -> Result<(), Status> {
+    if server.access.trust.is_empty() {
+        return Ok(());
+    }
+    let key = Key::new("configmaps", Some("kube-system"), "extension-apiserver-authentication");
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": &*key.name}, "data": server.access.trust,
+    });
+    if ensure(server, key.clone(), map, false).await?.is_some() {
+        return Ok(());
+    }
+    let Some(entry) = server.store.get(&key).await.map_err(store_status)? else {
+        return Ok(());
+    };
+    let mut object = entry.object.value(entry.revision);
+    let mut data = object["data"].clone();
+    for (name, value) in &server.access.trust {
+        data[name] = Value::from(value.as_str());
+    }
+    if data == object["data"] {
+        return Ok(());
+    }
+    object["data"] = data;
+    let object = Object::from_value(object).map_err(Status::internal)?;
+    match server.store.update(&key, entry.revision, object).await {
+        // Another server over the same store was faster.
+        Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => Ok(()),
         Err(error) => Err(store_status(error)),
     }
 }

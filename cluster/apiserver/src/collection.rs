@@ -26,7 +26,7 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
     if context.served.info().namespaced && context.namespace().is_none() {
         return Err(Status::method_not_allowed());
     }
-    let filter = Filter::new(&context.served, &selection)?;
+    let filter = Filter::new(&context.served, context.version(), &selection)?;
     let found = collect(context, &selection, &filter).await?;
     let (mut warnings, mut refusal) = (Vec::new(), None);
     for entry in &found.entries {

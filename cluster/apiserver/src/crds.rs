@@ -10,6 +10,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::aggregation;
 use crate::custom::CustomKind;
 use crate::establish;
 use crate::kind::Call;
@@ -90,6 +91,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
+        aggregation::follow(server, &group);
         establish::retry_later(server, group);
         return;
     }
@@ -109,6 +111,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
     }
     if establish::is_established(&definition) {
         serve(server, entry, &definition, &life, current);
+        aggregation::follow(server, &group);
     }
     let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
     if waits && life.begin_clean_up() {
@@ -128,6 +131,7 @@ pub(crate) fn written(server: &Arc<Inner>, entry: &Entry, removed: bool) {
 fn serve(server: &Inner, entry: &Entry, definition: &Value, life: &Arc<Life>, before: Option<Arc<Served>>) {
     match CustomKind::new(definition) {
         Ok(kind) => {
+            let kind = kind.converted(definition, &server.admission);
             for rule in kind.passed_over() {
                 tracing::warn!(server = %server.name, crd = %entry.key.name, rule, "a rule of a CRD cannot be run");
             }

@@ -24,5 +24,7 @@ pub(crate) async fn create(context: &Context, body: Body) -> Result<Answer, Stat
     write.warnings = incoming.warnings;
     let entry = write.create(incoming.object).await;
     let entry = entry.map_err(|status| status.warned(std::mem::take(&mut write.warnings)))?;
-    Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings))
+    Ok(read::answer(context, StatusCode::CREATED, &entry, shape)
+        .await?
+        .warn(write.warnings))
 }

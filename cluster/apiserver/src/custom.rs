@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use cluster_schema::{FieldError, Schema};
 use serde_json::Value;
 
+use crate::admission::Admission;
+use crate::conversion::Converter;
 use crate::kind::{Call, Column, Kind, SelectableField, Subresource, Version, spec_differs};
 use crate::registry::version_priority;
 use crate::resource::{Form, ResourceInfo, ScalePaths};
@@ -14,9 +16,8 @@ use crate::status::Status;
 pub(crate) struct CustomKind {
     info: ResourceInfo,
     versions: BTreeMap<String, CustomVersion>,
-    fields: Vec<SelectableField>,
-    /// Versions differ in nothing but their name.
-    same_fields: bool,
+    /// What turns versions into each other; none where they differ in nothing but their name.
+    converter: Option<Converter>,
     /// Which rules of validation cannot be run, and why.
     passed_over: Vec<String>,
 }
@@ -27,6 +28,7 @@ struct CustomVersion {
     schema: Option<Schema>,
     document: Option<Value>,
     columns: Vec<Column>,
+    fields: Vec<SelectableField>,
 }
 
 impl CustomKind {
@@ -60,7 +62,7 @@ impl CustomKind {
             versions: Vec::new(),
             subresources: Vec::new(),
         };
-        let (mut versions, mut fields, mut passed_over) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut versions, mut passed_over) = (BTreeMap::new(), Vec::new());
         let mut shapes: HashMap<Option<&Value>, usize> = HashMap::new();
         for version in spec.get("versions").and_then(Value::as_array).into_iter().flatten() {
             let name = text(version, "name");
@@ -74,23 +76,25 @@ impl CustomKind {
                 deprecation_warning: deprecated,
             });
             subresources(version, &mut info);
-            selectable(version, &mut fields);
             let document = version.pointer("/schema/openAPIV3Schema");
             let next = shapes.len();
             let shape = *shapes.entry(document).or_insert(next);
             versions.insert(name, custom_version(version, shape, &mut passed_over)?);
         }
-        let strategy = spec
-            .pointer("/conversion/strategy")
-            .and_then(Value::as_str)
-            .unwrap_or("None");
         Ok(Self {
             info,
             versions,
-            fields,
-            same_fields: strategy == "None",
+            converter: None,
             passed_over,
         })
+    }
+
+    /// The kind with the webhook that the definition names, if it names one.
+    pub(crate) fn converted(mut self, definition: &Value, admission: &Admission) -> Self {
+        let conversion = definition.pointer("/spec/conversion");
+        let by_webhook = conversion.filter(|conversion| conversion["strategy"] == "Webhook");
+        self.converter = by_webhook.map(|conversion| Converter::of(&conversion["webhook"], admission));
+        self
     }
 }
 
@@ -100,8 +104,18 @@ impl CustomKind {
         &self.passed_over
     }
 
+    pub(crate) fn converter(&self) -> Option<&Converter> {
+        self.converter.as_ref()
+    }
+
+    /// Fields that objects may be selected by in a version.
+    pub(crate) fn selectable_in(&self, version: &str) -> &[SelectableField] {
+        let version = self.versions.get(version);
+        version.map_or(&[], |version| version.fields.as_slice())
+    }
+
     /// The version that an object says it is in.
-    fn version_of(&self, object: &Value) -> Option<String> {
+    pub(crate) fn version_of(&self, object: &Value) -> Option<String> {
         let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
         (group == self.info.group).then(|| version.to_owned())
     }
@@ -138,6 +152,7 @@ fn custom_version(version: &Value, shape: usize, passed_over: &mut Vec<String>) 
         schema,
         document,
         columns: columns.collect(),
+        fields: selectable(version),
     })
 }
 
@@ -201,19 +216,13 @@ fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.push(FieldError::invalid(path, replicas, why));
 }
 
-fn selectable(version: &Value, fields: &mut Vec<SelectableField>) {
-    for field in version
-        .get("selectableFields")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+fn selectable(version: &Value) -> Vec<SelectableField> {
+    let fields = version.get("selectableFields").and_then(Value::as_array);
+    let paths = fields.into_iter().flatten().map(|field| {
         let path = field.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
-        let field = SelectableField::new(path.trim_start_matches('.'));
-        if !fields.contains(&field) {
-            fields.push(field);
-        }
-    }
+        SelectableField::new(path.trim_start_matches('.'))
+    });
+    paths.collect()
 }
 
 impl Kind for CustomKind {
@@ -227,8 +236,9 @@ impl Kind for CustomKind {
 
     /// Other fields than those of the new version go.
     fn convert(&self, mut object: Value, to: &str) -> Result<Value, Status> {
-        if !self.same_fields {
-            return Err(Status::not_implemented("conversion of custom resources by webhook"));
+        if self.converter.is_some() {
+            let why = "an object was to be converted without asking the webhook that does it";
+            return Err(Status::internal(why));
         }
         let (from, into) = (self.version_of(&object), self.info.api_version(to));
         let same = from.is_some_and(|from| self.same_shape(&from, to));
@@ -244,7 +254,7 @@ impl Kind for CustomKind {
 
     fn same_shape(&self, one: &str, other: &str) -> bool {
         let shape = |version: &str| self.versions.get(version).map(|version| version.shape);
-        one == other || self.same_fields && shape(one) == shape(other)
+        one == other || self.converter.is_none() && shape(one) == shape(other)
     }
 
     fn refresh(&self, version: &str, object: &mut Value) {
@@ -272,10 +282,6 @@ impl Kind for CustomKind {
     /// Without a status subresource the status is a field like any other.
     fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
         spec_differs(object, old) || (!self.info.has_status(call.version) && object.get("status") != old.get("status"))
-    }
-
-    fn selectable_fields(&self) -> &[SelectableField] {
-        &self.fields
     }
 
     fn columns(&self, version: &str) -> Option<Vec<Column>> {

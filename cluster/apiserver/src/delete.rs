@@ -23,7 +23,7 @@ use crate::objects::Reader;
 use crate::query::{check_dry_run, refuse};
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{admission, crds, namespaces, nodes, pods, protection, read, strategies};
+use crate::{admission, conversion, crds, namespaces, nodes, pods, protection, read, strategies};
 
 /// How often a deletion without preconditions is tried again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -208,8 +208,8 @@ pub(crate) async fn delete(context: &Context, body: Body) -> Result<Answer, Stat
     let options = DeleteOptions::read(context, body).await?;
     let (deleted, warnings) = remove(context, context.name(), &options).await?;
     let answer = match &deleted {
-        Deleted::Waiting(entry) => read::answer(context, StatusCode::OK, entry, shape)?,
-        Deleted::Gone(entry) if returns_object(context) => read::answer(context, StatusCode::OK, entry, shape)?,
+        Deleted::Waiting(entry) => read::answer(context, StatusCode::OK, entry, shape).await?,
+        Deleted::Gone(entry) if returns_object(context) => read::answer(context, StatusCode::OK, entry, shape).await?,
         Deleted::Gone(entry) => Answer::value(StatusCode::OK, &success(context, entry)),
     };
     Ok(answer.warn(warnings))
@@ -248,7 +248,7 @@ pub(crate) async fn remove(
     for attempt in 1.. {
         let entry = read::current(context, name).await?;
         options.check_preconditions(context, &entry)?;
-        let old = entry.object.value(entry.revision);
+        let old = conversion::to_store_anew(context, &entry).await?;
         let call = context.call(Operation::Delete, name, options.is_dry());
         nodes::restrict(context, None, Some(&old))?;
         protection::check(context, &old)?;

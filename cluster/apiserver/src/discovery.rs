@@ -10,9 +10,10 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::aggregation::{Route, Routes, priority};
 use crate::answer::Answer;
 use crate::events;
-use crate::registry::{Kinds, Role, Served};
+use crate::registry::{Kinds, Role, Served, version_priority};
 use crate::resource::{Form, Subresource};
 use crate::reviews::Review;
 use crate::server::Inner;
@@ -23,29 +24,27 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match segments {
-        ["api"] if wants_aggregated(headers) => {
-            let bytes = kinds
-                .documents
-                .aggregated_core
-                .get_or_init(|| aggregated(&kinds, |group| group.is_empty()));
-            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()).public())
-        }
-        ["apis"] if wants_aggregated(headers) => {
-            let bytes = kinds
-                .documents
-                .aggregated_groups
-                .get_or_init(|| aggregated(&kinds, |group| !group.is_empty()));
-            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes.clone()).public())
+        [root @ ("api" | "apis")] if wants_aggregated(headers) => {
+            let is_core = *root == "api";
+            let routes = server.aggregation.routes();
+            let all = || aggregated(&kinds, &routes, |group| group.is_empty() == is_core);
+            // What others say changes with them.
+            let bytes = match (routes.is_empty(), is_core) {
+                (true, true) => kinds.documents.aggregated_core.get_or_init(all).clone(),
+                (true, false) => kinds.documents.aggregated_groups.get_or_init(all).clone(),
+                (false, _) => all(),
+            };
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).public())
         }
         ["api"] => Ok(Answer::value(
             StatusCode::OK,
             &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         )),
         ["apis"] => {
-            let groups: Vec<Value> = group_names(&kinds)
+            let groups: Vec<Value> = groups(&kinds, &server.aggregation.routes())
                 .iter()
-                .filter(|group| !group.is_empty())
-                .map(|group| api_group(&kinds, group))
+                .filter(|group| !group.name.is_empty())
+                .map(api_group)
                 .collect();
             Ok(Answer::value(
                 StatusCode::OK,
@@ -53,8 +52,11 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
             ))
         }
         ["api", version] => resources(&kinds, "", version),
-        ["apis", group] if group_names(&kinds).iter().any(|known| known == group) => {
-            let mut body = api_group(&kinds, group);
+        ["apis", name] => {
+            let routes = server.aggregation.routes();
+            let groups = groups(&kinds, &routes);
+            let group = groups.iter().find(|group| group.name == *name);
+            let mut body = api_group(group.ok_or_else(|| kinds.nowhere(name))?);
             body["kind"] = json!("APIGroup");
             body["apiVersion"] = json!("v1");
             Ok(Answer::value(StatusCode::OK, &body))
@@ -63,6 +65,47 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
         ["apis", group, ..] => Err(kinds.nowhere(group)),
         _ => Err(Status::no_such_resource()),
     }
+}
+
+/// A group with its versions, preferred first, each with who serves it if that is another server.
+struct Group<'r> {
+    name: String,
+    versions: Vec<(String, Option<&'r Route>)>,
+}
+
+/// All groups in the order in which clients look for a name
+/// (kube-aggregator v0.35 pkg/apis/apiregistration/v1/helper, SortedByGroupAndVersion).
+fn groups<'r>(kinds: &Kinds, routes: &'r Routes) -> Vec<Group<'r>> {
+    let mut names = group_names(kinds);
+    names.extend(routes.keys().map(|(group, _)| group.clone()));
+    names.sort();
+    names.dedup();
+    let mut ordered: Vec<(i64, Group<'r>)> = Vec::new();
+    for name in names {
+        let defined = kinds.of_group(&name).all(|served| served.role == Role::Custom);
+        let defined = defined && kinds.of_group(&name).next().is_some();
+        let mut versions: Vec<((i64, i64), String, Option<&Route>)> = Vec::new();
+        for version in version_names(kinds, &name) {
+            if !routes.contains_key(&(name.clone(), version.clone())) {
+                versions.push((priority(&name, &version, defined), version, None));
+            }
+        }
+        for ((_, version), route) in routes.iter().filter(|((group, _), _)| *group == name) {
+            let backend = &route.backend;
+            let number = (backend.group_priority, backend.version_priority);
+            versions.push((number, version.clone(), Some(route)));
+        }
+        versions.sort_by_key(|((_, number), version, _)| std::cmp::Reverse((*number, version_priority(version))));
+        let highest = versions.iter().map(|((number, _), ..)| *number).max();
+        let versions = versions
+            .into_iter()
+            .map(|(_, version, route)| (version, route))
+            .collect();
+        ordered.push((highest.unwrap_or_default(), Group { name, versions }));
+    }
+    // Those of one priority stay in the order of their names.
+    ordered.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    ordered.into_iter().map(|(_, group)| group).collect()
 }
 
 fn wants_aggregated(headers: &HeaderMap) -> bool {
@@ -102,12 +145,14 @@ pub(crate) fn version_names(kinds: &Kinds, group: &str) -> Vec<String> {
     versions
 }
 
-fn api_group(kinds: &Kinds, group: &str) -> Value {
-    let versions: Vec<Value> = version_names(kinds, group)
+fn api_group(group: &Group<'_>) -> Value {
+    let name = &group.name;
+    let versions: Vec<Value> = group
+        .versions
         .iter()
-        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .map(|(version, _)| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
         .collect();
-    json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
+    json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
 }
 
 fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
@@ -208,18 +253,22 @@ fn response_kind(served: Option<&Served>, (group, version, kind): (&str, &str, &
     }
 }
 
-fn aggregated(kinds: &Kinds, take: impl Fn(&str) -> bool) -> Bytes {
-    let items: Vec<Value> = group_names(kinds)
+fn aggregated(kinds: &Kinds, routes: &Routes, take: impl Fn(&str) -> bool) -> Bytes {
+    let items: Vec<Value> = groups(kinds, routes)
         .iter()
-        .filter(|group| take(group))
+        .filter(|group| take(&group.name))
         .map(|group| {
-            let versions: Vec<Value> = version_names(kinds, group)
+            let versions: Vec<Value> = group
+                .versions
                 .iter()
-                .map(|version| aggregated_version(kinds, group, version))
+                .map(|(version, route)| match route {
+                    None => aggregated_version(kinds, &group.name, version),
+                    Some(route) => of_route(version, route),
+                })
                 .collect();
             let mut metadata = json!({});
-            if !group.is_empty() {
-                metadata["name"] = json!(group);
+            if !group.name.is_empty() {
+                metadata["name"] = json!(group.name);
             }
             json!({"metadata": metadata, "versions": versions})
         })
@@ -228,6 +277,55 @@ fn aggregated(kinds: &Kinds, take: impl Fn(&str) -> bool) -> Bytes {
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
     });
     Bytes::from(list.to_string())
+}
+
+/// What a server behind this one said when it was last asked.
+fn of_route(version: &str, route: &Route) -> Value {
+    let freshness = if route.available { "Current" } else { "Stale" };
+    let mut entry = json!({"version": version, "freshness": freshness});
+    if let Some(resources) = route.backend.said().resources {
+        entry["resources"] = resources;
+    }
+    entry
+}
+
+/// The resources of an APIResourceList as the aggregated document has them.
+pub(crate) fn of_list(group: &str, version: &str, list: &[Value]) -> Value {
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let or = |given: String, other: &str| if given.is_empty() { other.to_owned() } else { given };
+    let kind = |entry: &Value| {
+        json!({
+            "group": or(text(entry, "group"), group), "version": or(text(entry, "version"), version),
+            "kind": text(entry, "kind"),
+        })
+    };
+    let mut resources: Vec<Value> = Vec::new();
+    for entry in list {
+        let name = text(entry, "name");
+        if let Some((resource, subresource)) = name.split_once('/') {
+            let part = json!({"subresource": subresource, "responseKind": kind(entry), "verbs": entry["verbs"]});
+            let of = resources.iter_mut().find(|known| known["resource"] == resource);
+            if let Some(fields) = of.and_then(Value::as_object_mut) {
+                let parts = fields.entry("subresources").or_insert_with(|| json!([]));
+                parts
+                    .as_array_mut()
+                    .into_iter()
+                    .for_each(|parts| parts.push(part.clone()));
+            }
+            continue;
+        }
+        let mut resource = json!({
+            "resource": name, "responseKind": kind(entry), "singularResource": text(entry, "singularName"),
+            "scope": if entry["namespaced"] == true { "Namespaced" } else { "Cluster" }, "verbs": entry["verbs"],
+        });
+        for field in ["shortNames", "categories"] {
+            if entry[field].is_array() {
+                resource[field] = entry[field].clone();
+            }
+        }
+        resources.push(resource);
+    }
+    Value::Array(resources)
 }
 
 fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {

@@ -33,18 +33,18 @@ enum Field {
 
 impl Filter {
     /// Errors: 400 for a field the kind cannot be selected by.
-    pub(crate) fn new(served: &Served, options: &ListOptions) -> Result<Self, Status> {
+    pub(crate) fn new(served: &Served, version: &str, options: &ListOptions) -> Result<Self, Status> {
+        let selectable = match &served.custom {
+            Some(custom) => custom.selectable_in(version),
+            None => served.kind.selectable_fields(),
+        };
         let mut fields = Vec::new();
         for requirement in options.fields.requirements() {
             let field = match requirement.field.as_str() {
                 "metadata.name" => Field::Name,
                 "metadata.namespace" => Field::Namespace,
                 label => {
-                    let known = served
-                        .kind
-                        .selectable_fields()
-                        .iter()
-                        .find(|field| field.label == label);
+                    let known = selectable.iter().find(|field| field.label == label);
                     let known = known.ok_or_else(|| Status::bad_request(unknown_field(served, label)))?;
                     Field::Path(known.path.clone(), known.missing)
                 }

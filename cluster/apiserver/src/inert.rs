@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Group, kind, and what does not come of it.
-const INERT: [(&str, &str, &str); 11] = [
+const INERT: [(&str, &str, &str); 10] = [
     (
         "",
         "LimitRange",
@@ -14,11 +14,6 @@ const INERT: [(&str, &str, &str); 11] = [
         "",
         "ReplicationController",
         "it starts no pods; a ReplicaSet or Deployment does",
-    ),
-    (
-        "apiregistration.k8s.io",
-        "APIService",
-        "no request is passed on to its Service",
     ),
     ("autoscaling", "HorizontalPodAutoscaler", "nothing is scaled by it"),
     ("batch", "CronJob", "it starts no Jobs"),

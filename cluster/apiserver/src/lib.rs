@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod admission;
+mod aggregation;
 mod answer;
 mod applied;
 mod audit;
@@ -14,11 +15,13 @@ mod bootstrap;
 mod builtin;
 mod collection;
 mod context;
+mod conversion;
 mod crds;
 mod create;
 mod custom;
 mod decode;
 mod default_policy;
+mod delegation;
 mod delete;
 mod discovery;
 mod establish;
@@ -71,7 +74,7 @@ mod watch;
 mod write;
 mod writing;
 
-pub use access::{Authorities, TokenAuthority};
+pub use access::{Authorities, FrontProxies, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
 pub use cluster_access::{PeerCertificates, User};
 /// Field trees and field errors: what [`Kind`] is asked for.

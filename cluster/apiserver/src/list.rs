@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
 use crate::context::{Context, store_status, too_large_version};
+use crate::conversion;
 use crate::filter::Filter;
 use crate::negotiate::{Expected, Shape, shape};
 use crate::query::{ListOptions, Purpose, ReadVersion};
@@ -24,7 +25,7 @@ const FILTERED_PAGE: usize = 500;
 pub(crate) async fn list(context: &Context) -> Result<Answer, Status> {
     let shape = shape(context, Expected::List)?;
     let options = ListOptions::parse(&context.query, Purpose::List)?;
-    let filter = Filter::new(&context.served, &options)?;
+    let filter = Filter::new(&context.served, context.version(), &options)?;
     let found = collect(context, &options, &filter).await?;
     write(context, &found, shape)
 }
@@ -77,7 +78,9 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         };
         page.limit = limit.and_then(|_| NonZeroUsize::new(size));
         let listing = context.server.store.list(&context.range(), page.clone()).await;
-        let listing = listing.map_err(|error| page_status(error, options.continue_token.is_some()))?;
+        let mut listing = listing.map_err(|error| page_status(error, options.continue_token.is_some()))?;
+        listing.entries =
+            conversion::listed(&context.server, &context.served, context.version(), listing.entries).await?;
         revision = listing.revision;
         page.at = Some(revision);
         page.after = listing.entries.last().map(|entry| entry.key.clone());

@@ -31,10 +31,10 @@ pub(crate) fn second() -> Answer {
 pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match rest {
-        [] => Ok(Answer::json(
-            StatusCode::OK,
-            kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone(),
-        )),
+        [] => {
+            let own = kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone();
+            Ok(Answer::json(StatusCode::OK, with_others(server, own)))
+        }
         ["api", version] => document(&kinds, "", version),
         ["apis", group, version] => document(&kinds, group, version),
         _ => Err(Status::no_such_page()),
@@ -79,6 +79,27 @@ fn index(kinds: &Kinds) -> Bytes {
         }
     }
     Bytes::from(json!({"paths": paths}).to_string())
+}
+
+/// The index with what other servers describe of their versions.
+fn with_others(server: &Inner, own: Bytes) -> Bytes {
+    let routes = server.aggregation.routes();
+    if routes.is_empty() {
+        return own;
+    }
+    let mut index: Value = serde_json::from_slice(&own).unwrap_or_default();
+    for ((group, version), route) in routes.iter() {
+        let path = match group.as_str() {
+            "" => format!("api/{version}"),
+            group => format!("apis/{group}/{version}"),
+        };
+        match (index["paths"].as_object_mut(), route.backend.said().openapi) {
+            (Some(paths), Some(entry)) => drop(paths.insert(path, entry)),
+            (Some(paths), None) => drop(paths.remove(&path)),
+            (None, _) => {}
+        }
+    }
+    Bytes::from(index.to_string())
 }
 
 fn build(kinds: &Kinds, group: &str, version: &str) -> Value {

@@ -1,11 +1,13 @@
 //! Who owns which field after a create, update or patch. Server-side apply settles that itself.
 
-use cluster_patch::{UpdateOptions, track_update};
+use cluster_patch::{Elsewhere, UpdateOptions, managed_in, track_update_in};
 use cluster_schema::Schema;
 use serde_json::Value;
 
+use crate::conversion;
 use crate::kind::Call;
 use crate::metadata;
+use crate::registry::Role;
 use crate::status::Status;
 use crate::write::Write;
 
@@ -23,7 +25,7 @@ impl Write<'_> {
     ///
     /// Before admission and `prepare`: what those fill in is nobody's, and a later apply that does not name it leaves it
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
-    pub(crate) fn track_change(
+    pub(crate) async fn track_change(
         &self,
         call: &Call<'_>,
         old: &Value,
@@ -43,7 +45,8 @@ impl Write<'_> {
             served.kind.prepare(call, &mut asked, Some(old));
         }
         if version == self.context.working_version() {
-            self.track(Some(old), &mut asked);
+            let elsewhere = self.elsewhere(old, &asked).await;
+            self.track_in(Some(old), &mut asked, &elsewhere);
         } else {
             asked = served.kind.convert(asked, version)?;
             self.track(Some(&served.kind.convert(old.clone(), version)?), &mut asked);
@@ -59,6 +62,44 @@ impl Write<'_> {
 
     /// Records in `object` what the client wrote. Both are in the client's version.
     pub(crate) fn track(&self, old: Option<&Value>, object: &mut Value) {
+        self.track_in(old, object, &[]);
+    }
+
+    /// What the change is to managers who wrote in other versions: of a custom resource they may have other fields.
+    async fn elsewhere(&self, old: &Value, object: &Value) -> Vec<Elsewhere> {
+        let (context, served) = (self.context, &self.context.served);
+        let mut elsewhere = Vec::new();
+        if served.role != Role::Custom {
+            return elsewhere;
+        }
+        let own = served.info().api_version(context.version());
+        for api_version in managed_in(&[old, object], &own) {
+            let mut versions = served.info().versions.iter().map(|version| version.name.as_ref());
+            let Some(version) = versions.find(|version| served.info().api_version(version) == api_version) else {
+                continue;
+            };
+            let convert = async |object: &Value| {
+                let mut object = object.clone();
+                if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.remove("managedFields");
+                }
+                conversion::raw(context, object, version).await.ok()
+            };
+            let states = match (convert(old).await, convert(object).await) {
+                (Some(before), Some(after)) => Some((before, after)),
+                _ => None,
+            };
+            let schema = served.kind.schema(version).unwrap_or_else(Schema::any);
+            elsewhere.push(Elsewhere {
+                api_version,
+                states,
+                schema,
+            });
+        }
+        elsewhere
+    }
+
+    fn track_in(&self, old: Option<&Value>, object: &mut Value, elsewhere: &[Elsewhere]) {
         let Some(manager) = &self.manager else { return };
         let context = self.context;
         let schema = context.served.kind.schema(context.version());
@@ -68,6 +109,6 @@ impl Write<'_> {
             time: context.now,
             api_version: &context.served.info().api_version(context.version()),
         };
-        track_update(old, object, options, &schema.unwrap_or_else(Schema::any));
+        track_update_in(old, object, options, &schema.unwrap_or_else(Schema::any), elsewhere);
     }
 }

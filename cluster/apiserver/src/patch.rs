@@ -16,7 +16,7 @@ use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::{Cause, Status};
 use crate::write::{Refusal, Write};
-use crate::{access, metadata, read, render};
+use crate::{access, conversion, metadata, read};
 
 /// How often a patch is applied anew when others write in between, as kube-apiserver.
 const TRIES_MAX: usize = 5;
@@ -43,7 +43,7 @@ pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Statu
         problems,
     };
     let (code, entry, warnings) = request.run(context).await?;
-    Ok(read::answer(context, code, &entry, shape)?.warn(warnings))
+    Ok(read::answer(context, code, &entry, shape).await?.warn(warnings))
 }
 
 fn check_options(context: &Context, form: Form) -> Result<(), Status> {
@@ -187,7 +187,7 @@ impl Request {
                     outcome => return Ok((StatusCode::CREATED, outcome?, write.warnings)),
                 }
             };
-            let incoming = self.patched(context, &mut write, Some(&live))?;
+            let incoming = self.patched(context, &mut write, Some(&live)).await?;
             write.warnings = incoming.warnings;
             match write.replace(&live, incoming.object).await {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
@@ -207,16 +207,22 @@ impl Request {
             let served = &context.served;
             return Err(Status::conflict(served.group(), served.plural(), context.name(), &why));
         }
-        let incoming = self.patched(context, write, None)?;
+        let incoming = self.patched(context, write, None).await?;
         write.warnings = incoming.warnings;
         write.create(incoming.object).await
     }
 
     /// The object after the patch, in the client's version.
-    fn patched(&self, context: &Context, write: &mut Write<'_>, live: Option<&Entry>) -> Result<Incoming, Status> {
-        let live = live
-            .map(|live| render::value(&context.served, context.version(), live))
-            .transpose()?;
+    async fn patched(
+        &self,
+        context: &Context,
+        write: &mut Write<'_>,
+        live: Option<&Entry>,
+    ) -> Result<Incoming, Status> {
+        let live = match live {
+            Some(live) => Some(conversion::value(&context.server, &context.served, context.version(), live).await?),
+            None => None,
+        };
         let schema = context
             .served
             .kind

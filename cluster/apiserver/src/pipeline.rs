@@ -22,7 +22,7 @@ use crate::query::Query;
 use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{User, access, plain, route};
+use crate::{User, access, aggregation, plain, route};
 
 /// Answers one request. Never fails and never panics: a refusal is an answer.
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
@@ -128,6 +128,15 @@ async fn begin(
         trace.user = Some(user.clone());
     }
     authorize(server, &user, &trace.info, &query).await?;
+    if let Some(route) = server
+        .aggregation
+        .route(&trace.info.path)
+        .filter(|_| !trace.info.has_gap)
+    {
+        let watch = trace.info.verb == "watch";
+        let passed = Box::pin(aggregation::pass(server, &route, &user, watch, &parts, body));
+        return passed.await.map(Begun::Answered);
+    }
     let Some(target) = trace.info.target.clone() else {
         return plain::answer(server, &trace.info, &parts, &query).map(Begun::Answered);
     };

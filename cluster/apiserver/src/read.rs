@@ -8,13 +8,13 @@ use crate::answer::Answer;
 use crate::context::Context;
 use crate::negotiate::{Expected, Shape, shape};
 use crate::status::Status;
-use crate::{list, render, tables};
+use crate::{conversion, list, render, tables};
 
 pub(crate) async fn get(context: &Context) -> Result<Answer, Status> {
     let shape = shape(context, Expected::Object)?;
     version_asked(context).await?;
     let entry = current(context, context.name()).await?;
-    answer(context, StatusCode::OK, &entry, shape)
+    answer(context, StatusCode::OK, &entry, shape).await
 }
 
 /// A version that is asked for must be one, and no later than the newest: what is read is the newest.
@@ -34,7 +34,15 @@ pub(crate) async fn current(context: &Context, name: &str) -> Result<Entry, Stat
 }
 
 /// One object in the shape asked for.
-pub(crate) fn answer(context: &Context, code: StatusCode, entry: &Entry, shape: Shape) -> Result<Answer, Status> {
+pub(crate) async fn answer(context: &Context, code: StatusCode, entry: &Entry, shape: Shape) -> Result<Answer, Status> {
+    let shown;
+    let entry = match context.served.converter() {
+        None => entry,
+        Some(_) => {
+            shown = conversion::shown(&context.server, &context.served, context.version(), entry.clone()).await?;
+            &shown
+        }
+    };
     let bytes = render::object(&context.served, context.version(), &entry.object, entry.revision)?;
     answer_bytes(context, code, bytes, shape)
 }

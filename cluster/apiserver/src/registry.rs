@@ -10,6 +10,7 @@ use cluster_store::Revision;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::conversion::Converter;
 use crate::custom::CustomKind;
 use crate::kind::{Kind, Version};
 use crate::resource::ResourceInfo;
@@ -202,6 +203,11 @@ impl Served {
         let closing = self.life.is_closing();
         let open = |verb: &&str| !closing || !matches!(*verb, "create" | "patch" | "update");
         all.into_iter().filter(kept).filter(open).collect()
+    }
+
+    /// The webhook that turns its versions into each other, where there is one.
+    pub(crate) fn converter(&self) -> Option<&Converter> {
+        self.custom.as_deref()?.converter()
     }
 
     pub(crate) fn hub_schema(&self) -> Option<Schema> {

@@ -7,12 +7,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::custom::CustomKind;
+use crate::kind::Kind;
 use crate::negotiate::Meta;
 use crate::registry::Served;
 use crate::status::Status;
 
 /// The object in `version`, with its resourceVersion.
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
+    if let Some(custom) = &served.custom {
+        return of_custom(served, custom, version, object, revision);
+    }
     if revision < served.as_of && revision.0 > 0 {
         return Ok(Bytes::from(
             in_version(served, version, object.value(revision), revision)?.to_string(),
@@ -38,6 +43,37 @@ pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: 
     }
 }
 
+/// A custom resource may be stored in a version that was once to be stored; it says which.
+fn of_custom(
+    served: &Served,
+    custom: &CustomKind,
+    version: &str,
+    object: &Object,
+    revision: Revision,
+) -> Result<Bytes, Status> {
+    let old = revision < served.as_of && revision.0 > 0 && custom.converter().is_none();
+    let begins = |version: &str| served.head(version).filter(|head| object.bytes().starts_with(head));
+    if begins(version).is_some() && !old {
+        return Ok(rendered(object, revision));
+    }
+    let mut versions = custom.resource().versions.iter().map(|version| version.name.as_ref());
+    let alike = versions.find_map(|other| begins(other).filter(|_| custom.same_shape(other, version)));
+    if let (Some(stored), Some(asked), false) = (alike, served.head(version), old) {
+        let bytes = rendered(object, revision);
+        let mut out = BytesMut::with_capacity(bytes.len() + asked.len());
+        out.put_slice(asked);
+        out.put_slice(&bytes[stored.len()..]);
+        return Ok(out.freeze());
+    }
+    let mut value = object.value(revision);
+    if revision.0 == 0
+        && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.remove("resourceVersion");
+    }
+    Ok(Bytes::from(in_version(served, version, value, revision)?.to_string()))
+}
+
 /// Revision 0 stands for an object that was never stored (a dry run): it shows no resourceVersion.
 fn rendered(object: &Object, revision: Revision) -> Bytes {
     if revision.0 == 0 {
@@ -53,10 +89,13 @@ pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Val
 }
 
 fn in_version(served: &Served, version: &str, mut value: Value, revision: Revision) -> Result<Value, Status> {
-    if revision < served.as_of {
-        served.kind.refresh(&served.storage_version, &mut value);
+    let stored = served.custom.as_ref().and_then(|custom| custom.version_of(&value));
+    let stored = stored.unwrap_or_else(|| served.storage_version.clone());
+    // What a webhook has converted is as it should be.
+    if revision < served.as_of && served.converter().is_none() {
+        served.kind.refresh(&stored, &mut value);
     }
-    if version == served.storage_version {
+    if version == stored {
         Ok(value)
     } else {
         served.kind.convert(value, version)

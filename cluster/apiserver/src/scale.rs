@@ -16,7 +16,7 @@ use crate::registry::Role;
 use crate::resource::ScalePaths;
 use crate::status::Status;
 use crate::write::{Refusal, Write};
-use crate::{metadata, read};
+use crate::{conversion, metadata, read};
 
 /// The media type of server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
@@ -27,7 +27,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
     match verb {
         "get" => {
             let entry = read::current(context, context.name()).await?;
-            let scale = scale_of(&entry, paths);
+            let scale = scale_of(context, &entry, paths).await?;
             if context.served.role == Role::Custom && scale["spec"]["replicas"].is_null() {
                 let why = format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
                 return Err(Status::internal(why));
@@ -82,7 +82,7 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
     let schema = served.kind.schema(context.version()).unwrap_or_else(Schema::any);
     for _ in 0..TRIES_MAX {
         let live = read::current(context, name).await?;
-        let object = crate::render::value(served, context.version(), &live)?;
+        let object = conversion::value(&context.server, served, context.version(), &live).await?;
         let api_version = served.info().api_version(context.version());
         let mut applied = json!({"apiVersion": api_version, "kind": served.info().kind, "metadata": {"name": name}});
         if !set(&mut applied, &paths.spec_replicas, Value::from(replicas)) {
@@ -102,7 +102,8 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
         write.manager = None;
         match write.replace(&live, merged).await {
             Ok(written) => {
-                return Ok(Answer::value(StatusCode::OK, &scale_of(written.entry(), paths)).warn(write.warnings));
+                let scale = scale_of(context, written.entry(), paths).await?;
+                return Ok(Answer::value(StatusCode::OK, &scale).warn(write.warnings));
             }
             Err(Refusal::Stale) => {}
             Err(Refusal::Status(status)) => return Err(status),
@@ -135,8 +136,10 @@ pub(crate) fn set(object: &mut Value, path: &str, value: Value) -> bool {
         .is_some()
 }
 
-fn scale_of(entry: &Entry, paths: &ScalePaths) -> Value {
-    view(&entry.object.value(entry.revision), paths)
+/// What the object is in the version of the request, as a Scale.
+async fn scale_of(context: &Context, entry: &Entry, paths: &ScalePaths) -> Result<Value, Status> {
+    let object = conversion::value(&context.server, &context.served, context.working_version(), entry).await?;
+    Ok(view(&object, paths))
 }
 
 /// The object as a Scale.
@@ -240,7 +243,7 @@ async fn change(
     let name = context.name();
     for _ in 0..TRIES_MAX {
         let live = read::current(context, name).await?;
-        let scale = wanted(&scale_of(&live, paths))?;
+        let scale = wanted(&scale_of(context, &live, paths).await?)?;
         let version = metadata::text(&scale, "resourceVersion");
         if !version.is_empty() && version != live.revision.to_string() {
             return Err(context.modified(name));
@@ -251,14 +254,15 @@ async fn change(
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
         }
-        let mut object = crate::render::value(&context.served, context.version(), &live)?;
+        let mut object = conversion::value(&context.server, &context.served, context.version(), &live).await?;
         if !set(&mut object, &paths.spec_replicas, Value::from(replicas)) {
             return Err(Status::internal("the object has no place for its replicas"));
         }
         let mut write = Write::new(context);
         match write.replace(&live, object).await {
             Ok(written) => {
-                return Ok(Answer::value(StatusCode::OK, &scale_of(written.entry(), paths)).warn(write.warnings));
+                let scale = scale_of(context, written.entry(), paths).await?;
+                return Ok(Answer::value(StatusCode::OK, &scale).warn(write.warnings));
             }
             Err(Refusal::Stale) => {}
             Err(Refusal::Status(status)) => return Err(status),

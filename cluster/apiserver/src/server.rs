@@ -13,8 +13,10 @@ use tokio_util::task::TaskTracker;
 use tower::util::BoxCloneSyncService;
 
 use crate::PeerCertificates;
-use crate::access::{Access, Authorities};
+use crate::access::{Access, Authorities, FrontProxies};
 use crate::admission::Admission;
+use crate::admission::identity::ClientIdentity;
+use crate::aggregation::{self, Aggregation};
 use crate::applied::Applied;
 use crate::audit::AuditLog;
 use crate::context::store_status;
@@ -50,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) watches: AtomicUsize,
     pub(crate) applied: Applied,
     pub(crate) admission: Admission,
+    pub(crate) aggregation: Aggregation,
     /// Whose turn it is among the writes that are judged by other objects.
     pub(crate) turns: tokio::sync::Mutex<()>,
     pub(crate) protection: Option<Protection>,
@@ -73,6 +76,9 @@ pub struct Builder {
     audit_records: usize,
     protection: Option<Protection>,
     accounts: bool,
+    front_proxies: Option<FrontProxies>,
+    delegation: Option<kube::Client>,
+    identity: Option<ClientIdentity>,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -108,6 +114,9 @@ impl ApiServer {
             audit_records: 0,
             protection: None,
             accounts: true,
+            front_proxies: None,
+            delegation: None,
+            identity: None,
         }
     }
 
@@ -258,6 +267,33 @@ impl Builder {
         self
     }
 
+    /// Believes what front proxies say of users, so that this server can stand behind another one; nobody by default.
+    #[must_use]
+    pub fn front_proxies(mut self, front_proxies: FrontProxies) -> Self {
+        self.front_proxies = Some(front_proxies);
+        self
+    }
+
+    /// Asks another API server who a token belongs to that nobody here has issued (TokenReview), and whether a user may do
+    /// something (SubjectAccessReview) instead of the access rules in the own store. Answers are kept for 10 s. Nobody is
+    /// asked by default. (`--authentication-kubeconfig`, `--authorization-kubeconfig`)
+    #[must_use]
+    pub fn delegate(mut self, client: kube::Client) -> Self {
+        self.delegation = Some(client);
+        self
+    }
+
+    /// The client certificate (PEM, its chain behind it) and private key by which this server is believed as a front proxy of
+    /// servers behind it; without them they are asked by nobody. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn proxy_identity(mut self, certificate: &str, key: &[u8]) -> Result<Self, Status> {
+        let identity = ClientIdentity::of(certificate, key).map_err(Status::internal)?;
+        self.identity = Some(identity);
+        Ok(self)
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
@@ -273,7 +309,14 @@ impl Builder {
         for kind in self.kinds {
             registry.put(Arc::new(Served::new(kind, Role::Ordinary)));
         }
-        let access = Access::new(self.authorities, &self.clock, &self.entropy, store.clone())?;
+        let access = Access::new(
+            self.authorities,
+            self.front_proxies,
+            self.delegation,
+            &self.clock,
+            &self.entropy,
+            store.clone(),
+        )?;
         let inner = Arc::new(Inner {
             name: self.name,
             git_version: self.git_version,
@@ -289,6 +332,7 @@ impl Builder {
             watches: AtomicUsize::new(0),
             applied: Applied::default(),
             admission: Admission::default(),
+            aggregation: Aggregation::new(self.identity),
             turns: tokio::sync::Mutex::default(),
             protection: self.protection,
             accounts: self.accounts,
@@ -297,6 +341,7 @@ impl Builder {
         });
         bootstrap::run(&inner).await?;
         event_age::start(&inner);
+        aggregation::start(&inner);
         Ok(ApiServer(inner))
     }
 }

@@ -60,14 +60,18 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
                 {
                     entry.revision = Revision(version);
                 }
-                return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)?.warn(write.warnings));
+                return Ok(read::answer(context, StatusCode::CREATED, &entry, shape)
+                    .await?
+                    .warn(write.warnings));
             }
             return Err(context.not_found(name));
         };
         check_uid(context, &object, &live.object.meta().uid)?;
         match write.replace(&live, object.clone()).await {
             Ok(written) => {
-                return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)?.warn(write.warnings));
+                return Ok(read::answer(context, StatusCode::OK, written.entry(), shape)
+                    .await?
+                    .warn(write.warnings));
             }
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,

@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use cluster_store::{Change, Changes, Entry, Page, Revision, StoreError};
+use cluster_store::{Change, Changes, Entry, Object, Page, Revision, StoreError};
 use futures::{FutureExt, StreamExt, stream};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::Answer;
 use crate::context::{Context, store_status};
+use crate::conversion;
 use crate::filter::Filter;
 use crate::negotiate::{Expected, Meta, Shape, shape};
 use crate::query::{ListOptions, Purpose, ReadVersion};
@@ -38,7 +39,7 @@ const CHUNK_CHANGES_MAX: usize = 64;
 pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
     let shape = shape(context, Expected::Watch)?;
     let options = ListOptions::parse(&context.query, Purpose::Watch)?;
-    let filter = Filter::new(&context.served, &options)?;
+    let filter = Filter::new(&context.served, context.version(), &options)?;
     let meta = match shape {
         Shape::Table(meta) => meta,
         _ => Meta::V1,
@@ -117,7 +118,8 @@ async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Res
         .list(&context.range(), Page::default())
         .await
         .map_err(store_status)?;
-    let mut entries = listing.entries;
+    let version = context.version();
+    let mut entries = conversion::listed(&context.server, &context.served, version, listing.entries).await?;
     entries.retain(|entry| filter.passes(&entry.key, &entry.object));
     Ok((entries, listing.revision))
 }
@@ -183,11 +185,11 @@ impl Watcher {
                 biased;
                 () = self.server.stop.cancelled() => return None,
                 () = self.served.life.ended() => {
-                    self.rest();
+                    self.rest().await;
                     self.ended = true;
                 }
                 () = sleep_until(self.deadline) => self.ended = true,
-                change = self.changes.next() => self.take(change),
+                change = self.changes.next() => self.take(change).await,
                 () = bookmark_due => {
                     self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
                     self.progress().await;
@@ -197,10 +199,10 @@ impl Watcher {
     }
 
     /// Turns a change and those that are ready behind it into one chunk.
-    fn take(&mut self, first: Option<Result<Arc<Change>, StoreError>>) {
+    async fn take(&mut self, first: Option<Result<Arc<Change>, StoreError>>) {
         let (mut out, mut next) = (BytesMut::new(), first);
         for taken in 1.. {
-            self.change_or_error(&mut out, next);
+            self.change_or_end(&mut out, next).await;
             if self.ended || taken == CHUNK_CHANGES_MAX {
                 break;
             }
@@ -214,14 +216,18 @@ impl Watcher {
         }
     }
 
-    fn change_or_error(&mut self, out: &mut BytesMut, change: Option<Result<Arc<Change>, StoreError>>) {
-        if let Err(status) = self.change(out, change) {
+    async fn change_or_end(&mut self, out: &mut BytesMut, change: Option<Result<Arc<Change>, StoreError>>) {
+        if let Err(status) = self.change(out, change).await {
             frame(out, "ERROR", &status.to_json());
             self.ended = true;
         }
     }
 
-    fn change(&mut self, out: &mut BytesMut, change: Option<Result<Arc<Change>, StoreError>>) -> Result<(), Status> {
+    async fn change(
+        &mut self,
+        out: &mut BytesMut,
+        change: Option<Result<Arc<Change>, StoreError>>,
+    ) -> Result<(), Status> {
         let change = match change {
             Some(Ok(change)) => change,
             Some(Err(StoreError::Expired { asked, .. })) => {
@@ -233,32 +239,50 @@ impl Watcher {
                 return Ok(());
             }
         };
+        if self.served.converter().is_none() {
+            return self.event(out, &change, &change.entry.object, change.previous());
+        }
+        let (server, served) = (self.server.clone(), self.served.clone());
+        let shown = tokio::select! {
+            biased;
+            () = server.stop.cancelled() => None,
+            // Most watches have no use for the room that a webhook needs.
+            shown = Box::pin(converted(&server, &served, self.version.clone(), &change)) => shown,
+        };
+        match shown {
+            Some((object, previous)) => self.event(out, &change, &object, previous.as_ref()),
+            None => {
+                self.ended = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        out: &mut BytesMut,
+        change: &Change,
+        object: &Arc<Object>,
+        previous: Option<&Arc<Object>>,
+    ) -> Result<(), Status> {
         let entry = &change.entry;
         if self.served.life.is_over_at(entry.revision) {
             self.ended = true;
             return Ok(());
         }
         self.seen = entry.revision;
-        let now = !change.is_delete() && self.filter.passes(&entry.key, &entry.object);
-        let before = change
-            .previous()
-            .filter(|previous| self.filter.passes(&entry.key, previous));
+        let now = !change.is_delete() && self.filter.passes(&entry.key, object);
+        let before = previous.filter(|previous| self.filter.passes(&entry.key, previous));
         match (before, now) {
-            (None, true) => self.line(out, "ADDED", &entry.object, entry.revision),
-            (Some(_), true) => self.line(out, "MODIFIED", &entry.object, entry.revision),
+            (None, true) => self.line(out, "ADDED", object, entry.revision),
+            (Some(_), true) => self.line(out, "MODIFIED", object, entry.revision),
             // Whoever watches a part sees the last state that was in it, at the version of the change.
             (Some(previous), false) => self.line(out, "DELETED", previous, entry.revision),
             (None, false) => Ok(()),
         }
     }
 
-    fn line(
-        &mut self,
-        out: &mut BytesMut,
-        event: &str,
-        object: &cluster_store::Object,
-        revision: Revision,
-    ) -> Result<(), Status> {
+    fn line(&mut self, out: &mut BytesMut, event: &str, object: &Object, revision: Revision) -> Result<(), Status> {
         let bytes = render::object(&self.served, &self.version, object, revision)?;
         let bytes = self.shaped(bytes)?;
         frame(out, event, &bytes);
@@ -272,7 +296,7 @@ impl Watcher {
         };
         // Writes are visible to a watch as soon as they are to `revision`, so that nothing at or before it can
         // follow once the stream has nothing ready.
-        self.rest();
+        self.rest().await;
         self.seen = self.seen.max(revision);
         // Nothing has happened since the client began: it knows.
         if self.seen <= self.from {
@@ -286,13 +310,13 @@ impl Watcher {
     }
 
     /// Takes all changes that are ready (asked for outside tokio's budget, which would feign that there are none).
-    fn rest(&mut self) {
+    async fn rest(&mut self) {
         let mut out = BytesMut::new();
         while !self.ended {
             let Some(change) = unconstrained(self.changes.next()).now_or_never() else {
                 break;
             };
-            self.change_or_error(&mut out, change);
+            self.change_or_end(&mut out, change).await;
         }
         if !out.is_empty() {
             self.chunks.push_back(out.freeze());
@@ -323,6 +347,32 @@ impl Watcher {
             }
         }
     }
+}
+
+/// What a change is about, in the version that is watched. None: the webhook has failed. Then the watch ends without a word,
+/// as it does in kube-apiserver: whoever lists anew is told.
+async fn converted(
+    server: &Inner,
+    served: &Served,
+    version: String,
+    change: &Change,
+) -> Option<(Arc<Object>, Option<Arc<Object>>)> {
+    let warn = |status: &Status| {
+        tracing::warn!(server = %server.name, kind = %served.info().kind, why = status.message(),
+            "a watch ends because an object cannot be converted");
+    };
+    let entry = &change.entry;
+    let object = conversion::watched(server, served, &version, &entry.object, entry.revision).await;
+    let object = object.inspect_err(warn).ok()?;
+    let previous = match change.previous() {
+        None => None,
+        Some(previous) if Arc::ptr_eq(previous, &entry.object) => Some(object.clone()),
+        Some(previous) => {
+            let previous = conversion::watched(server, served, &version, previous, entry.revision).await;
+            Some(previous.inspect_err(warn).ok()?)
+        }
+    };
+    Some((object, previous))
 }
 
 fn frame(out: &mut BytesMut, event: &str, object: &[u8]) {

@@ -12,7 +12,9 @@ use crate::metadata;
 use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{establish, inert, namespaces, nodes, ownership, policy, render, services, signing_requests, strategies};
+use crate::{
+    conversion, establish, inert, namespaces, nodes, ownership, policy, services, signing_requests, strategies,
+};
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -161,8 +163,7 @@ impl<'a> Write<'a> {
             establish::begin_status(&mut object);
             self.warnings.extend(establish::warnings(&object, None));
         }
-        self.charge(&call, &object, None).await?;
-        let stored = self.object(object)?;
+        let stored = self.charged(&call, object, None).await?;
         let key = context.key(&name);
         if self.dry_run {
             return self.create_dry(key, stored).await;
@@ -201,12 +202,12 @@ impl<'a> Write<'a> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
         let mut object = self.working(object)?;
-        let old = render::value(&context.served, context.working_version(), live)?;
+        let old = conversion::value(&context.server, &context.served, context.working_version(), live).await?;
         self.check_version(live, &object)?;
         let unsaid = ownership::unsaid(&object);
         keep_stored(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
-        self.track_change(&call, &old, &mut object, &unsaid)?;
+        self.track_change(&call, &old, &mut object, &unsaid).await?;
         let reader = Reader::new(&context.server);
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
@@ -233,12 +234,13 @@ impl<'a> Write<'a> {
         if context.served.role == Role::CustomResourceDefinition {
             self.warnings.extend(establish::warnings(&object, Some(&old)));
         }
-        self.charge(&call, &object, Some(&old)).await?;
-        let gone = may_go(context, &object);
-        let stored = self.object(object)?;
-        if gone {
-            return self.remove(live, stored).await;
+        if may_go(context, &object) {
+            self.charge(&call, &object, Some(&old)).await?;
+            metadata::tidy(metadata::of_mut(&mut object)?);
+            let last = Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))?;
+            return self.remove(live, last).await;
         }
+        let stored = self.charged(&call, object, Some(&old)).await?;
         if stored.bytes() == live.object.bytes() {
             if context.served.role == Role::CustomResourceDefinition && !self.dry_run {
                 // The write before may have been cut off from what follows from it.
@@ -309,11 +311,25 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn object(&self, mut object: Value) -> Result<Object, Status> {
-        metadata::tidy(metadata::of_mut(&mut object)?);
+    /// The object as it is stored, charged to quotas. What a webhook makes of it is known before it is charged.
+    async fn charged(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
+        if self.context.served.converter().is_some() {
+            let stored = self.object(object.clone()).await?;
+            self.charge(call, &object, old).await?;
+            return Ok(stored);
+        }
+        self.charge(call, &object, old).await?;
+        self.object(object).await
+    }
+
+    async fn object(&self, mut object: Value) -> Result<Object, Status> {
+        let metadata = metadata::of_mut(&mut object)?;
+        metadata::tidy(metadata);
         let (served, version) = (&self.context.served, self.context.working_version());
         if version != served.storage_version {
-            object = served.kind.convert(object, &served.storage_version)?;
+            // The version of the store belongs to no other version of the kind.
+            metadata.remove("resourceVersion");
+            object = conversion::object(self.context, object, &served.storage_version).await?;
             served.kind.refresh(&served.storage_version, &mut object);
         }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))

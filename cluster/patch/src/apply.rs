@@ -1,6 +1,8 @@
 //! Server-side apply, and what updates do to the ownership of fields.
 //! After structured-merge-diff v6 `merge/update.go` and apimachinery v0.35 `pkg/util/managedfields`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use cluster_schema::Schema;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -155,6 +157,40 @@ fn untyped(configuration: &Value, why: &str) -> String {
 /// Managed fields that `new` carries count as the client's wish, an empty list or `[{}]` as the wish to forget them; no
 /// wish is heard from a request to a subresource.
 pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOptions<'_>, schema: &Schema) {
+    track_update_in(live, new, options, schema, &[]);
+}
+
+/// The same object before and after a change, without its managed fields, in another version than that of the change.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// Group and version.
+    pub api_version: String,
+    /// Before and after; none where it cannot be said.
+    pub states: Option<(Value, Value)>,
+    /// The fields of that version.
+    pub schema: Schema,
+}
+
+/// Versions other than `own` in which somebody manages fields of these objects.
+pub fn managed_in(objects: &[&Value], own: &str) -> BTreeSet<String> {
+    let managed = objects
+        .iter()
+        .filter_map(|object| object.pointer("/metadata/managedFields"));
+    let entries = managed.filter_map(Value::as_array).flatten();
+    let versions = entries.filter_map(|entry| entry.get("apiVersion")?.as_str());
+    versions.filter(|version| *version != own).map(str::to_owned).collect()
+}
+
+/// As [`track_update`], where what managers of other versions lose is judged in theirs. When one of them cannot be told, or
+/// the object is none of that version, nobody's fields are known any more
+/// (structured-merge-diff merge/update.go, kubernetes/kubernetes v1.35 apimachinery/pkg/util/managedfields, UpdateNoErrors).
+pub fn track_update_in(
+    live: Option<&Value>,
+    new: &mut Value,
+    options: UpdateOptions<'_>,
+    schema: &Schema,
+    elsewhere: &[Elsewhere],
+) {
     let wish = new.pointer("/metadata/managedFields").cloned().unwrap_or(Value::Null);
     let wish = if options.subresource.is_empty() {
         wish
@@ -185,7 +221,24 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
     let difference = compare(schema, before.as_ref(), &after);
     let mut managers = old_managers.clone();
     let last = managers.remove(&me);
-    take_over(&mut managers, &difference);
+    let mut others = BTreeMap::new();
+    for other in elsewhere {
+        if !managers.values().any(|owned| owned.api_version == other.api_version) {
+            continue;
+        }
+        let sound = |state: &Value| misfits(&other.schema, state).is_none();
+        match &other.states {
+            Some((before, after)) if sound(before) && sound(after) => {
+                let difference = compare(Some(&other.schema), Some(before), after);
+                others.insert(other.api_version.as_str(), difference);
+            }
+            _ => {
+                *new = after;
+                return;
+            }
+        }
+    }
+    take_over_in(&mut managers, &difference, &others);
     let written = without_unowned(&difference.written());
     // Who only removed fields has not touched those it still owns. A scale is a view: of it no times are kept.
     let is_view = options.subresource == SCALE;
@@ -275,9 +328,19 @@ fn managers_before_apply(
 
 /// Takes from all managers what a change wrote or removed; returns what it wrote of theirs.
 fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<(String, FieldSet)> {
-    let written = difference.written();
+    take_over_in(managers, difference, &BTreeMap::new())
+}
+
+/// The same, where the change is another one in some versions.
+fn take_over_in(
+    managers: &mut Managers,
+    own: &Difference,
+    others: &BTreeMap<&str, Difference>,
+) -> Vec<(String, FieldSet)> {
     let mut all = Vec::new();
     for (manager, owned) in managers.iter_mut() {
+        let difference = others.get(owned.api_version.as_str()).unwrap_or(own);
+        let written = difference.written();
         let written = owned.fields.intersection(&written);
         // What went with something above it is told by that, if that is owned as well.
         let gone = owned.fields.intersection(&difference.replaced).outside(&written);

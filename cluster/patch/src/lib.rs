@@ -16,7 +16,7 @@ mod strategic;
 mod strategic_lists;
 mod typed;
 
-pub use apply::{ApplyOptions, UpdateOptions, server_side_apply, track_update};
+pub use apply::{ApplyOptions, Elsewhere, UpdateOptions, managed_in, server_side_apply, track_update, track_update_in};
 pub use element::Element;
 pub use error::{Conflict, Conflicts, PatchError, go_text};
 pub use json::{COPY_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX, json_patch, merge_patch};

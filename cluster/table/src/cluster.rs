@@ -74,6 +74,15 @@ pub(crate) fn printer(group: &str, resource: &str) -> Option<Builtin> {
             columns: CREATED,
             cells: name_and_creation,
         },
+        ("apiregistration.k8s.io", "apiservices") => Builtin {
+            columns: &[
+                ("Name", "string", 0),
+                ("Service", "string", 0),
+                ("Available", "string", 0),
+                ("Age", "string", 0),
+            ],
+            cells: api_service,
+        },
         ("scheduling.k8s.io", "priorityclasses") => Builtin {
             columns: PRIORITY,
             cells: priority_class,
@@ -87,6 +96,26 @@ pub(crate) fn printer(group: &str, resource: &str) -> Option<Builtin> {
         _ => return None,
     };
     Some(found)
+}
+
+fn api_service(object: &Value, now: Timestamp) -> Vec<Value> {
+    let service = match has(object, "/spec/service") {
+        true => format!(
+            "{}/{}",
+            text(object, "/spec/service/namespace"),
+            text(object, "/spec/service/name")
+        ),
+        false => "Local".to_owned(),
+    };
+    let condition = list(object, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == "Available");
+    let available = match condition.map(|condition| (text(condition, "/status"), text(condition, "/reason"))) {
+        None => "Unknown".to_owned(),
+        Some(("True", _)) => "True".to_owned(),
+        Some((status, reason)) => format!("{status} ({reason})"),
+    };
+    vec![name(object), json!(service), json!(available), age(object, now)]
 }
 
 const NODE: Columns = &[

@@ -2,13 +2,16 @@
 //! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
 //! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
 
+mod behind;
 mod compare;
+mod converting;
 mod fill;
 pub mod generate;
 pub mod known;
 mod mask;
 pub mod ours;
 mod pki;
+mod printer;
 pub mod real;
 pub mod run;
 pub mod script;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
+use cluster_apiserver::{ApiServer, Authorities, FrontProxies, TokenAuthority};
 use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_store::{MemoryStore, Store};
 use cluster_store_etcd::{EtcdOptions, EtcdStore};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use base_clock::Clock;
 
-use crate::pki::{Pki, SERVER_NAME};
+use crate::pki::{FRONT_PROXY, Pki, SERVER_NAME};
 use crate::real::{ISSUER, SERVICE_RANGE, VERSION};
 use crate::{Endpoint, Outcome};
 
@@ -60,7 +60,15 @@ impl Ours {
             }),
             bootstrap_tokens: true,
         };
+        let front_proxies = FrontProxies {
+            authorities: pki.front_authority.certificate_pem(),
+            allowed_names: vec![FRONT_PROXY.to_owned()],
+        };
+        let key = pki.front_proxy.key_pem().expose_bytes();
         let server = ApiServer::builder("conformance")
+            .front_proxies(front_proxies)
+            .proxy_identity(&pki.front_proxy.certificate_pem(), &key)
+            .map_err(|status| format!("{status:?}"))?
             .shared_store(store)
             .git_version(VERSION)
             .authorities(authorities)
@@ -89,8 +97,10 @@ impl Ours {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move { front.serve(listener, stopped).await });
+        let mut endpoint = Endpoint::new("ours", pki.admin_kubeconfig(address.port())?)?;
+        endpoint.front_authority = pki.front_authority.certificate_pem();
         Ok(Self {
-            endpoint: Endpoint::new("ours", pki.admin_kubeconfig(address.port())?)?,
+            endpoint,
             _registration: registration,
             stop,
             _etcd: etcd,

@@ -15,11 +15,17 @@ const MASTERS: &str = "system:masters";
 /// Longer than any run.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
+/// As whom a server asks servers behind it.
+pub(crate) const FRONT_PROXY: &str = "front-proxy";
+
 /// One server's authority, its own certificate, and its administrator's.
 pub(crate) struct Pki {
     pub(crate) authority: Authority,
     pub(crate) server: Issued,
     pub(crate) admin: Issued,
+    /// Who vouches for front proxies, and the server as one.
+    pub(crate) front_authority: Authority,
+    pub(crate) front_proxy: Issued,
     /// Signs the tokens of service accounts.
     pub(crate) accounts: PrivateKey,
     clock: Clock,
@@ -30,8 +36,13 @@ impl Pki {
     pub(crate) fn generate() -> Outcome<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let authority = Authority::generate("conformance", &clock, &entropy).map_err(|error| error.to_string())?;
-        let names = ["localhost", "kubernetes.default.svc"].map(str::to_owned).to_vec();
+        let names = ["localhost", "kubernetes.default.svc", "behind.default.svc"]
+            .map(str::to_owned)
+            .to_vec();
         let server = CertificateSpec::server("kube-apiserver", names, vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], VALIDITY);
+        let front_authority = Authority::generate("front", &clock, &entropy).map_err(|error| error.to_string())?;
+        let front_proxy = CertificateSpec::client(FRONT_PROXY, &[], VALIDITY);
+        let front_proxy = front_authority.issue(&front_proxy, &clock, &entropy);
         let admin = CertificateSpec::client("admin", &[MASTERS], VALIDITY);
         let issue = |spec| {
             authority
@@ -41,6 +52,8 @@ impl Pki {
         Ok(Self {
             server: issue(&server)?,
             admin: issue(&admin)?,
+            front_proxy: front_proxy.map_err(|error| error.to_string())?,
+            front_authority,
             accounts: PrivateKey::generate(&entropy),
             authority,
             clock,

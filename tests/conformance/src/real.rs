@@ -9,7 +9,7 @@ use http::Method;
 use tempfile::TempDir;
 use tests_parts::{Program, etcd_flags, folder_of_programs, free_port};
 
-use crate::pki::Pki;
+use crate::pki::{FRONT_PROXY, Pki};
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
 
@@ -87,7 +87,8 @@ impl Real {
         listening(&mut running, etcd_port).await?;
         let port = free_port()?;
         running.insert(0, start("kube-apiserver", &kube_apiserver(&files, etcd_port, port))?);
-        let endpoint = Endpoint::new("real", pki.admin_kubeconfig(port)?)?;
+        let mut endpoint = Endpoint::new("real", pki.admin_kubeconfig(port)?)?;
+        endpoint.front_authority = pki.front_authority.certificate_pem();
         ready(&mut running, &endpoint).await?;
         for (wanted, name) in [
             (options.controllers, "kube-controller-manager"),
@@ -123,6 +124,9 @@ impl Files {
         files.put("ca.key", pki.authority.key_pem().expose())?;
         files.put("server.crt", &(pki.server.certificate_pem() + &authority))?;
         files.put("server.key", pki.server.key_pem().expose())?;
+        files.put("front.crt", &pki.front_authority.certificate_pem())?;
+        files.put("front-proxy.crt", &pki.front_proxy.certificate_pem())?;
+        files.put("front-proxy.key", pki.front_proxy.key_pem().expose())?;
         files.put("accounts.key", pki.accounts.to_pem().expose())?;
         files.put("accounts.pub", &pki.accounts.public().to_pem())?;
         Ok(files)
@@ -179,6 +183,14 @@ fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {
         format!("--service-account-issuer={ISSUER}"),
         files.flag("service-account-key-file", "accounts.pub"),
         files.flag("service-account-signing-key-file", "accounts.key"),
+        files.flag("requestheader-client-ca-file", "front.crt"),
+        format!("--requestheader-allowed-names={FRONT_PROXY}"),
+        "--requestheader-username-headers=X-Remote-User".to_owned(),
+        "--requestheader-uid-headers=X-Remote-Uid".to_owned(),
+        "--requestheader-group-headers=X-Remote-Group".to_owned(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+        files.flag("proxy-client-cert-file", "front-proxy.crt"),
+        files.flag("proxy-client-key-file", "front-proxy.key"),
     ]
 }
 

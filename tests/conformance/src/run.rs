@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::behind::Behind;
 use crate::compare::{body, differences, picture};
 use crate::fill::{Answers, fill};
 use crate::known::{Status, Table};
@@ -38,6 +39,8 @@ pub struct Court {
     real: Connection,
     ours: Connection,
     webhook: Webhook,
+    /// What stands behind each of them.
+    behind: [Behind; 2],
 }
 
 impl Court {
@@ -50,6 +53,10 @@ impl Court {
             real: real.connect().await?,
             ours: ours.connect().await?,
             webhook: Webhook::start().await?,
+            behind: [
+                Behind::start(&real.front_authority).await?,
+                Behind::start(&ours.front_authority).await?,
+            ],
         })
     }
 
@@ -67,9 +74,15 @@ impl Court {
             meant: 0,
             transcript: Vec::new(),
         };
-        let known = Answers::from([("webhook".to_owned(), self.webhook.known())]);
-        let mut real = Side::new(&mut self.real, case, known.clone());
-        let mut ours = Side::new(&mut self.ours, case, known);
+        let known = |behind: &Behind| {
+            Answers::from([
+                ("webhook".to_owned(), self.webhook.known()),
+                ("behind".to_owned(), behind.known()),
+            ])
+        };
+        let [behind_real, behind_ours] = self.behind.each_ref().map(known);
+        let mut real = Side::new(&mut self.real, case, behind_real);
+        let mut ours = Side::new(&mut self.ours, case, behind_ours);
         for (index, step) in case.steps.iter().enumerate() {
             let number = index + 1;
             let (real, ours) = tokio::join!(real.take(number, step), ours.take(number, step));

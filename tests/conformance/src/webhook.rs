@@ -8,9 +8,8 @@ use std::time::Duration;
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec};
 use base64::Engine as _;
-use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,13 +23,15 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::Outcome;
+use crate::converting::{self, Converted};
+use crate::printer::{self, Printed};
 
 /// Longer than any run.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// Longer than the shortest time-out that a webhook may have.
 const SLOW: Duration = Duration::from_secs(3);
-/// How the Service is called through which it is reached as well.
-const SERVICE: &str = "hook.default.svc";
+/// How the Services are called through which it is reached as well.
+const SERVICES: [&str; 2] = ["hook.default.svc", "printer.default.svc"];
 
 /// The webhook, until it is dropped.
 pub(crate) struct Webhook {
@@ -45,7 +46,7 @@ impl Webhook {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let wrong = |error: &dyn std::fmt::Display| format!("the webhook did not start: {error}");
         let authority = Authority::generate("webhook", &clock, &entropy).map_err(|error| wrong(&error))?;
-        let names = ["localhost", SERVICE].map(str::to_owned).to_vec();
+        let names = ["localhost"].into_iter().chain(SERVICES).map(str::to_owned).collect();
         let spec = CertificateSpec::server("webhook", names, vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], VALIDITY);
         let issued = authority
             .issue(&spec, &clock, &entropy)
@@ -103,16 +104,20 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor) {
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Outcome<Response<Full<Bytes>>> {
-    let path = request.uri().path().to_owned();
-    let body = request.into_body().collect().await.map_err(|error| error.to_string())?;
-    let review: Value = serde_json::from_slice(&body.to_bytes()).map_err(|error| error.to_string())?;
+async fn answer(request: Request<Incoming>) -> Outcome<Response<Printed>> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+    if path.starts_with("/apis/") || path.starts_with("/openapi/") {
+        return printer::print(&head, &body).await;
+    }
+    let review: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     if let ["slow"] = parts.as_slice() {
         tokio::time::sleep(SLOW).await;
     }
     let of = |code: u16, text: String| {
-        let mut response = Response::new(Full::from(text));
+        let mut response = Response::new(printer::whole(text));
         *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let media = if code == 200 { "application/json" } else { "text/plain" };
         response
@@ -120,6 +125,14 @@ async fn answer(request: Request<Incoming>) -> Outcome<Response<Full<Bytes>>> {
             .insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(media));
         response
     };
+    if let ["convert", ..] = parts.as_slice() {
+        return match converting::convert(&review) {
+            Converted::Review(answer) => Ok(of(200, answer.to_string())),
+            Converted::Text(text) => Ok(of(200, text.to_owned())),
+            Converted::Code(code) => Ok(of(code, "boom\n".to_owned())),
+            Converted::Closed => Err("the connection is closed on purpose".to_owned()),
+        };
+    }
     match parts.as_slice() {
         ["close"] => Err("the connection is closed on purpose".to_owned()),
         ["code", code] => Ok(of(code.parse().unwrap_or(500), "boom\n".to_owned())),

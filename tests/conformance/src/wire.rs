@@ -36,6 +36,8 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// For clients that want a file: `system:masters`.
     pub kubeconfig: SecretText,
+    /// Who vouches for it as a front proxy, in PEM.
+    pub front_authority: String,
     server_name: ServerName<'static>,
     config: Arc<ClientConfig>,
 }
@@ -154,6 +156,7 @@ impl Endpoint {
             address: SocketAddr::new(ip, uri.port_u16().unwrap_or(443)),
             server_name: ServerName::try_from(server_name).map_err(|error| broken(&error))?,
             kubeconfig,
+            front_authority: String::new(),
             config: Arc::new(config),
         })
     }

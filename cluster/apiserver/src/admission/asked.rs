@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::context::Context;
+use crate::conversion;
 use crate::metadata;
 use crate::registry::Role;
 use crate::status::Status;
@@ -138,20 +139,30 @@ impl<'a> Asked<'a> {
     }
 
     /// An object of the request in that version.
-    pub(super) fn in_version<'v>(&self, value: &'v Value, version: &str) -> Result<Cow<'v, Value>, Status> {
+    pub(super) async fn in_version<'v>(&self, value: &'v Value, version: &str) -> Result<Cow<'v, Value>, Status> {
         if self.has_own_body() || version == self.context.version() {
             return Ok(Cow::Borrowed(value));
         }
-        self.context.served.kind.convert(value.clone(), version).map(Cow::Owned)
+        conversion::object(self.context, value.clone(), version)
+            .await
+            .map(Cow::Owned)
+    }
+
+    /// The same of one that may not be there.
+    pub(super) async fn some_in_version<'v>(
+        &self,
+        value: Option<&'v Value>,
+        version: &str,
+    ) -> Result<Option<Cow<'v, Value>>, Status> {
+        match value {
+            Some(value) => self.in_version(value, version).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// A stored object in the version of the request.
-    pub(super) fn in_version_of_request(&self, stored: &Value) -> Result<Value, Status> {
-        let context = self.context;
-        match context.version() == context.served.storage_version {
-            true => Ok(stored.clone()),
-            false => context.served.kind.convert(stored.clone(), context.version()),
-        }
+    pub(super) async fn in_version_of_request(&self, stored: &Value) -> Result<Value, Status> {
+        conversion::object(self.context, stored.clone(), self.context.version()).await
     }
 
     /// The name as refusals tell it.

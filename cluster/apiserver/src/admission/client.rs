@@ -21,7 +21,9 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
+use super::identity::{ClientIdentity, Unverified};
 use crate::server::Inner;
 
 /// Largest answer that is read: a patch of the largest object in base64, and then some.
@@ -36,11 +38,11 @@ const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// One client for each way in which webhooks are reached.
 #[derive(Default)]
-pub(super) struct Clients(Mutex<HashMap<String, Arc<Client>>>);
+pub(crate) struct Clients(Mutex<HashMap<String, Arc<Client>>>);
 
 impl Clients {
     /// The client of a `clientConfig`. Errors: why there can be none.
-    pub(super) fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
+    pub(crate) fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = config.to_string();
         if let Some(client) = all.get(&key) {
@@ -52,54 +54,44 @@ impl Clients {
     }
 
     /// Lets go of clients, and their connections, that no configuration asks for any more.
-    pub(super) fn forget_unused(&self) {
+    pub(crate) fn forget_unused(&self) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, client| Arc::strong_count(client) > 1);
     }
 }
 
 /// What came back.
-pub(super) struct Reply {
-    pub(super) code: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Reply {
+    pub(crate) code: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 /// How one webhook is reached.
 pub(crate) struct Client {
+    reach: Reach,
+    path: String,
+    idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
+}
+
+/// Where a server of HTTPS is, and why it is trusted.
+pub(crate) struct Reach {
     /// As in the URL.
     host: String,
     server_name: String,
     port: u16,
-    path: String,
     /// Namespace and name of the Service that is asked for the address.
     service: Option<(String, String)>,
     tls: TlsConnector,
-    idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
 }
 
 impl Client {
     fn of(config: &Value) -> Result<Self, String> {
-        let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let tls = TlsConnector::from(Arc::new(tls(&text(config, "caBundle"))?));
+        let tls = tls(Trust::Bundle(&text(config, "caBundle")), None)?;
         let idle = Mutex::default();
         if let Some(service) = config.get("service").filter(|service| service.is_object()) {
-            let (namespace, name) = (text(service, "namespace"), text(service, "name"));
-            let port = service
-                .get("port")
-                .and_then(Value::as_u64)
-                .and_then(|port| port.try_into().ok());
-            let port = port.unwrap_or(HTTPS);
-            let server_name = format!("{name}.{namespace}.svc");
-            return Ok(Self {
-                host: format!("{server_name}:{port}"),
-                server_name,
-                port,
-                path: clean(&text(service, "path")),
-                service: Some((namespace, name)),
-                tls,
-                idle,
-            });
+            let (path, reach) = (clean(&text(service, "path")), Reach::service(service, tls));
+            return Ok(Self { reach, path, idle });
         }
         let url = text(config, "url");
         let rest = url
@@ -110,22 +102,22 @@ impl Client {
             None => (rest, ""),
         };
         let (server_name, port) = split_port(host);
-        Ok(Self {
+        let reach = Reach {
             host: host.to_owned(),
             server_name: server_name.trim_matches(['[', ']']).to_owned(),
             port: port.unwrap_or(HTTPS),
-            path: clean(path),
             service: None,
-            tls,
-            idle,
-        })
+            tls: TlsConnector::from(Arc::new(tls)),
+        };
+        let path = clean(path);
+        Ok(Self { reach, path, idle })
     }
 
     /// Posts a review and reads the answer. Errors: why nothing came back.
-    pub(super) async fn post(&self, server: &Inner, timeout: Duration, body: Bytes) -> Result<Reply, String> {
+    pub(crate) async fn post(&self, server: &Inner, timeout: Duration, body: Bytes) -> Result<Reply, String> {
         let query = format!("?timeout={}", whole_seconds(timeout));
         let target = format!("{}{query}", self.path);
-        let url = format!("https://{}{target}", self.host);
+        let url = format!("https://{}{target}", self.reach.host);
         let failed = |why: String| format!("Post {url:?}: {why}");
         match tokio::time::timeout(timeout, self.exchange(server, &target, body)).await {
             Ok(outcome) => outcome.map_err(failed),
@@ -136,7 +128,7 @@ impl Client {
     async fn exchange(&self, server: &Inner, target: &str, body: Bytes) -> Result<Reply, String> {
         let request = || {
             Request::post(target)
-                .header(header::HOST, &self.host)
+                .header(header::HOST, &self.reach.host)
                 .header(header::USER_AGENT, USER_AGENT)
                 .header(header::ACCEPT, "application/json, */*")
                 .header(header::CONTENT_TYPE, "application/json")
@@ -195,6 +187,37 @@ impl Client {
     }
 
     async fn open(&self, server: &Inner) -> Result<SendRequest<Full<Bytes>>, String> {
+        let stream = self.reach.connect(server).await?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        // It ends with its sender or the other side; what breaks it is seen by the request that needs it.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+}
+
+impl Reach {
+    /// A Service, as `spec.service` of an APIService or a webhook names it.
+    pub(crate) fn service(service: &Value, tls: ClientConfig) -> Self {
+        let (namespace, name) = (text(service, "namespace"), text(service, "name"));
+        let port = service.get("port").and_then(Value::as_u64);
+        let port = port.and_then(|port| port.try_into().ok()).unwrap_or(HTTPS);
+        let server_name = format!("{name}.{namespace}.svc");
+        Self {
+            host: format!("{server_name}:{port}"),
+            server_name,
+            port,
+            service: Some((namespace, name)),
+            tls: TlsConnector::from(Arc::new(tls)),
+        }
+    }
+
+    /// As the server is called.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// A connection of its own. Errors: in the words of Go's client.
+    pub(crate) async fn connect(&self, server: &Inner) -> Result<TlsStream<TcpStream>, String> {
         let (host, port) = self.address(server).await?;
         let stream = TcpStream::connect((host.as_str(), port))
             .await
@@ -202,19 +225,14 @@ impl Client {
         let _ = stream.set_nodelay(true);
         let name = ServerName::try_from(self.server_name.clone())
             .map_err(|error| format!("tls: {:?} is no name of a server: {error}", self.server_name))?;
-        let stream = self
-            .tls
+        self.tls
             .connect(name, stream)
             .await
-            .map_err(|error| distrusted(&error, &self.server_name))?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-        // It ends with its sender or the other side; what breaks it is seen by the request that needs it.
-        tokio::spawn(connection);
-        Ok(sender)
+            .map_err(|error| distrusted(&error, &self.server_name))
     }
 
     /// Where to connect: a Service says it.
-    async fn address(&self, server: &Inner) -> Result<(String, u16), String> {
+    pub(crate) async fn address(&self, server: &Inner) -> Result<(String, u16), String> {
         let Some((namespace, name)) = &self.service else {
             return Ok((self.server_name.clone(), self.port));
         };
@@ -259,32 +277,58 @@ fn whole_seconds(duration: Duration) -> String {
     }
 }
 
-/// Trust in the given authorities, or in those of the machine where none are given.
-fn tls(bundle: &str) -> Result<ClientConfig, String> {
-    let roots = if bundle.is_empty() {
-        machine_roots().clone()
-    } else {
-        let unreadable = |_| "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
-        let pem = base64::engine::general_purpose::STANDARD
-            .decode(bundle)
-            .map_err(|error| error.to_string())?;
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let certificate = certificate.map_err(unreadable)?;
-            roots.add(certificate).map_err(|error| error.to_string())?;
-        }
-        if roots.is_empty() {
-            return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
-        }
-        roots
-    };
+fn text(value: &Value, field: &str) -> String {
+    value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Whom a client believes to be the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trust<'a> {
+    /// Whom these authorities vouch for, in base64 of PEM; those of the machine where there are none.
+    Bundle(&'a str),
+    /// Whoever answers.
+    Anybody,
+}
+
+/// How a client speaks TLS, as whom if it is anybody.
+pub(crate) fn tls(trust: Trust<'_>, identity: Option<&ClientIdentity>) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    let config = match trust {
+        Trust::Bundle(bundle) => config.with_root_certificates(roots(bundle)?),
+        Trust::Anybody => config
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unverified(provider))),
+    };
+    let mut config = match identity {
+        None => config.with_no_client_auth(),
+        Some(identity) => config
+            .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())
+            .map_err(|error| error.to_string())?,
+    };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+fn roots(bundle: &str) -> Result<RootCertStore, String> {
+    if bundle.is_empty() {
+        return Ok(machine_roots().clone());
+    }
+    let unreadable = |_| "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
+    let pem = base64::engine::general_purpose::STANDARD
+        .decode(bundle)
+        .map_err(|error| error.to_string())?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(unreadable)?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() {
+        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+    }
+    Ok(roots)
 }
 
 /// The authorities that the machine trusts, read once.
@@ -340,7 +384,7 @@ fn shown_name(name: &str) -> &str {
     inner.trim_end_matches(')').trim_matches('"')
 }
 
-fn broken(error: &hyper::Error) -> String {
+pub(crate) fn broken(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
         return "EOF".to_owned();
     }
@@ -368,7 +412,12 @@ mod tests {
     fn urls_and_services_lead_to_their_places() {
         let of = |config: Value| {
             let client = Client::of(&config).unwrap();
-            (client.host, client.server_name, client.port, client.path)
+            (
+                client.reach.host,
+                client.reach.server_name,
+                client.reach.port,
+                client.path,
+            )
         };
         let expect =
             |host: &str, name: &str, port, path: &str| (host.to_owned(), name.to_owned(), port, path.to_owned());

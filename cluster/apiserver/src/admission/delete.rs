@@ -26,7 +26,7 @@ pub(crate) async fn review_deletion(
     if is_exempt(&asked) {
         return Ok(Vec::new());
     }
-    let shown = asked.in_version_of_request(old)?;
+    let shown = asked.in_version_of_request(old).await?;
     let mut rounds = Rounds::new(&hooks, &asked, Some(&shown));
     let outcome = rounds.run_deletion().await;
     let mut warnings = rounds.warnings;

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use bytes::Bytes;
-use http::{StatusCode, header};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::asked::Asked;
 use super::client::Reply;
+use super::reply;
 use super::webhook::{ReviewVersion, Webhook};
 use crate::decode::{Encoding, try_decode, undecodable};
 use crate::status::{Details, Status};
@@ -81,7 +82,9 @@ pub(super) async fn ask(
         .as_ref()
         .map_err(|why| Failed::Calling(format!("could not get REST client: {why}")))?;
     let uid = asked.context.server.entropy.uid();
-    let body = review_of(review, &uid, asked, version, object, old).map_err(Failed::Refused)?;
+    let body = review_of(review, &uid, asked, version, object, old)
+        .await
+        .map_err(Failed::Refused)?;
     let left = asked.deadline().saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(Failed::Late);
@@ -113,7 +116,7 @@ pub(super) async fn ask(
 }
 
 /// The request as JSON.
-fn review_of<'a>(
+async fn review_of<'a>(
     review: ReviewVersion,
     uid: &str,
     asked: &Asked<'a>,
@@ -124,7 +127,7 @@ fn review_of<'a>(
     let mut request = asked.request(version);
     request.insert("uid".to_owned(), Value::from(uid));
     for (field, value) in [("object", object), ("oldObject", old)] {
-        let value = value.map(|value| asked.in_version(value, version)).transpose()?;
+        let value = asked.some_in_version(value, version).await?;
         let value = value.map_or(Value::Null, |value| value.into_owned());
         request.insert(field.to_owned(), value);
     }
@@ -144,34 +147,11 @@ fn api_version(review: ReviewVersion) -> &'static str {
 
 /// Group/version and kind of an answer, and what it says. Errors: it is none.
 fn read(reply: &Reply) -> Result<((String, String), Option<Response>), String> {
-    if !(200..=206).contains(&reply.code.as_u16()) {
-        return Err(of_code(reply));
-    }
-    if reply.body.is_empty() {
-        let media = reply
-            .headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
-        return Err(format!(
-            "0-length response with status code: {} and content type: {}",
-            reply.code.as_u16(),
-            media.unwrap_or_default()
-        ));
-    }
-    let answer = try_decode(&reply.body, Encoding::Json).map_err(|why| undecodable(Encoding::Json, &why))?;
-    let answer = answer.value;
-    let text = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let typed = (text("apiVersion"), text("kind"));
-    if !matches!(typed.1.as_str(), "" | KIND) || !typed.0.is_empty() && !typed.0.starts_with(GROUP) {
-        return Err(format!(
-            "no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
-            typed.1, typed.0
-        ));
-    }
-    match answer.get("response") {
-        None | Some(Value::Null) => Ok((typed, None)),
-        Some(response) => match serde_json::from_value(without_nulls(response)) {
-            Ok(response) => Ok((typed, Some(response))),
+    let answered = reply::read(reply, GROUP, KIND)?;
+    match answered.response {
+        None => Ok((answered.typed, None)),
+        Some(response) => match serde_json::from_value(without_nulls(&response)) {
+            Ok(response) => Ok((answered.typed, Some(response))),
             Err(error) => Err(undecodable(Encoding::Json, &format!("json: {error}"))),
         },
     }
@@ -184,38 +164,6 @@ fn without_nulls(response: &Value) -> Value {
         fields.retain(|_, value| !value.is_null());
     }
     response
-}
-
-/// What a client makes of an answer that is an error (client-go v0.35 rest/request.go,
-/// apimachinery v0.35 pkg/api/errors/errors.go, NewGenericServerResponse).
-fn of_code(reply: &Reply) -> String {
-    let media = reply
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let is_text = media.is_none_or(|media| media.starts_with("text/"));
-    let said = if is_text {
-        String::from_utf8_lossy(&reply.body).trim().to_owned()
-    } else {
-        "unknown".to_owned()
-    };
-    match reply.code.as_u16() {
-        400 => "the server rejected our request for an unknown reason".to_owned(),
-        401 => "the server has asked for the client to provide credentials".to_owned(),
-        403 => said,
-        404 => "the server could not find the requested resource".to_owned(),
-        405 => "the server does not allow this method on the requested resource".to_owned(),
-        409 => "the server reported a conflict".to_owned(),
-        422 => "the server rejected our request due to an error in our request".to_owned(),
-        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
-        503 => "the server is currently unable to handle the request".to_owned(),
-        504 => {
-            "the server was unable to return a response in the time allotted, but may still be processing the request"
-                .to_owned()
-        }
-        500.. => format!("an error on the server ({said:?}) has prevented the request from succeeding"),
-        code => format!("the server responded with the status code {code} but did not return more information"),
-    }
 }
 
 fn verify(

@@ -3,15 +3,17 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission)
 
 mod asked;
-mod client;
+pub(crate) mod client;
 mod delete;
 mod exchange;
+pub(crate) mod identity;
 mod mutating;
 mod own_body;
 mod patching;
 mod policies;
 mod policy;
 mod quota;
+pub(crate) mod reply;
 mod rules;
 mod validating;
 mod webhook;
@@ -31,7 +33,7 @@ use crate::context::store_status;
 use crate::server::Inner;
 use crate::status::Status;
 use asked::Asked;
-use client::Clients;
+use client::{Client, Clients};
 use policy::{Binding, Policy};
 pub(crate) use quota::{QUOTAS, is_counted};
 use webhook::Webhook;
@@ -125,6 +127,11 @@ impl Admission {
     /// A quota was written: from now on they are looked for.
     pub(crate) fn note_quota(&self) {
         self.quotas.store(true, Ordering::Release);
+    }
+
+    /// How a webhook is reached, whoever asks it. Errors: why it cannot be.
+    pub(crate) fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
+        self.clients.client(config)
     }
 
     /// Takes in a write of a configuration.

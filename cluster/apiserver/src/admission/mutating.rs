@@ -10,6 +10,7 @@ use super::asked::{Asked, Deed};
 use super::rules::{NamespaceLabels, is_exempt, namespace_labels};
 use super::webhook::{Concerned, concerned};
 use super::{Hooks, patching};
+use crate::conversion;
 use crate::incoming::{self, Source};
 use crate::kind::Call;
 use crate::metadata;
@@ -205,7 +206,8 @@ impl<'h, 'a> Rounds<'h, 'a> {
         for it in found {
             if !it
                 .hook
-                .wants(self.asked, it.version, (Some(object), self.old), &labels)?
+                .wants(self.asked, it.version, (Some(object), self.old), &labels)
+                .await?
                 || again && !self.due.contains(&it.hook.key)
             {
                 continue;
@@ -248,7 +250,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
         self.warnings.extend(said.warnings);
         let before = object.clone();
         if let Some(patch) = said.patch {
-            *object = patched(self.asked, view, object, it.version, &patch)?;
+            *object = patched(self.asked, view, object, it.version, &patch).await?;
         }
         let changed = *object != before;
         let told = json!({"configuration": it.hook.configuration, "webhook": it.hook.name, "mutated": changed});
@@ -260,7 +262,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
     pub(super) async fn run_deletion(&mut self) -> Result<(), Status> {
         let (found, labels) = concerned(&self.hooks.mutating, self.asked, None).await;
         for it in found {
-            if !it.hook.wants(self.asked, it.version, (None, self.old), &labels)? {
+            if !it.hook.wants(self.asked, it.version, (None, self.old), &labels).await? {
                 continue;
             }
             let said = it.hook.call(self.asked, it.version, (None, self.old)).await?;
@@ -276,17 +278,21 @@ impl<'h, 'a> Rounds<'h, 'a> {
 }
 
 /// The object after a patch that was made for `version`, fit for the kind again.
-fn patched(asked: &Asked<'_>, view: &View<'_>, object: &Value, version: &str, patch: &Value) -> Result<Value, Status> {
+async fn patched(
+    asked: &Asked<'_>,
+    view: &View<'_>,
+    object: &Value,
+    version: &str,
+    patch: &Value,
+) -> Result<Value, Status> {
     let context = asked.context;
-    let shown = asked.in_version(object, version)?;
+    let shown = asked.in_version(object, version).await?;
     let mut patched = patching::apply(&shown, patch)?;
     if matches!(view, View::Scale(_)) {
         return Ok(patched);
     }
     let own = context.version();
-    if version != own {
-        patched = context.served.kind.convert(patched, own)?;
-    }
+    patched = conversion::object(context, patched, own).await?;
     let accepted = incoming::accept(
         context,
         patched,

@@ -43,7 +43,7 @@ pub(crate) async fn review_body(
     let outcome = async {
         let (found, labels) = concerned(&hooks.mutating, &asked, Some(body)).await;
         for it in found {
-            if !it.hook.wants(&asked, it.version, (Some(body), None), &labels)? {
+            if !it.hook.wants(&asked, it.version, (Some(body), None), &labels).await? {
                 continue;
             }
             let said = it.hook.call(&asked, it.version, (Some(body), None)).await?;

@@ -16,6 +16,7 @@ use super::policy::{Binding, ParamRef, Policy, Validation};
 use super::rules::{Matching, NamespaceLabels, namespace_labels};
 use super::webhook::{Held, Why, holds, names, run};
 use crate::context::{Context, store_status};
+use crate::conversion;
 use crate::registry::Served;
 use crate::render;
 use crate::status::{Cause, Status};
@@ -113,8 +114,8 @@ pub(super) async fn ask(
                 }
             };
             let namespace = namespace_object(asked).await?;
-            let object = objects.0.map(|object| asked.in_version(object, version)).transpose()?;
-            let old = objects.1.map(|old| asked.in_version(old, version)).transpose()?;
+            let object = asked.some_in_version(objects.0, version).await?;
+            let old = asked.some_in_version(objects.1, version).await?;
             for param in &found {
                 let subject = Subject {
                     asked,
@@ -230,6 +231,9 @@ async fn collect(
         let why = "no params found for policy binding with `Deny` parameterNotFoundAction";
         return Err(Missing::Why(why.to_owned()));
     }
+    let server = &asked.context.server;
+    let entries = conversion::listed(server, served, version, entries).await;
+    let entries = entries.map_err(Missing::Store)?;
     let values = entries
         .iter()
         .map(|entry| render::value(served, version, entry).map(Some));

@@ -54,7 +54,7 @@ pub(super) async fn validate(
     let (found, labels) = concerned(&hooks.validating, asked, objects.0).await;
     let mut wanted = Vec::new();
     for it in found {
-        if it.hook.wants(asked, it.version, objects, &labels)? {
+        if it.hook.wants(asked, it.version, objects, &labels).await? {
             wanted.push(it);
         }
     }

@@ -77,7 +77,7 @@ impl Webhook {
     }
 
     /// Whether it is to be asked about the objects as they are now, which are in its version.
-    pub(super) fn wants(
+    pub(super) async fn wants(
         &self,
         asked: &Asked<'_>,
         version: &str,
@@ -91,8 +91,8 @@ impl Webhook {
             return Ok(true);
         }
         let (object, old) = objects;
-        let object = object.map(|object| asked.in_version(object, version)).transpose()?;
-        let old = old.map(|old| asked.in_version(old, version)).transpose()?;
+        let object = asked.some_in_version(object, version).await?;
+        let old = asked.some_in_version(old, version).await?;
         let names = names(asked, version, object.as_deref(), old.as_deref());
         let mut scope = names.scope(CONDITIONS_COST_MAX);
         match holds(&self.conditions, &mut scope) {

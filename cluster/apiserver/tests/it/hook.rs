@@ -92,6 +92,12 @@ impl Hook {
         })
     }
 
+    /// What a definition says of conversion.
+    pub(crate) fn conversion(&self, path: &str) -> Value {
+        let client = json!({"url": format!("{}/{path}", self.url), "caBundle": self.authority});
+        json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}})
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
@@ -136,6 +142,11 @@ async fn answer(
         "/flood" => return Ok(Response::new(Full::from(vec![b' '; 9 << 20]))),
         _ => {}
     }
+    if review["kind"] == "ConversionReview" {
+        return Ok(Response::new(Full::from(
+            converted(&review, path == "/deny").to_string(),
+        )));
+    }
     let allowed = path != "/deny";
     let answer = json!({
         "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
@@ -144,4 +155,19 @@ async fn answer(
         },
     });
     Ok(Response::new(Full::from(answer.to_string())))
+}
+
+/// Every object in the version that is wanted, with a mark.
+fn converted(review: &Value, fails: bool) -> Value {
+    let request = &review["request"];
+    let mut objects = request["objects"].as_array().unwrap().clone();
+    for object in &mut objects {
+        object["apiVersion"] = request["desiredAPIVersion"].clone();
+        object["metadata"]["labels"] = json!({"converted": "yes"});
+    }
+    let result = json!({"status": if fails { "Failure" } else { "Success" }, "message": "no"});
+    json!({
+        "kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+        "response": {"uid": request["uid"], "result": result, "convertedObjects": objects},
+    })
 }

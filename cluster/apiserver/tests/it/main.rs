@@ -4,6 +4,8 @@
 mod access;
 mod admission;
 mod ageing;
+mod behind;
+mod conversion;
 mod crud;
 mod custom;
 mod default_policy;

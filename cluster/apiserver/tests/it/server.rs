@@ -66,6 +66,31 @@ impl Server {
     }
 }
 
+/// An authority of clients, and a client with a certificate of it.
+pub(crate) struct Others {
+    pub(crate) authority: Authority,
+    clock: Clock,
+    entropy: Entropy,
+}
+
+impl Others {
+    pub(crate) fn new(clock: &Clock) -> Self {
+        let entropy = Entropy::seeded(8);
+        Self {
+            authority: Authority::generate("others", clock, &entropy).unwrap(),
+            clock: clock.clone(),
+            entropy,
+        }
+    }
+
+    pub(crate) fn client(&self, server: &Server, name: &str) -> Client {
+        let spec = CertificateSpec::client(name, &[], Duration::from_secs(86_400));
+        let issued = self.authority.issue(&spec, &self.clock, &self.entropy).unwrap();
+        let certificate = issued.certificate.der().to_vec().into();
+        server.api.client_for(PeerCertificates::new(vec![certificate]))
+    }
+}
+
 /// A raw request: code and JSON body.
 pub(crate) async fn call(
     client: &Client,

@@ -278,7 +278,8 @@ pub(super) fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mu
     }
 }
 
-fn client_config(config: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+/// Where a webhook is.
+pub(super) fn client_config(config: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let (url, service) = (config.get("url"), config.get("service"));
     match (url.and_then(Value::as_str), service.filter(|it| !it.is_null())) {
         (Some(url), None) => webhook_url(url, &path.field("url"), errors),

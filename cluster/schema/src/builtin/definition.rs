@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use super::admission_rules::client_config;
 use super::rules::{one_of, require};
 use super::{elements, text};
 use crate::{FieldError, FieldPath, Schema, document, names};
@@ -137,7 +138,10 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
     if !given.is_object() {
         return;
     }
-    one_of(given, "strategy", &["None", "Webhook"], path, errors);
+    match text(given, "strategy") {
+        "" => errors.push(FieldError::required(path.field("strategy"), "")),
+        _ => one_of(given, "strategy", &["None", "Webhook"], path, errors),
+    }
     let (webhook, client) = (&given["webhook"], path.field("webhookClientConfig"));
     let at = path.field("conversionReviewVersions");
     let reviews: Vec<&str> = elements(webhook, "conversionReviewVersions")
@@ -154,13 +158,7 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
         return;
     }
     match &webhook["clientConfig"] {
-        Value::Object(config) if config.contains_key("url") == config.contains_key("service") => {
-            errors.push(FieldError::required(
-                client,
-                "exactly one of url or service is required",
-            ));
-        }
-        Value::Object(_) => {}
+        config @ Value::Object(_) => client_config(config, &client, errors),
         _ => errors.push(FieldError::required(client, "required when strategy is set to Webhook")),
     }
     if reviews.is_empty() {

@@ -3,6 +3,7 @@
 //! A table is unpacked when its group and version is first asked for, once per process; start-up unpacks none.
 
 mod admission_rules;
+mod api_services;
 mod certificates;
 mod claims;
 mod core_rules;

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    admission_rules, certificates, claims, core_rules, definition, elements, endpoint_slices, policy_rules, service,
-    text, workload_rules,
+    admission_rules, api_services, certificates, claims, core_rules, definition, elements, endpoint_slices,
+    policy_rules, service, text, workload_rules,
 };
 use crate::{FieldError, FieldPath, names};
 
@@ -40,6 +40,7 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
         ("coordination.k8s.io", "v1", "Lease") => lease(object, &mut errors),
         ("certificates.k8s.io", "v1", "CertificateSigningRequest") => certificates::validate(object, old, &mut errors),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => definition::validate(object, old, &mut errors),
+        ("apiregistration.k8s.io", "v1", "APIService") => api_services::validate(object, &mut errors),
         ("storage.k8s.io", "v1", "StorageClass") => {
             require(object, "provisioner", &FieldPath::Root, &mut errors);
             immutable(
@@ -79,7 +80,7 @@ pub fn warnings(group: &str, kind: &str, object: &Value) -> Vec<String> {
 /// Why `name` cannot be the name of an object of this kind; `None` when it can.
 pub fn refuse_name(group: &str, kind: &str, name: &str) -> Option<String> {
     match (group, kind) {
-        (RBAC_GROUP, _) => names::path_segment(name),
+        (RBAC_GROUP | "apiregistration.k8s.io", _) => names::path_segment(name),
         ("", "Namespace") => names::dns_label(name),
         ("", "Service") => names::dns_label_1035(name),
         _ => names::dns_subdomain(name),

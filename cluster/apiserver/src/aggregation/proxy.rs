@@ -1,0 +1,247 @@
+//! A request on its way to a server behind this one, and the answer back. What names a user is this server's to say: whatever
+//! the client sent of that stays here, its credentials too.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go,
+//! apimachinery v0.35 pkg/util/proxy)
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_access::front_proxy::{identity_headers, is_identity};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::time::timeout;
+
+use super::Route;
+use crate::User;
+use crate::answer::Answer;
+use crate::path::decode_percent;
+use crate::server::Inner;
+use crate::status::Status;
+
+/// How long the head of an answer is waited for, but for watches.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Who asks for descriptions.
+const DESCRIBER: &str = "system:aggregator";
+/// What belongs to one connection alone (RFC 9110, 7.6.1).
+const OF_CONNECTION: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::TRAILER,
+];
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Sends a request on to the server of its group and version.
+pub(crate) async fn pass(
+    server: &Arc<Inner>,
+    route: &Route,
+    user: &User,
+    watch: bool,
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
+    if !route.available {
+        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable"));
+    }
+    if parts.headers.contains_key(header::UPGRADE) {
+        return Err(Status::not_implemented(
+            "the upgrade of a connection to a server behind an APIService (exec, attach, port-forward)",
+        ));
+    }
+    if route.backend.address(server).await.is_err() {
+        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable"));
+    }
+    let describer = User::new(DESCRIBER, &[]);
+    // Descriptions are the same for everybody.
+    let user = match parts.uri.path().starts_with("/openapi/") {
+        true => &describer,
+        false => user,
+    };
+    let target = match parts.uri.query() {
+        None => parts.uri.path().to_owned(),
+        Some(query) => format!("{}?{}", parts.uri.path(), in_order(query)),
+    };
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = target.parse().map_err(Status::internal)?;
+    *request.headers_mut() = headers(parts, user);
+    let sent = route.backend.send(server, request);
+    let response = tokio::select! {
+        biased;
+        () = server.stop.cancelled() => return Err(Status::unavailable("the server is shutting down").retry_after(1)),
+        response = async {
+            match watch {
+                true => sent.await,
+                false => timeout(HEAD_TIMEOUT, sent).await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())),
+            }
+        } => response,
+    };
+    Ok(match response {
+        Err(why) => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &format!("error trying to reach service: {why}"),
+        ),
+        Ok(response) if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) => {
+            Answer::text(
+                StatusCode::BAD_GATEWAY,
+                "the backend attempted to redirect this request, which is not permitted".to_owned(),
+            )
+        }
+        Ok(response) => {
+            let (mut parts, body) = response.into_parts();
+            without_connection(&mut parts.headers);
+            let uncached = HeaderValue::from_static("no-cache, private");
+            parts.headers.append(header::CACHE_CONTROL, uncached);
+            Answer::passed(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
+        }
+    })
+}
+
+/// A line of text, as Go's servers refuse.
+fn refusal(code: StatusCode, why: &str) -> Answer {
+    Answer::text(code, format!("{why}\n")).unsniffed()
+}
+
+/// What goes with a request that is sent on.
+fn headers(parts: &Parts, user: &User) -> HeaderMap {
+    let mut headers = parts.headers.clone();
+    without_connection(&mut headers);
+    let ours = |name: &HeaderName| {
+        is_identity(name.as_str())
+            || name.as_str().starts_with("impersonate-")
+            || [header::AUTHORIZATION, header::HOST].contains(name)
+    };
+    let gone: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
+    for name in gone {
+        headers.remove(name);
+    }
+    for (name, value) in identity_headers(user) {
+        // Names and values of users come from certificates and tokens as well: what no header can hold is left out.
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
+            headers.append(name, value);
+        }
+    }
+    let host = parts.headers.get(header::HOST).cloned();
+    let uri = HeaderValue::from_str(parts.uri.path()).ok();
+    let told = [
+        (FORWARDED_URI, uri),
+        (FORWARDED_HOST, host),
+        (FORWARDED_PROTO, Some(HeaderValue::from_static("https"))),
+    ];
+    for (name, value) in told {
+        if let Some(value) = value {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// A query as Go writes it anew: by key, and encoded in one way.
+fn in_order(query: &str) -> String {
+    let mut pairs: Vec<(String, String)> = query
+        .split('&')
+        .filter(|pair| !pair.is_empty() && !pair.contains(';'))
+        .filter_map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let key = decode_percent(key, true).ok()?;
+            decode_percent(value, true).ok().map(|value| (key, value))
+        })
+        .collect();
+    pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(key, value)| format!("{}={}", encoded(key), encoded(value)))
+        .collect();
+    pairs.join("&")
+}
+
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            b' ' => out.push('+'),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// Takes away what belongs to one connection, and what the sender says belongs to it.
+fn without_connection(headers: &mut HeaderMap) {
+    let trailers = headers.get_all(header::TE).iter().any(|value| value == "trailers");
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&OF_CONNECTION) {
+        headers.remove(name);
+    }
+    headers.remove(header::UPGRADE);
+    // Whether trailers are understood is asked of whoever answers.
+    if trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_says_by_a_header_who_they_are() {
+        let (mut parts, ()) = Request::get("/apis/x.example.com/v1/things?watch=1")
+            .body(())
+            .unwrap()
+            .into_parts();
+        for (name, value) in [
+            ("x-remote-user", "root"),
+            ("x-remote-group", "system:masters"),
+            ("x-remote-uid", "0"),
+            ("x-remote-extra-scopes", "all"),
+            ("impersonate-user", "root"),
+            ("authorization", "Bearer secret"),
+            ("connection", "x-secret, keep-alive"),
+            ("x-secret", "hop"),
+            ("te", "trailers"),
+            ("host", "client.example.com"),
+            ("x-own", "stays"),
+        ] {
+            parts.headers.append(name, HeaderValue::from_static(value));
+        }
+        let mut user = User::new("jane", &["devs", "system:authenticated"]);
+        user.extra
+            .insert("example.com/a b".to_owned(), vec!["one".to_owned(), "two\n".to_owned()]);
+        let headers = headers(&parts, &user);
+        let mut shown: Vec<String> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        shown.sort();
+        assert_eq!(
+            shown,
+            [
+                "te: trailers",
+                "x-forwarded-host: client.example.com",
+                "x-forwarded-proto: https",
+                "x-forwarded-uri: /apis/x.example.com/v1/things",
+                "x-own: stays",
+                "x-remote-extra-example.com%2fa%20b: one",
+                "x-remote-group: devs",
+                "x-remote-group: system:authenticated",
+                "x-remote-user: jane",
+            ]
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! The embedded API server as what stands behind an APIService: one for each of the two servers, which is the only one that it
+//! believes to be a front proxy.
+
+use std::sync::Arc;
+
+use base_clock::Clock;
+use base64::Engine as _;
+use cluster_apiserver::{ApiServer, Authorities, FrontProxies};
+use cluster_front::{Front, RegisteredServer, Registration};
+use cluster_store::MemoryStore;
+use http::Method;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::pki::{FRONT_PROXY, Pki, SERVER_NAME};
+use crate::wire::Call;
+use crate::{Endpoint, Outcome};
+
+/// The name of its Service, which is in namespace `default`.
+const SERVICE: &str = "behind.default.svc";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The server, until it is dropped.
+pub(crate) struct Behind {
+    port: u16,
+    authority: String,
+    _registration: Registration,
+    stop: CancellationToken,
+}
+
+impl Behind {
+    /// Starts it behind a server whose front proxies have certificates of that authority.
+    pub(crate) async fn start(front_authority: &str) -> Outcome<Self> {
+        let pki = Pki::generate()?;
+        let front_proxies = FrontProxies {
+            authorities: front_authority.to_owned(),
+            allowed_names: vec![FRONT_PROXY.to_owned()],
+        };
+        let server = ApiServer::builder("behind")
+            .shared_store(Arc::new(MemoryStore::new()))
+            .authorities(Authorities {
+                client_authorities: pki.authority.certificate_pem(),
+                ..Authorities::default()
+            })
+            .front_proxies(front_proxies)
+            .build()
+            .await
+            .map_err(|status| format!("the server behind did not start: {status:?}"))?;
+        let front = Front::new(Clock::real());
+        let registered = RegisteredServer::new(
+            server.service(),
+            &(pki.server.certificate_pem() + &pki.authority.certificate_pem()),
+            pki.server.key_pem().expose(),
+        )
+        .map_err(|error| error.to_string())?;
+        let registration = front
+            .register([SERVICE, SERVER_NAME], registered)
+            .map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|error| error.to_string())?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        tokio::spawn(async move { front.serve(listener, stopped).await });
+        let admin = Endpoint::new("behind", pki.admin_kubeconfig(address.port())?)?;
+        let definition = Call::new(Method::POST, DEFINITIONS).with_body("application/json", definition().to_string());
+        let answer = admin.connect().await?.send(&definition).await?;
+        if !answer.status.is_success() {
+            return Err(format!("the server behind took no definition: {}", answer.status));
+        }
+        Ok(Self {
+            port: address.port(),
+            authority: pki.authority.certificate_pem(),
+            _registration: registration,
+            stop,
+        })
+    }
+
+    /// What cases know it by: `<behind.port>`, `<behind.ca>`.
+    pub(crate) fn known(&self) -> Value {
+        let authority = base64::engine::general_purpose::STANDARD.encode(&self.authority);
+        json!({"port": self.port, "ca": authority})
+    }
+}
+
+fn definition() -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.behind.example.com"},
+        "spec": {
+            "group": "behind.example.com", "names": {"plural": "things", "kind": "Thing"}, "scope": "Cluster",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
