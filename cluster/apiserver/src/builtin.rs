@@ -284,7 +284,8 @@ impl Kind for BuiltinKind {
     fn refresh(&self, version: &str, object: &mut Value) {
         if let Some(schema) = self.schema(version) {
             schema.drop_nulls(object);
-            schema.default(object);
+            // Of too many defaults some are better than none: the object is stored already.
+            let _ = schema.default(object);
         }
         self.default(version, object);
         builtin::fill_spec_zeros(&self.info.group, &self.info.kind, object);
