@@ -54,6 +54,7 @@ mod query;
 mod read;
 mod registry;
 mod render;
+pub mod request;
 mod resource;
 mod reviews;
 mod route;

@@ -2,7 +2,7 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go)
 
 use cluster_schema::names::dns_label;
-use http::Method;
+use http::{Method, StatusCode};
 
 use crate::query::Query;
 use crate::status::Status;
@@ -138,6 +138,18 @@ fn verb(method: &Method, legacy_watch: bool, target: &mut Target, query: &Query)
             }
         }
         _ => plain_verb(method),
+    }
+}
+
+/// The refusal of a path.
+pub(crate) fn bad_path(error: PathError) -> Status {
+    match error {
+        PathError::TooLong => Status::new(StatusCode::URI_TOO_LONG, "", "the request's path is too long"),
+        PathError::Encoding => Status::bad_request("the request's path or query is not well encoded"),
+        PathError::Namespace => Status::bad_request(
+            "the namespace in the request's path is no valid name: it consists of at most 63 lower case letters, digits and '-'",
+        ),
+        PathError::Proxy => Status::not_implemented("the legacy proxy path"),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::audit::AuditRecord;
 use crate::context::Context;
 use crate::decode::read_body;
 use crate::negotiate::{self, Writing};
-use crate::path::{self, PathError, RequestInfo, Target};
+use crate::path::{self, RequestInfo, Target, bad_path};
 use crate::query::Query;
 use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
@@ -204,17 +204,6 @@ pub(crate) fn resource_target(target: &Target) -> ResourceTarget {
         subresource: target.subresource.clone().unwrap_or_default(),
         namespace: target.namespace.clone().unwrap_or_default(),
         name: target.name.clone().unwrap_or_default(),
-    }
-}
-
-fn bad_path(error: PathError) -> Status {
-    match error {
-        PathError::TooLong => Status::new(StatusCode::URI_TOO_LONG, "", "the request's path is too long"),
-        PathError::Encoding => Status::bad_request("the request's path or query is not well encoded"),
-        PathError::Namespace => Status::bad_request(
-            "the namespace in the request's path is no valid name: it consists of at most 63 lower case letters, digits and '-'",
-        ),
-        PathError::Proxy => Status::not_implemented("the legacy proxy path"),
     }
 }
 

@@ -2,14 +2,15 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/labels, pkg/fields)
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
 use crate::label_text;
 
-/// All requirements must hold; none holds always.
+/// Requirements on labels. All must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector(Vec<LabelRequirement>);
+pub struct LabelSelector(Vec<LabelRequirement>);
 
 /// One requirement; a missing label fails it, but for [`Self::NotIn`] and [`Self::Missing`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,11 @@ pub(crate) enum LabelRequirement {
 }
 
 impl LabelSelector {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads what clients write: `app=web,tier in (a, b),!old`.
+    ///
+    /// # Errors
+    /// What is wrong, in kube-apiserver's words.
+    pub fn parse(text: &str) -> Result<Self, String> {
         label_text::parse(text).map(Self)
     }
 
@@ -55,7 +60,8 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| match requirement {
             LabelRequirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
             LabelRequirement::NotIn(key, values) => !labels.get(key).is_some_and(|value| values.contains(value)),
@@ -71,9 +77,9 @@ fn number(labels: &BTreeMap<String, String>, key: &str) -> Option<i64> {
     labels.get(key)?.parse().ok()
 }
 
-/// All requirements must hold; none holds always.
+/// Requirements on fields. All must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSelector(Vec<FieldRequirement>);
+pub struct FieldSelector(Vec<FieldRequirement>);
 
 /// One `field=value` or `field!=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +90,11 @@ pub(crate) struct FieldRequirement {
 }
 
 impl FieldSelector {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads what clients write: `metadata.name=a,status.phase!=Running`.
+    ///
+    /// # Errors
+    /// What is wrong, in kube-apiserver's words.
+    pub fn parse(text: &str) -> Result<Self, String> {
         split_unescaped(text)
             .into_iter()
             .filter(|part| !part.is_empty())
@@ -103,6 +113,43 @@ impl FieldSelector {
             .iter()
             .find(|r| r.equal && r.field == field)
             .map(|r| r.value.as_str())
+    }
+}
+
+/// As clients write it.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match requirement {
+                LabelRequirement::In(key, values) if values.len() == 1 => write!(f, "{comma}{key}={}", values[0]),
+                LabelRequirement::In(key, values) => write!(f, "{comma}{key} in ({})", values.join(",")),
+                LabelRequirement::NotIn(key, values) => write!(f, "{comma}{key} notin ({})", values.join(",")),
+                LabelRequirement::Exists(key) => write!(f, "{comma}{key}"),
+                LabelRequirement::Missing(key) => write!(f, "{comma}!{key}"),
+                LabelRequirement::Greater(key, bound) => write!(f, "{comma}{key}>{bound}"),
+                LabelRequirement::Less(key, bound) => write!(f, "{comma}{key}<{bound}"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// As clients write it.
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, FieldRequirement { field, value, equal }) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let operator = if *equal { "=" } else { "!=" };
+            write!(f, "{comma}{field}{operator}")?;
+            for character in value.chars() {
+                if matches!(character, '\\' | ',' | '=') {
+                    f.write_str("\\")?;
+                }
+                write!(f, "{character}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -196,6 +243,24 @@ mod tests {
         for text in no {
             assert!(!LabelSelector::parse(text).unwrap().matches(&object), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_selector_prints_means_the_same() {
+        for (text, printed) in [
+            (
+                "a == b , c in(d,e),f notin (g), h, ! i,j>4,k<05",
+                "a=b,c in (d,e),f notin (g),h,!i,j>4,k<5",
+            ),
+            ("a in (,b),c=,d!=", "a in (,b),c=,d notin ()"),
+            ("", ""),
+        ] {
+            let selector = LabelSelector::parse(text).unwrap();
+            assert_eq!(selector.to_string(), printed);
+            assert_eq!(LabelSelector::parse(printed).unwrap(), selector);
+        }
+        let selector = FieldSelector::parse("metadata.name==a\\,b,spec.x!=c\\\\").unwrap();
+        assert_eq!(selector.to_string(), "metadata.name=a\\,b,spec.x!=c\\\\");
     }
 
     #[test]

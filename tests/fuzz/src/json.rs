@@ -1,0 +1,60 @@
+//! Bodies as the server reads them: the input is the body, read as each of the three encodings.
+
+use cluster_apiserver::request::{Said, read_object};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+/// How much larger the JSON of a value may be than the JSON it was read from: `9e15` is sixteen digits.
+const JSON_FACTOR: usize = 6;
+/// The same for YAML, whose aliases repeat what stands elsewhere, and what any text may have made of it.
+const YAML_FACTOR: usize = 64;
+const YAML_BYTES: usize = 1 << 20;
+/// The same for protobuf: a byte may be an empty object with its name.
+const PROTOBUF_FACTOR: usize = 128;
+
+pub(crate) fn check(input: &[u8]) {
+    if let Some(said) = read("application/json", input) {
+        let printed = said.value.to_string();
+        assert!(printed.len() <= JSON_FACTOR * input.len() + 16, "{printed}");
+        let plainly: Result<Value, _> = serde_json::from_slice(input);
+        assert!(plainly.is_ok(), "taken, and no JSON: {:?}", plainly.err());
+        again(&said.value, &printed);
+    }
+    if let Some(said) = read("application/yaml", input) {
+        let printed = said.value.to_string();
+        assert!(printed.len() <= YAML_FACTOR * input.len() + YAML_BYTES);
+        again(&said.value, &printed);
+    }
+    if let Some(said) = read("application/vnd.kubernetes.protobuf", input) {
+        let printed = said.value.to_string();
+        assert!(printed.len() <= PROTOBUF_FACTOR * input.len() + 256, "{printed}");
+        again(&said.value, &printed);
+    }
+}
+
+fn read(media_type: &'static str, input: &[u8]) -> Option<Said> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    match read_object(&headers, input) {
+        Ok(said) => Some(said),
+        Err(status) => {
+            let code = status.code();
+            assert!(
+                matches!(code, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE),
+                "{code} for a body: {status}"
+            );
+            None
+        }
+    }
+}
+
+/// What the server has read it can read again, and nothing stands twice in it.
+fn again(value: &Value, printed: &str) {
+    let said = read("application/json", printed.as_bytes());
+    let expected = Said {
+        value: value.clone(),
+        problems: Vec::new(),
+    };
+    assert_eq!(said, Some(expected));
+}
