@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::decode::{BODY_BYTES_MAX, decode, encoding};
 use crate::negotiate;
-use crate::path::{RequestInfo, bad_path, check_name};
+use crate::path::{RequestInfo, bad_namespace, bad_path, check_name};
 use crate::query::{ListOptions, Purpose, Query};
 pub use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::Status;
@@ -48,7 +48,7 @@ impl Asked {
     /// # Errors
     /// The refusal that the server answers with.
     pub fn read(method: &Method, target: &Uri, headers: &HeaderMap) -> Result<Self, Status> {
-        let query = Query::parse(target.query()).map_err(bad_path)?;
+        let query = Query::parse(target.query());
         let info = RequestInfo::parse(method, target.path(), &query).map_err(bad_path)?;
         let _ = negotiate::writing(headers, &query);
         let resource = info.target.map(|target| AskedResource {
@@ -61,6 +61,9 @@ impl Asked {
             rest: target.rest,
         });
         if let Some(resource) = &resource {
+            if info.has_bad_namespace {
+                return Err(bad_namespace());
+            }
             check_options(info.verb, &query, headers)?;
             resource.name.as_deref().map_or(Ok(()), check_name)?;
         }

@@ -167,13 +167,19 @@ fn split_unescaped(text: &str) -> Vec<String> {
     parts
 }
 
+/// The first operator counts, as it stands from left to right.
 fn parse_field(text: String) -> Result<FieldRequirement, String> {
-    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
-        if let Some((field, value)) = text.split_once(operator) {
+    let operator_at = |rest: &str| {
+        ["!=", "==", "="]
+            .into_iter()
+            .find(|operator| rest.starts_with(operator))
+    };
+    for (at, _) in text.char_indices() {
+        if let Some(operator) = operator_at(&text[at..]) {
             return Ok(FieldRequirement {
-                field: field.trim().to_owned(),
-                value: unescape(value)?,
-                equal,
+                field: text[..at].to_owned(),
+                value: unescape(&text[at + operator.len()..])?,
+                equal: operator != "!=",
             });
         }
     }
@@ -278,7 +284,7 @@ mod tests {
         ] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
-        for text in ["a", "a=b=c", "a=\\x"] {
+        for text in ["a", "a=b=c", "a=\\x", "a=b!=c", "a=b==c"] {
             assert!(FieldSelector::parse(text).is_err(), "{text}");
         }
     }

@@ -2,6 +2,7 @@
 //! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
 //! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
 
+pub mod audit;
 mod compare;
 mod fill;
 pub mod generate;
@@ -9,6 +10,7 @@ pub mod known;
 mod mask;
 pub mod ours;
 mod pki;
+pub mod raw;
 pub mod real;
 pub mod run;
 pub mod script;

@@ -6,7 +6,7 @@ use cluster_schema::{DEFAULTS_BYTES_MAX, ERRORS_MAX, Schema, builtin};
 use serde_json::Value;
 
 use crate::forms::form;
-use crate::text::Sections;
+use crate::text::{Sections, first_difference};
 
 /// Errors beside those of the schema itself: each says that not all is said.
 const ERRORS_SLACK: usize = 2;
@@ -64,7 +64,12 @@ fn normalised(value: &Value, normalise: impl Fn(&mut Value)) -> Value {
     normalise(&mut once);
     let mut twice = once.clone();
     normalise(&mut twice);
-    assert_eq!(twice, once, "normalised twice");
+    let difference = first_difference(&once, &twice);
+    assert!(
+        difference.is_none(),
+        "normalised twice: {}",
+        difference.unwrap_or_default()
+    );
     once
 }
 

@@ -30,6 +30,33 @@ pub(crate) fn forgiving(text: &str) -> Value {
     Reader { rest: text }.value(0)
 }
 
+/// The first place at which two values are not the same, and what stands there.
+pub(crate) fn first_difference(one: &Value, other: &Value) -> Option<String> {
+    let below = |key: &dyn std::fmt::Display, one: Option<&Value>, other: Option<&Value>| match (one, other) {
+        (Some(one), Some(other)) => first_difference(one, other).map(|found| format!("/{key}{found}")),
+        (one, other) => Some(format!("/{key}: {one:?} and {other:?}")),
+    };
+    match (one, other) {
+        _ if one == other => None,
+        (Value::Object(fields), Value::Object(others)) => {
+            let keys = fields.keys().chain(others.keys());
+            keys.into_iter()
+                .find_map(|key| match (fields.get(key), others.get(key)) {
+                    (one, other) if one == other => None,
+                    (one, other) => below(key, one, other),
+                })
+        }
+        (Value::Array(items), Value::Array(others)) => {
+            let most = items.len().max(others.len());
+            (0..most).find_map(|index| match (items.get(index), others.get(index)) {
+                (one, other) if one == other => None,
+                (one, other) => below(&index, one, other),
+            })
+        }
+        _ => Some(format!(": {one} and {other}")),
+    }
+}
+
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -165,6 +192,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_difference_is_told_at_its_place() {
+        let told = |one: Value, other: Value| first_difference(&one, &other).unwrap_or_default();
+        assert_eq!(
+            told(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]})),
+            "/a/1/b: 2 and 3"
+        );
+        assert_eq!(told(json!([1]), json!([1, 2])), "/1: None and Some(Number(2))");
+        assert_eq!(told(json!({"a": 1}), json!({"a": 1})), "");
+    }
 
     #[test]
     fn json_is_read_as_json_and_anything_else_as_something() {

@@ -4,12 +4,14 @@
 mod access;
 mod admission;
 mod ageing;
+mod auditing;
 mod crud;
 mod custom;
 mod default_policy;
 mod definitions;
 mod dropped;
 mod escalation;
+mod fairness;
 mod forms;
 mod hook;
 mod hostile;
