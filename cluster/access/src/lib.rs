@@ -25,4 +25,4 @@ pub use policy::{BootstrapPolicy, bootstrap_policy};
 pub use rbac::{Authorizer, Change, RbacIndex};
 pub use rules::not_held;
 pub use token::{BoundObject, IssuedToken, ServiceAccountTokens, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
-pub use user::{PeerCertificates, User, group};
+pub use user::{PeerAddress, PeerCertificates, User, group};

@@ -1,9 +1,14 @@
 //! The user of a request. Never a credential.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls_pki_types::CertificateDer;
+
+/// Where a request comes from, as the port has seen it: an extension of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(pub IpAddr);
 
 /// Well-known groups and users.
 pub mod group {

@@ -2,9 +2,12 @@
 
 use base_client::{ResponseBody, full_body};
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::BodyStream;
 use serde_json::Value;
 
+use crate::audit_event::AtEnd;
 use crate::negotiate::Writing;
 use crate::status::Status;
 use crate::writing;
@@ -34,6 +37,8 @@ pub(crate) struct Answer {
     challenge: bool,
     public: bool,
     unsniffed: bool,
+    /// What the audit log calls its request.
+    audit_id: Option<HeaderValue>,
 }
 
 impl Answer {
@@ -59,6 +64,7 @@ impl Answer {
             challenge: false,
             public: false,
             unsniffed: false,
+            audit_id: None,
         }
     }
 
@@ -86,6 +92,42 @@ impl Answer {
         Self { public: true, ..self }
     }
 
+    /// The body, unless it is a stream.
+    pub(crate) fn whole(&self) -> Option<&Bytes> {
+        match &self.body {
+            Content::Whole(bytes) => Some(bytes),
+            Content::Stream(_) | Content::Passed(_) => None,
+        }
+    }
+
+    /// Tells the client what the audit log calls its request.
+    #[must_use]
+    pub(crate) fn named(self, audit_id: &str) -> Self {
+        Self {
+            audit_id: HeaderValue::from_str(audit_id).ok(),
+            ..self
+        }
+    }
+
+    /// The same; what is given is dropped when its stream has ended or nobody reads it any more.
+    #[must_use]
+    pub(crate) fn until(self, end: AtEnd) -> Self {
+        let until_end = |body| {
+            let chunks = BodyStream::new(body)
+                .filter_map(|frame| async { frame.map(|frame| frame.into_data().ok()).transpose() });
+            base_client::stream_body(chunks.map(move |chunk| {
+                let _ = &end;
+                chunk
+            }))
+        };
+        let body = match self.body {
+            Content::Stream(body) => Content::Stream(until_end(body)),
+            Content::Passed(response) => Content::Passed(Box::new(response.map(until_end))),
+            whole @ Content::Whole(_) => whole,
+        };
+        Self { body, ..self }
+    }
+
     pub(crate) fn stream(media_type: &'static str, body: ResponseBody) -> Self {
         Self {
             body: Content::Stream(body),
@@ -97,7 +139,10 @@ impl Answer {
         let retry_after = Some(status.details().retry_after_seconds).filter(|seconds| *seconds > 0);
         let challenge = status.code() == StatusCode::UNAUTHORIZED;
         if status.is_text() {
-            return Self::text(status.code(), status.message().to_owned());
+            return Self {
+                retry_after,
+                ..Self::text(status.code(), status.message().to_owned())
+            };
         }
         let media_type = if status.is_bare() { TEXT } else { JSON };
         Self {
@@ -150,6 +195,9 @@ impl Answer {
         }
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(audit_id) = self.audit_id {
+            headers.insert("audit-id", audit_id);
         }
         if self.challenge {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

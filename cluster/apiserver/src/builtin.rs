@@ -284,7 +284,8 @@ impl Kind for BuiltinKind {
         let schema = self.schema(version);
         if let Some(schema) = &schema {
             schema.drop_nulls(object);
-            schema.fill(object);
+            // Of too many defaults some are better than none: the object is stored already.
+            let _ = schema.fill(object);
         }
         self.default(version, object);
         if let Some(schema) = &schema {

@@ -260,7 +260,8 @@ impl Kind for CustomKind {
     fn refresh(&self, version: &str, object: &mut Value) {
         if let Some(schema) = self.schema(version) {
             schema.prune(object);
-            schema.default(object);
+            // Of too many defaults some are better than none: the object is stored already.
+            let _ = schema.default(object);
         }
     }
 

@@ -9,8 +9,8 @@ use kube::client::Body;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::protobuf;
 use crate::status::Status;
+use crate::{protobuf, replaced};
 
 /// Largest request body, in bytes: kube-apiserver's limit, twice what etcd takes for one object.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
@@ -94,7 +94,10 @@ pub(crate) fn undecodable(encoding: Encoding, why: &str) -> String {
 /// Decodes a body. Errors: what is wrong with it.
 pub(crate) fn try_decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, String> {
     match encoding {
-        Encoding::Json => decode_json(bytes),
+        Encoding::Json => decode_json(bytes).or_else(|why| match replaced::readable(bytes) {
+            Some(readable) => decode_json(&readable),
+            None => Err(why),
+        }),
         Encoding::Protobuf => {
             let value = protobuf::decode(bytes)?;
             Ok(Decoded {
@@ -277,12 +280,19 @@ mod tests {
             b"{",
             b"{} x",
             b"\xff",
+            b"{\xff:1}",
             b"",
             b"{\"a\":1e999}",
             b"{\"\\u0000\":1}",
         ] {
             assert!(decode(body, Encoding::Json).is_err());
         }
+    }
+
+    #[test]
+    fn texts_that_are_no_utf_8_are_read_as_go_reads_them() {
+        let decoded = decode(b"{\"a\":\"\xff\",\"b\":\"\\ud800\"}", Encoding::Json).unwrap();
+        assert_eq!(decoded.value, json!({"a": "\u{fffd}", "b": "\u{fffd}"}));
     }
 
     #[test]

@@ -45,18 +45,35 @@ impl Readiness {
 pub(crate) fn show(
     endpoint: &str,
     checks: &[(String, Result<(), String>)],
+    excluded: &[&str],
     verbose: bool,
 ) -> (http::StatusCode, String) {
-    let ok = checks.iter().all(|(_, outcome)| outcome.is_ok());
+    let is_excluded = |name: &String| excluded.contains(&name.as_str());
+    let ok = checks
+        .iter()
+        .all(|(name, outcome)| outcome.is_ok() || is_excluded(name));
     if ok && !verbose {
         return (http::StatusCode::OK, "ok".to_owned());
     }
     let mut text = String::new();
     for (name, outcome) in checks {
         let _ = match outcome {
+            _ if is_excluded(name) => writeln!(text, "[+]{name} excluded: ok"),
             Ok(()) => writeln!(text, "[+]{name} ok"),
             Err(why) => writeln!(text, "[-]{name} failed: {why}"),
         };
+    }
+    let unknown: Vec<String> = excluded
+        .iter()
+        .filter(|excluded| checks.iter().all(|(name, _)| name != *excluded))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(", ");
+        let _ = writeln!(
+            text,
+            "warn: some health checks cannot be excluded: no matches for {unknown}"
+        );
     }
     let verdict = if ok { "passed" } else { "failed" };
     let _ = writeln!(text, "{endpoint} check {verdict}");
@@ -77,15 +94,21 @@ mod tests {
         let readiness = Readiness::default();
         assert!(readiness.is_ready());
         readiness.add("storage", || Err("not registered".to_owned()));
-        let (code, text) = show("readyz", &readiness.run(), false);
+        let (code, text) = show("readyz", &readiness.run(), &[], false);
         assert_eq!(code, http::StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(
             text,
             "[+]ping ok\n[-]storage failed: not registered\nreadyz check failed\n"
         );
+        let (code, text) = show("readyz", &readiness.run(), &["storage", "other"], true);
+        assert_eq!(code, http::StatusCode::OK);
+        assert_eq!(
+            text,
+            "[+]ping ok\n[+]storage excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"other\"\nreadyz check passed\n"
+        );
         readiness.remove("storage");
         assert_eq!(
-            show("readyz", &readiness.run(), false),
+            show("readyz", &readiness.run(), &[], false),
             (http::StatusCode::OK, "ok".to_owned())
         );
     }

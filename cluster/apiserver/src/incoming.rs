@@ -2,7 +2,7 @@
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
 use cluster_patch::go_text;
-use cluster_schema::{FieldError, FieldErrorKind, json_type, taken_apart};
+use cluster_schema::{DEFAULTS_BYTES_MAX, FieldError, FieldErrorKind, TooManyDefaults, json_type, taken_apart};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -127,14 +127,14 @@ pub(crate) fn accept(
     match &schema {
         Some(schema) if context.served.role == Role::Custom => match source {
             Source::Applied(_) => {
-                schema.fill(&mut object);
+                schema.fill(&mut object).map_err(too_many)?;
                 if let (Some(schema), Some(metadata)) = (schema.field("metadata"), object.get_mut("metadata")) {
                     schema.drop_nulls(metadata);
                 }
             }
-            _ => schema.default(&mut object),
+            _ => schema.default(&mut object).map_err(too_many)?,
         },
-        Some(schema) => schema.fill(&mut object),
+        Some(schema) => schema.fill(&mut object).map_err(too_many)?,
         None => {}
     }
     kind.default(version, &mut object);
@@ -143,6 +143,11 @@ pub(crate) fn accept(
     }
     metadata::tidy(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
+}
+
+/// An object that is small, but not what its schema makes of it.
+fn too_many(error: TooManyDefaults) -> Status {
+    Status::too_large(DEFAULTS_BYTES_MAX).led_by(&format!("{error}: "))
 }
 
 /// What is said of what nobody knows: warnings, or a refusal that shows the object.

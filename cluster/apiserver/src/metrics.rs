@@ -1,42 +1,172 @@
-//! `/metrics`: request counts and open watches in Prometheus' text form. It measures nothing by itself.
+//! `/metrics`: counts and times of requests and what is open now, in Prometheus' text form under kube-apiserver's names. It
+//! measures nothing by itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use http::StatusCode;
 
-/// Request counts by verb and code; both come from small closed sets.
+/// Upper bounds of the times that are told apart, in milliseconds: kube-apiserver's
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go).
+const BOUNDS_MS: [u64; 23] = [
+    5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000,
+    30_000, 45_000, 60_000,
+];
+
+/// Counts by verb and code, times by verb; all of them from small closed sets.
 #[derive(Default)]
-pub(crate) struct Metrics(Mutex<BTreeMap<(&'static str, u16), u64>>);
+pub(crate) struct Metrics(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    requests: BTreeMap<(&'static str, u16), u64>,
+    times: BTreeMap<&'static str, Times>,
+}
+
+#[derive(Default)]
+struct Times {
+    /// How many took as long as that bound or less, but longer than the one before.
+    within: [u64; BOUNDS_MS.len()],
+    count: u64,
+    sum: Duration,
+}
+
+/// What is open now, and what became of audit events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now {
+    pub(crate) watches: usize,
+    pub(crate) reading: usize,
+    pub(crate) changing: usize,
+    /// Events that were told and that were lost, if they are told at all.
+    pub(crate) audit: Option<(u64, u64)>,
+}
 
 impl Metrics {
-    pub(crate) fn count(&self, verb: &'static str, code: StatusCode) {
-        *self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry((verb, code.as_u16()))
-            .or_default() += 1;
+    /// Counts a request that took so long; a watch only until its answer began.
+    pub(crate) fn count(&self, verb: &'static str, code: StatusCode, took: Duration) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.requests.entry((verb, code.as_u16())).or_default() += 1;
+        if verb == "watch" {
+            return;
+        }
+        let times = counts.times.entry(verb).or_default();
+        times.count += 1;
+        times.sum += took;
+        let bound = BOUNDS_MS.iter().position(|bound| took <= Duration::from_millis(*bound));
+        if let Some(count) = bound.and_then(|bound| times.within.get_mut(bound)) {
+            *count += 1;
+        }
     }
 
-    pub(crate) fn show(&self, watches: usize) -> String {
-        let mut text = String::from(
-            "# HELP apiserver_request_total Counter of apiserver requests broken out for each verb and HTTP response code.\n\
-             # TYPE apiserver_request_total counter\n",
+    pub(crate) fn show(&self, now: Now) -> String {
+        let mut text = String::new();
+        self.show_requests(&mut text);
+        let inflight = [("mutating", now.changing), ("readOnly", now.reading)];
+        let inflight = inflight.map(|(kind, count)| (format!("request_kind=\"{kind}\""), count as u64));
+        family(
+            &mut text,
+            ("apiserver_current_inflight_requests", "gauge"),
+            "Requests in flight that hold a seat, by kind.",
+            inflight,
         );
-        for ((verb, code), count) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let verb = verb.to_ascii_uppercase();
-            let _ = writeln!(
-                text,
-                "apiserver_request_total{{code=\"{code}\",verb=\"{verb}\"}} {count}"
+        family(
+            &mut text,
+            ("apiserver_longrunning_requests", "gauge"),
+            "Gauge of all active long-running apiserver requests.",
+            [("verb=\"WATCH\"".to_owned(), now.watches as u64)],
+        );
+        if let Some((told, lost)) = now.audit {
+            family(
+                &mut text,
+                ("apiserver_audit_event_total", "counter"),
+                "Audit events that were sent to the log.",
+                [(String::new(), told)],
+            );
+            family(
+                &mut text,
+                ("apiserver_audit_error_total", "counter"),
+                "Audit events that the log could not take.",
+                [("plugin=\"log\"".to_owned(), lost)],
             );
         }
-        text.push_str(
-            "# HELP apiserver_longrunning_requests Gauge of all active long-running apiserver requests.\n\
-             # TYPE apiserver_longrunning_requests gauge\n",
-        );
-        let _ = writeln!(text, "apiserver_longrunning_requests{{verb=\"WATCH\"}} {watches}");
         text
+    }
+
+    fn show_requests(&self, text: &mut String) {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = counts.requests.iter().map(|((verb, code), count)| {
+            let verb = verb.to_ascii_uppercase();
+            (format!("code=\"{code}\",verb=\"{verb}\""), *count)
+        });
+        family(
+            text,
+            ("apiserver_request_total", "counter"),
+            "Counter of apiserver requests broken out for each verb and HTTP response code.",
+            requests,
+        );
+        let name = "apiserver_request_duration_seconds";
+        let _ = writeln!(
+            text,
+            "# HELP {name} Response latency distribution in seconds for each verb."
+        );
+        let _ = writeln!(text, "# TYPE {name} histogram");
+        for (verb, times) in &counts.times {
+            let verb = verb.to_ascii_uppercase();
+            let mut below = 0;
+            for (bound, count) in BOUNDS_MS.iter().zip(times.within) {
+                below += count;
+                let bound = Duration::from_millis(*bound).as_secs_f64();
+                let _ = writeln!(text, "{name}_bucket{{verb=\"{verb}\",le=\"{bound}\"}} {below}");
+            }
+            let _ = writeln!(text, "{name}_bucket{{verb=\"{verb}\",le=\"+Inf\"}} {}", times.count);
+            let _ = writeln!(text, "{name}_sum{{verb=\"{verb}\"}} {}", times.sum.as_secs_f64());
+            let _ = writeln!(text, "{name}_count{{verb=\"{verb}\"}} {}", times.count);
+        }
+    }
+}
+
+fn family(text: &mut String, (name, type_): (&str, &str), help: &str, values: impl IntoIterator<Item = (String, u64)>) {
+    let _ = writeln!(text, "# HELP {name} {help}");
+    let _ = writeln!(text, "# TYPE {name} {type_}");
+    for (labels, value) in values {
+        let _ = match labels.as_str() {
+            "" => writeln!(text, "{name} {value}"),
+            labels => writeln!(text, "{name}{{{labels}}} {value}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_by_their_bounds_and_add_up() {
+        let metrics = Metrics::default();
+        for millis in [5, 6, 70_000] {
+            metrics.count("get", StatusCode::OK, Duration::from_millis(millis));
+        }
+        metrics.count("watch", StatusCode::OK, Duration::from_secs(1));
+        let text = metrics.show(Now {
+            reading: 2,
+            audit: Some((3, 1)),
+            ..Now::default()
+        });
+        for line in [
+            "apiserver_request_total{code=\"200\",verb=\"GET\"} 3",
+            "apiserver_request_total{code=\"200\",verb=\"WATCH\"} 1",
+            "apiserver_request_duration_seconds_bucket{verb=\"GET\",le=\"0.005\"} 1",
+            "apiserver_request_duration_seconds_bucket{verb=\"GET\",le=\"0.025\"} 2",
+            "apiserver_request_duration_seconds_bucket{verb=\"GET\",le=\"60\"} 2",
+            "apiserver_request_duration_seconds_bucket{verb=\"GET\",le=\"+Inf\"} 3",
+            "apiserver_request_duration_seconds_sum{verb=\"GET\"} 70.011",
+            "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 2",
+            "apiserver_audit_event_total 3",
+            "apiserver_audit_error_total{plugin=\"log\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
     }
 }

@@ -294,7 +294,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().unwrap());
             headers.insert(header::USER_AGENT, agent.parse().unwrap());
-            writing(&headers, &Query::parse(Some(query)).unwrap())
+            writing(&headers, &Query::parse(Some(query)))
         };
         assert_eq!(how(JSON, "kubectl/v1.35", ""), Writing::Json);
         assert_eq!(how("*/*", "curl/8", ""), Writing::Pretty);

@@ -2,7 +2,7 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go)
 
 use cluster_schema::names::dns_label;
-use http::Method;
+use http::{Method, StatusCode};
 
 use crate::query::Query;
 use crate::status::Status;
@@ -22,6 +22,8 @@ pub(crate) struct RequestInfo {
     pub(crate) target: Option<Target>,
     /// Whether two slashes stand together in a resource's path: it leads nowhere.
     pub(crate) has_gap: bool,
+    /// Whether its namespace is none that there could be: a list of it would answer as if it were empty.
+    pub(crate) has_bad_namespace: bool,
 }
 
 /// A resource, one object of it, or a part of that.
@@ -43,8 +45,6 @@ pub(crate) struct Target {
 pub(crate) enum PathError {
     TooLong,
     Encoding,
-    /// A namespace that none can have: a list of it would answer as if it were empty.
-    Namespace,
     Proxy,
 }
 
@@ -61,6 +61,7 @@ impl RequestInfo {
             verb: plain_verb(method),
             target: None,
             has_gap: path.starts_with("//") || (parts.len() > 1 && parts.contains(&"")),
+            has_bad_namespace: false,
         };
         if path.starts_with("//") {
             return Ok(info);
@@ -87,8 +88,10 @@ impl RequestInfo {
                 target.namespace = Some((*namespace).to_owned());
                 match rest {
                     [] | ["status" | "finalize"] => &parts[parts.len() - rest.len() - 2..],
-                    _ if !namespace.is_empty() && dns_label(namespace).is_some() => return Err(PathError::Namespace),
-                    rest => rest,
+                    rest => {
+                        info.has_bad_namespace = !namespace.is_empty() && dns_label(namespace).is_some();
+                        rest
+                    }
                 }
             }
             rest => rest,
@@ -141,6 +144,22 @@ fn verb(method: &Method, legacy_watch: bool, target: &mut Target, query: &Query)
     }
 }
 
+/// The refusal of a path.
+pub(crate) fn bad_path(error: PathError) -> Status {
+    match error {
+        PathError::TooLong => Status::new(StatusCode::URI_TOO_LONG, "", "the request's path is too long"),
+        PathError::Encoding => Status::bad_request("the request's path is not well encoded"),
+        PathError::Proxy => Status::not_implemented("the legacy proxy path"),
+    }
+}
+
+/// 400 for a namespace that cannot be there.
+pub(crate) fn bad_namespace() -> Status {
+    Status::bad_request(
+        "the namespace in the request's path is no valid name: it consists of at most 63 lower case letters, digits and '-'",
+    )
+}
+
 /// 400 for a name that cannot be a part of a path.
 pub(crate) fn check_name(name: &str) -> Result<(), Status> {
     match refuse_name(name) {
@@ -163,7 +182,7 @@ fn refuse_name(name: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join(";"))
 }
 
-/// Decodes `%xx` and, in queries, `+`.
+/// Decodes `%xx` and, in queries, `+`. What is no UTF-8 becomes a character that no name has.
 pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, PathError> {
     let encoded = text.contains('%') || (plus_is_space && text.contains('+'));
     if !encoded {
@@ -184,7 +203,7 @@ pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, 
             byte => out.push(byte),
         }
     }
-    String::from_utf8(out).map_err(|_| PathError::Encoding)
+    Ok(String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 #[cfg(test)]
@@ -192,7 +211,7 @@ mod tests {
     use super::*;
 
     fn parse(method: Method, path: &str, query: &str) -> RequestInfo {
-        RequestInfo::parse(&method, path, &Query::parse(Some(query)).unwrap()).unwrap()
+        RequestInfo::parse(&method, path, &Query::parse(Some(query))).unwrap()
     }
 
     fn shown(method: Method, path: &str, query: &str) -> String {
@@ -293,9 +312,10 @@ mod tests {
         let query = Query::default();
         let parse = |path: &str| RequestInfo::parse(&Method::GET, path, &query).unwrap_err();
         assert_eq!(parse("/api/v1/pods/%zz"), PathError::Encoding);
-        assert_eq!(parse("/api/v1/pods/%ff"), PathError::Encoding);
         assert_eq!(parse("/api/v1/pods/%f"), PathError::Encoding);
-        assert_eq!(parse("/api/v1/namespaces/%2e%2e/pods"), PathError::Namespace);
         assert_eq!(parse(&"/a".repeat(5000)), PathError::TooLong);
+        let info = RequestInfo::parse(&Method::GET, "/api/v1/namespaces/%2e%2e/pods/%ff", &query).unwrap();
+        assert!(info.has_bad_namespace);
+        assert_eq!(info.target.unwrap().name.as_deref(), Some("\u{fffd}"));
     }
 }

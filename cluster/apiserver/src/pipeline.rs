@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use base_client::ResponseBody;
-use cluster_access::{Attributes, ResourceTarget};
+use cluster_access::{Attributes, Decision, ResourceTarget};
 use futures::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
@@ -14,10 +14,12 @@ use tokio::time::Instant;
 
 use crate::answer::Answer;
 use crate::audit::AuditRecord;
+use crate::audit_event::Draft;
 use crate::context::Context;
 use crate::decode::read_body;
+use crate::fairness::Seat;
 use crate::negotiate::{self, Writing};
-use crate::path::{self, PathError, RequestInfo, Target};
+use crate::path::{self, RequestInfo, Target, bad_path};
 use crate::query::Query;
 use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
@@ -27,7 +29,7 @@ use crate::{User, access, aggregation, plain, route};
 /// Answers one request. Never fails and never panics: a refusal is an answer.
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
     let head_only = request.method() == Method::HEAD;
-    let mut trace = Trace::default();
+    let mut trace = Trace::begin();
     let mut writing = Writing::default();
     let answer = match unless_it_panics(begin(&server, request, &mut trace, &mut writing)).await {
         Err(status) => finish(&server, trace, Err(status)),
@@ -76,9 +78,15 @@ async fn handle(context: &Context, verb: &str, body: Body) -> Result<Answer, Sta
     }
 }
 
-fn finish(server: &Inner, trace: Trace, outcome: Result<Answer, Status>) -> Answer {
-    let answer = outcome.unwrap_or_else(|status| Answer::failure(&status));
-    server.metrics.count(trace.info.verb, answer.code);
+fn finish(server: &Inner, mut trace: Trace, outcome: Result<Answer, Status>) -> Answer {
+    let mut answer = outcome.unwrap_or_else(|status| Answer::failure(&status));
+    server
+        .metrics
+        .count(trace.info.verb, answer.code, trace.begun.elapsed());
+    if let Some(draft) = trace.audit.take() {
+        let clock = server.clock.clone();
+        answer = draft.finish(answer, &trace.annotations, &trace.info, move || clock.now());
+    }
     record(server, trace, answer.code);
     answer
 }
@@ -98,13 +106,37 @@ enum Begun {
 }
 
 /// What is known about a request by the time it is answered.
-#[derive(Default)]
 struct Trace {
+    begun: Instant,
     user: Option<Arc<User>>,
     /// Who really asked, when they act as the user.
     impersonator: String,
     info: RequestInfo,
     annotations: BTreeMap<String, String>,
+    /// What the audit log is told of it.
+    audit: Option<Draft>,
+    /// Held until the answer is made.
+    seat: Option<Seat>,
+}
+
+impl Trace {
+    fn begin() -> Self {
+        Self {
+            begun: Instant::now(),
+            user: None,
+            impersonator: String::new(),
+            info: RequestInfo::default(),
+            annotations: BTreeMap::new(),
+            audit: None,
+            seat: None,
+        }
+    }
+
+    fn tell(&mut self, what: impl FnOnce(&mut Draft, &RequestInfo)) {
+        if let Some(draft) = &mut self.audit {
+            what(draft, &self.info);
+        }
+    }
 }
 
 async fn begin(
@@ -117,17 +149,23 @@ async fn begin(
         return Err(shutting_down());
     }
     let (parts, body) = request.into_parts();
-    let query = Query::parse(parts.uri.query()).map_err(bad_path)?;
+    if let Some(auditing) = &server.auditing {
+        trace.audit = Some(auditing.begin(&parts, server.clock.now(), || server.entropy.uid()));
+    }
+    let query = Query::parse(parts.uri.query());
     *writing = negotiate::writing(&parts.headers, &query);
     trace.info = RequestInfo::parse(&parts.method, parts.uri.path(), &query).map_err(bad_path)?;
     let real = server.access.authenticate(&parts).await?;
     trace.user = Some(real.clone());
+    trace.tell(|draft, info| draft.received(&real, info, server.clock.now()));
     let user = server.access.impersonate(real.clone(), &parts)?;
     if !Arc::ptr_eq(&real, &user) {
         trace.impersonator = real.name.clone();
         trace.user = Some(user.clone());
+        trace.tell(|draft, _| draft.acts_as(&user));
     }
-    authorize(server, &user, &trace.info, &query).await?;
+    trace.seat = server.fairness.turn(&user, &trace.info).await?;
+    authorize(server, &user, trace, &query).await?;
     if let Some(route) = server
         .aggregation
         .route(&trace.info.path)
@@ -162,6 +200,7 @@ async fn begin(
         return Ok(Begun::Reading(context, body));
     }
     let body = read_body(body).await?;
+    trace.tell(|draft, _| draft.sent(&context.headers, &body));
     Ok(Begun::Changing(context, Body::from(body)))
 }
 
@@ -177,6 +216,9 @@ fn find<'a>(kinds: &'a Kinds, info: &RequestInfo, target: &Target, head: bool) -
     if !(scoped || across || is_namespace(served.plural(), target) || named_by_selector(info, target)) {
         let known = everywhere && served.role != Role::Custom;
         return Err(if known { Status::method_not_allowed() } else { nowhere() });
+    }
+    if info.has_bad_namespace {
+        return Err(path::bad_namespace());
     }
     if head && served.role != Role::Custom {
         return Err(Status::method_not_allowed());
@@ -197,12 +239,18 @@ fn named_by_selector(info: &RequestInfo, target: &Target) -> bool {
     matches!(info.verb, "list" | "watch") && target.namespace.is_none() && target.subresource.is_none()
 }
 
-async fn authorize(server: &Inner, user: &Arc<User>, info: &RequestInfo, query: &Query) -> Result<(), Status> {
+async fn authorize(server: &Inner, user: &Arc<User>, trace: &mut Trace, query: &Query) -> Result<(), Status> {
+    let info = &trace.info;
     let attributes = match &info.target {
         None => Attributes::path(user, info.verb, &info.path),
         Some(target) => Attributes::resource(user, info.verb, resource_target(target)),
     };
-    access::check(server, &attributes, query).await
+    let decision = access::decide(server, &attributes, query).await?;
+    trace.tell(|draft, _| match &decision {
+        Decision::Allow(why) => draft.decided(true, why),
+        Decision::Deny(why) => draft.decided(false, why),
+    });
+    access::forbidden(&attributes, &decision).map_or(Ok(()), Err)
 }
 
 pub(crate) fn resource_target(target: &Target) -> ResourceTarget {
@@ -213,17 +261,6 @@ pub(crate) fn resource_target(target: &Target) -> ResourceTarget {
         subresource: target.subresource.clone().unwrap_or_default(),
         namespace: target.namespace.clone().unwrap_or_default(),
         name: target.name.clone().unwrap_or_default(),
-    }
-}
-
-fn bad_path(error: PathError) -> Status {
-    match error {
-        PathError::TooLong => Status::new(StatusCode::URI_TOO_LONG, "", "the request's path is too long"),
-        PathError::Encoding => Status::bad_request("the request's path or query is not well encoded"),
-        PathError::Namespace => Status::bad_request(
-            "the namespace in the request's path is no valid name: it consists of at most 63 lower case letters, digits and '-'",
-        ),
-        PathError::Proxy => Status::not_implemented("the legacy proxy path"),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Paths that are no resources: version, health, metrics, discovery, OpenAPI.
 
-use http::StatusCode;
 use http::request::Parts;
+use http::{Method, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::answer::Answer;
+use crate::metrics::Now;
 use crate::path::RequestInfo;
 use crate::query::Query;
 use crate::server::Inner;
@@ -15,7 +16,8 @@ use crate::{discovery, health, negotiate, openapi};
 
 pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, query: &Query) -> Result<Answer, Status> {
     let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
-    if info.has_gap {
+    // A tunnel leads nowhere: to say yes would open one.
+    if info.has_gap || parts.method == Method::CONNECT {
         return Err(Status::no_such_page());
     }
     // The other paths do not look at the method.
@@ -26,7 +28,7 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
         [] => Ok(paths(server)),
         ["version"] => negotiate::check_json(&parts.headers).map(|()| version(server)),
         ["metrics"] => {
-            let text = server.metrics.show(server.watches.load(Ordering::Relaxed));
+            let text = server.metrics.show(now(server));
             Ok(Answer::typed(
                 StatusCode::OK,
                 "text/plain; version=0.0.4; charset=utf-8",
@@ -38,6 +40,16 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
         ["openapi", "v2"] => Ok(openapi::second()),
         _ => Err(Status::no_such_page()),
+    }
+}
+
+fn now(server: &Inner) -> Now {
+    let (reading, changing) = server.fairness.in_flight();
+    Now {
+        watches: server.watches.load(Ordering::Relaxed),
+        reading,
+        changing,
+        audit: server.auditing.as_ref().map(|auditing| auditing.counts()),
     }
 }
 
@@ -108,11 +120,12 @@ fn health(server: &Inner, endpoint: &str, rest: &[&str], query: &Query) -> Resul
         }
         _ => return Err(Status::no_such_page()),
     }
-    checks.retain(|(check, _)| !query.all("exclude").any(|excluded| excluded == check));
+    // As in kube-apiserver, that it is there is enough.
     let (code, text) = health::show(
         endpoint,
         &checks,
-        query.get("verbose").is_some() && query.flag("verbose"),
+        &query.all("exclude").collect::<Vec<_>>(),
+        query.get("verbose").is_some(),
     );
     Ok(Answer::text(code, text))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster_schema::{FieldError, FieldErrorKind};
 
-use crate::path::{PathError, decode_percent};
+use crate::path::decode_percent;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::Status;
 
@@ -21,13 +21,15 @@ const MATCH: &str = "resourceVersionMatch";
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub(crate) fn parse(text: Option<&str>) -> Result<Self, PathError> {
-        let pairs = text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    /// A pair that is not well encoded counts as little as one that nobody knows, as in Go (go1.25 `net/url`, Query).
+    pub(crate) fn parse(text: Option<&str>) -> Self {
+        let pairs = text.unwrap_or_default().split('&');
         let decode = |pair: &str| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok((decode_percent(key, true)?, decode_percent(value, true)?))
+            Some((decode_percent(key, true).ok()?, decode_percent(value, true).ok()?))
         };
-        Ok(Self(pairs.map(decode).collect::<Result<_, _>>()?))
+        let pairs = pairs.filter(|pair| !pair.is_empty() && !pair.contains(';'));
+        Self(pairs.filter_map(decode).collect())
     }
 
     /// The first value of a parameter.
@@ -369,6 +371,13 @@ mod tests {
     fn texts_are_quoted_as_go_quotes_them() {
         assert_eq!(quoted("a\0\"\\é\n"), r#""a\x00\"\\é\n""#);
         assert_eq!(quoted("\u{200b}"), r#""\u200b""#);
+    }
+
+    #[test]
+    fn pairs_that_are_not_well_encoded_do_not_count() {
+        let query = Query::parse(Some("a=%zz&b=1;c=2&&d=%ff&e"));
+        assert_eq!((query.get("a"), query.get("b")), (None, None));
+        assert_eq!((query.get("d"), query.get("e")), (Some("\u{fffd}"), Some("")));
     }
 
     #[test]

@@ -157,9 +157,7 @@ impl Review {
 impl Review {
     /// Questions of all kinds but two are noted as if they were stored.
     fn note_manager(self, review: &mut Value, parts: &Parts, now: jiff::Timestamp) {
-        let Ok(query) = Query::parse(parts.uri.query()) else {
-            return;
-        };
+        let query = Query::parse(parts.uri.query());
         if matches!(self, Self::SelfSubject | Self::SelfRules) {
             return;
         }

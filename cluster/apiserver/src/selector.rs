@@ -2,14 +2,15 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/labels, pkg/fields)
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
 use crate::label_text;
 
-/// All requirements must hold; none holds always.
+/// Requirements on labels. All must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector(Vec<LabelRequirement>);
+pub struct LabelSelector(Vec<LabelRequirement>);
 
 /// One requirement; a missing label fails it, but for [`Self::NotIn`] and [`Self::Missing`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,11 @@ pub(crate) enum LabelRequirement {
 }
 
 impl LabelSelector {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads what clients write: `app=web,tier in (a, b),!old`.
+    ///
+    /// # Errors
+    /// What is wrong, in kube-apiserver's words.
+    pub fn parse(text: &str) -> Result<Self, String> {
         label_text::parse(text).map(Self)
     }
 
@@ -55,7 +60,8 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| match requirement {
             LabelRequirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
             LabelRequirement::NotIn(key, values) => !labels.get(key).is_some_and(|value| values.contains(value)),
@@ -71,9 +77,9 @@ fn number(labels: &BTreeMap<String, String>, key: &str) -> Option<i64> {
     labels.get(key)?.parse().ok()
 }
 
-/// All requirements must hold; none holds always.
+/// Requirements on fields. All must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSelector(Vec<FieldRequirement>);
+pub struct FieldSelector(Vec<FieldRequirement>);
 
 /// One `field=value` or `field!=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +90,11 @@ pub(crate) struct FieldRequirement {
 }
 
 impl FieldSelector {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads what clients write: `metadata.name=a,status.phase!=Running`.
+    ///
+    /// # Errors
+    /// What is wrong, in kube-apiserver's words.
+    pub fn parse(text: &str) -> Result<Self, String> {
         split_unescaped(text)
             .into_iter()
             .filter(|part| !part.is_empty())
@@ -106,6 +116,43 @@ impl FieldSelector {
     }
 }
 
+/// As clients write it.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match requirement {
+                LabelRequirement::In(key, values) if values.len() == 1 => write!(f, "{comma}{key}={}", values[0]),
+                LabelRequirement::In(key, values) => write!(f, "{comma}{key} in ({})", values.join(",")),
+                LabelRequirement::NotIn(key, values) => write!(f, "{comma}{key} notin ({})", values.join(",")),
+                LabelRequirement::Exists(key) => write!(f, "{comma}{key}"),
+                LabelRequirement::Missing(key) => write!(f, "{comma}!{key}"),
+                LabelRequirement::Greater(key, bound) => write!(f, "{comma}{key}>{bound}"),
+                LabelRequirement::Less(key, bound) => write!(f, "{comma}{key}<{bound}"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// As clients write it.
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, FieldRequirement { field, value, equal }) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let operator = if *equal { "=" } else { "!=" };
+            write!(f, "{comma}{field}{operator}")?;
+            for character in value.chars() {
+                if matches!(character, '\\' | ',' | '=') {
+                    f.write_str("\\")?;
+                }
+                write!(f, "{character}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Splits at commas; a backslash escapes comma, equals sign and backslash.
 fn split_unescaped(text: &str) -> Vec<String> {
     let (mut parts, mut part, mut escaped) = (Vec::new(), String::new(), false);
@@ -120,13 +167,19 @@ fn split_unescaped(text: &str) -> Vec<String> {
     parts
 }
 
+/// The first operator counts, as it stands from left to right.
 fn parse_field(text: String) -> Result<FieldRequirement, String> {
-    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
-        if let Some((field, value)) = text.split_once(operator) {
+    let operator_at = |rest: &str| {
+        ["!=", "==", "="]
+            .into_iter()
+            .find(|operator| rest.starts_with(operator))
+    };
+    for (at, _) in text.char_indices() {
+        if let Some(operator) = operator_at(&text[at..]) {
             return Ok(FieldRequirement {
-                field: field.trim().to_owned(),
-                value: unescape(value)?,
-                equal,
+                field: text[..at].to_owned(),
+                value: unescape(&text[at + operator.len()..])?,
+                equal: operator != "!=",
             });
         }
     }
@@ -199,6 +252,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_selector_prints_means_the_same() {
+        for (text, printed) in [
+            (
+                "a == b , c in(d,e),f notin (g), h, ! i,j>4,k<05",
+                "a=b,c in (d,e),f notin (g),h,!i,j>4,k<5",
+            ),
+            ("a in (,b),c=,d!=", "a in (,b),c=,d notin ()"),
+            ("", ""),
+        ] {
+            let selector = LabelSelector::parse(text).unwrap();
+            assert_eq!(selector.to_string(), printed);
+            assert_eq!(LabelSelector::parse(printed).unwrap(), selector);
+        }
+        let selector = FieldSelector::parse("metadata.name==a\\,b,spec.x!=c\\\\").unwrap();
+        assert_eq!(selector.to_string(), "metadata.name=a\\,b,spec.x!=c\\\\");
+    }
+
+    #[test]
     fn malformed_selectors_are_refused() {
         for text in [
             "a in (",
@@ -213,7 +284,7 @@ mod tests {
         ] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
-        for text in ["a", "a=b=c", "a=\\x"] {
+        for text in ["a", "a=b=c", "a=\\x", "a=b!=c", "a=b==c"] {
             assert!(FieldSelector::parse(text).is_err(), "{text}");
         }
     }

@@ -19,7 +19,10 @@ use crate::admission::identity::ClientIdentity;
 use crate::aggregation::{self, Aggregation};
 use crate::applied::Applied;
 use crate::audit::AuditLog;
+use crate::audit_event::{AuditSink, Auditing};
+use crate::audit_policy::AuditPolicy;
 use crate::context::store_status;
+use crate::fairness::Fairness;
 use crate::health::Readiness;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
@@ -46,10 +49,13 @@ pub(crate) struct Inner {
     pub(crate) entropy: Entropy,
     pub(crate) access: Access,
     pub(crate) audit: AuditLog,
+    /// Events for a log, when somebody keeps one.
+    pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: Metrics,
     pub(crate) addresses: Addresses,
     pub(crate) watches: AtomicUsize,
+    pub(crate) fairness: Fairness,
     pub(crate) applied: Applied,
     pub(crate) admission: Admission,
     pub(crate) aggregation: Aggregation,
@@ -74,6 +80,7 @@ pub struct Builder {
     authorities: Authorities,
     service_range: Option<IpNet>,
     audit_records: usize,
+    auditing: Option<Arc<Auditing>>,
     protection: Option<Protection>,
     accounts: bool,
     front_proxies: Option<FrontProxies>,
@@ -112,6 +119,7 @@ impl ApiServer {
             authorities: Authorities::default(),
             service_range: None,
             audit_records: 0,
+            auditing: None,
             protection: None,
             accounts: true,
             front_proxies: None,
@@ -251,6 +259,13 @@ impl Builder {
         self
     }
 
+    /// Audit events of requests, as the policy wants them; none by default. (`--audit-policy-file`, `--audit-log-path`)
+    #[must_use]
+    pub fn audit_events(mut self, policy: AuditPolicy, sink: Arc<dyn AuditSink>) -> Self {
+        self.auditing = Some(Auditing::new(policy, sink));
+        self
+    }
+
     /// What is only deleted once it is confirmed; nothing by default.
     #[must_use]
     pub fn protect(mut self, protection: Protection) -> Self {
@@ -326,10 +341,12 @@ impl Builder {
             entropy: self.entropy,
             access,
             audit: AuditLog::keeping(self.audit_records),
+            auditing: self.auditing,
             readiness: Readiness::default(),
             metrics: Metrics::default(),
             addresses: Addresses::new(self.service_range),
             watches: AtomicUsize::new(0),
+            fairness: Fairness::default(),
             applied: Applied::default(),
             admission: Admission::default(),
             aggregation: Aggregation::new(self.identity),

@@ -311,6 +311,14 @@ impl Status {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).retry_after(retry_after_seconds)
     }
 
+    /// 429 before anybody has looked at what is asked: a line of text, as kube-apiserver's queues say it.
+    pub(crate) fn busy(retry_after_seconds: u32) -> Self {
+        let message = "Too many requests, please try again later.\n";
+        let mut status = Self::too_many_requests(message, retry_after_seconds);
+        status.0.said = Said::AsText;
+        status
+    }
+
     /// 501: Kubernetes has it, this server does not yet.
     pub fn not_implemented(what: impl fmt::Display) -> Self {
         Self::new(

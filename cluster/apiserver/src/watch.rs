@@ -44,7 +44,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         Shape::Table(meta) => meta,
         _ => Meta::V1,
     };
-    let ticket = Ticket::take(&context.server)?;
+    let ticket = Ticket::take(context)?;
     let (first, from) = begin(context, &options, &filter).await?;
     let changes = match context.server.store.watch(&context.range(), from).await {
         Ok(changes) => changes,
@@ -82,10 +82,14 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
 }
 
 /// Counts an open watch.
-struct Ticket(Arc<Inner>);
+struct Ticket {
+    server: Arc<Inner>,
+    flow: u64,
+}
 
 impl Ticket {
-    fn take(server: &Arc<Inner>) -> Result<Self, Status> {
+    fn take(context: &Context) -> Result<Self, Status> {
+        let server = &context.server;
         if server.watches.fetch_add(1, Ordering::Relaxed) >= WATCHES_MAX {
             server.watches.fetch_sub(1, Ordering::Relaxed);
             return Err(Status::too_many_requests(
@@ -93,13 +97,22 @@ impl Ticket {
                 1,
             ));
         }
-        Ok(Self(server.clone()))
+        let ticket = |flow| Self {
+            server: server.clone(),
+            flow,
+        };
+        let counted = server.fairness.watch(&context.user).map(ticket);
+        if counted.is_err() {
+            server.watches.fetch_sub(1, Ordering::Relaxed);
+        }
+        counted
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.watches.fetch_sub(1, Ordering::Relaxed);
+        self.server.watches.fetch_sub(1, Ordering::Relaxed);
+        self.server.fairness.unwatch(self.flow);
     }
 }
 

@@ -8,7 +8,7 @@ use api_meta::Fault;
 use base_client::{Connector, fault_of};
 use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
-use cluster_apiserver::{ApiServer, Authorities, DEFAULT_GIT_VERSION, TokenAuthority};
+use cluster_apiserver::{ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, TokenAuthority};
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_store::{MemoryStore, Store};
@@ -95,6 +95,7 @@ pub struct Builder {
     git_version: String,
     controllers: bool,
     node: Option<(ImageCatalogue, Volumes)>,
+    audit: Option<(AuditPolicy, Arc<dyn AuditSink>)>,
 }
 
 impl Cluster {
@@ -118,6 +119,7 @@ impl Cluster {
             git_version: DEFAULT_GIT_VERSION.to_owned(),
             controllers: true,
             node: None,
+            audit: None,
         }
     }
 
@@ -212,6 +214,13 @@ impl Builder {
         self
     }
 
+    /// Audit events of requests, as the policy wants them; none by default.
+    #[must_use]
+    pub fn audit(mut self, policy: AuditPolicy, sink: Arc<dyn AuditSink>) -> Self {
+        self.audit = Some((policy, sink));
+        self
+    }
+
     /// Starts it; when this returns, requests are answered.
     ///
     /// # Errors
@@ -226,18 +235,23 @@ impl Builder {
             git_version,
             controllers,
             node,
+            audit,
         } = self;
         let keys = keys.map_or_else(|| Keys::generate(&clock, &entropy), Ok)?;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (listener, url) = listening(listener).await?;
-        let server = ApiServer::builder(NAME)
+        let mut server = ApiServer::builder(NAME)
             .shared_store(store)
             .git_version(&git_version)
             .clock(clock.clone())
             .entropy(entropy.clone())
             .authorities(authorities(&keys))
             .pods_as_accounts(controllers)
-            .service_range(SERVICES)
+            .service_range(SERVICES);
+        if let Some((policy, sink)) = audit {
+            server = server.audit_events(policy, sink);
+        }
+        let server = server
             .build()
             .await
             .map_err(|status| Fault::bug(format!("the API server does not start: {status}")))?;

@@ -11,6 +11,7 @@
 mod body;
 mod connect;
 mod cut;
+mod head;
 mod registry;
 mod serve;
 mod tls;

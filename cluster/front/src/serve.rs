@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base_client::ResponseBody;
-use cluster_access::PeerCertificates;
+use cluster_access::{PeerAddress, PeerCertificates};
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::body;
 use crate::registry::{Front, Server};
+use crate::{body, head};
 
 /// Open connections at once. Each node, controller and person holds a few; beyond this new ones wait in the
 /// listener's queue instead of taking the process' last file descriptors.
@@ -127,13 +127,19 @@ fn reset(stream: &TcpStream) {
 }
 
 async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio_rustls::server::TlsStream<TcpStream>) {
+    let address = stream
+        .get_ref()
+        .0
+        .peer_addr()
+        .ok()
+        .map(|address| PeerAddress(address.ip()));
     let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
     let peer = chain
         .map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
     let asked = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         asked.store(true, Ordering::Relaxed);
-        answer(server.clone(), bodies.clone(), peer.clone(), request)
+        answer(server.clone(), bodies.clone(), (peer.clone(), address), request)
     });
     // The handshake has said which protocol it is: to find it out by reading would wait for a silent client for ever.
     let mut builder = match stream.get_ref().1.alpn_protocol() {
@@ -183,14 +189,20 @@ async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio
 async fn answer(
     server: Arc<Server>,
     bodies: Arc<Semaphore>,
-    peer: Option<PeerCertificates>,
+    (peer, address): (Option<PeerCertificates>, Option<PeerAddress>),
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let (mut parts, body) = request.into_parts();
+    if let Some(refusal) = head::refuse(&parts) {
+        return Ok(refusal);
+    }
     parts.uri = without_prefix(&parts.uri);
     parts.extensions.remove::<PeerCertificates>();
     if let Some(peer) = peer {
         parts.extensions.insert(peer);
+    }
+    if let Some(address) = address {
+        parts.extensions.insert(address);
     }
     let held = match body::read(body, &bodies).await {
         Ok(held) => held,

@@ -1,12 +1,22 @@
 //! The default values of a CustomResourceDefinition's schema, which are values of it themselves
 //! (apiextensions-apiserver v0.35 `pkg/apiserver/schema/defaulting/validation.go`). It fills in none.
 
+use serde_json::Value;
+
 use crate::error::ROOT_SHOWN;
 use crate::tree::{Kind, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldPath};
+use crate::{DEFAULTS_BYTES_MAX, ERRORS_MAX, FieldError, FieldPath};
+
+/// What the default values of one schema may become, filled in one by one, in bytes: several times what an object may be
+/// given, for those of deeper levels count once for each level above.
+const FILLED_BYTES_MAX: usize = 4 * DEFAULTS_BYTES_MAX;
 
 /// Default values must fit their own schema.
 pub(crate) fn check_defaults(schema: &Schema, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    check(schema, path, &mut { FILLED_BYTES_MAX }, errors);
+}
+
+fn check(schema: &Schema, path: &FieldPath<'_>, left: &mut usize, errors: &mut Vec<FieldError>) {
     if errors.len() >= ERRORS_MAX {
         return;
     }
@@ -16,7 +26,11 @@ pub(crate) fn check_defaults(schema: &Schema, path: &FieldPath<'_>, errors: &mut
         if !schema.prune(&mut filled).is_empty() {
             errors.push(FieldError::invalid(at, default.clone(), "must not have unknown fields"));
         }
-        schema.default(&mut filled);
+        if let Err(error) = schema.fill_within(left, &mut filled) {
+            errors.push(FieldError::invalid(at, Value::Null, error.to_string()));
+            return;
+        }
+        schema.drop_nulls(&mut filled);
         for error in schema.validate(&filled, None) {
             let below = if error.path == ROOT_SHOWN {
                 at.to_string()
@@ -32,14 +46,14 @@ pub(crate) fn check_defaults(schema: &Schema, path: &FieldPath<'_>, errors: &mut
             object
                 .fields
                 .iter()
-                .for_each(|(name, field)| check_defaults(field, &at.key(name), errors));
+                .for_each(|(name, field)| check(field, &at.key(name), left, errors));
             let at = path.field("additionalProperties");
             object
                 .additional
                 .iter()
-                .for_each(|field| check_defaults(field, &at, errors));
+                .for_each(|field| check(field, &at, left, errors));
         }
-        Kind::List(list) => check_defaults(&list.items, &path.field("items"), errors),
+        Kind::List(list) => check(&list.items, &path.field("items"), left, errors),
         _ => {}
     }
 }

@@ -26,6 +26,7 @@ mod prune;
 mod tree;
 mod validate;
 
+pub use default::{DEFAULTS_BYTES_MAX, TooManyDefaults};
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
 pub use format::unknown_formats;
 pub use from_crd::SchemaError;

@@ -37,7 +37,7 @@ impl Clusters {
         let all = Options {
             controllers: true,
             scheduler: true,
-            durable: false,
+            ..Options::default()
         };
         let real = Real::start(all).await?;
         let stop = CancellationToken::new();

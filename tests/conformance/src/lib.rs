@@ -2,6 +2,7 @@
 //! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
 //! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
 
+pub mod audit;
 mod behind;
 mod compare;
 mod converting;
@@ -12,6 +13,7 @@ mod mask;
 pub mod ours;
 mod pki;
 mod printer;
+pub mod raw;
 pub mod real;
 pub mod run;
 pub mod script;

@@ -13,13 +13,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use tests_conformance::Outcome;
-use tests_conformance::generate;
 use tests_conformance::known::Table;
 use tests_conformance::ours::{Keeps, Ours};
 use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 use tests_conformance::script::{self, Case};
+use tests_conformance::{Outcome, audit, generate, raw};
 
 /// Where the cases are.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
@@ -99,7 +98,7 @@ async fn serve(kubeconfig: &Path) -> Outcome<bool> {
     let all = Options {
         controllers: true,
         scheduler: true,
-        durable: false,
+        ..Options::default()
     };
     let real = Real::start(all).await?;
     std::fs::write(kubeconfig, real.endpoint.kubeconfig.expose())
@@ -117,10 +116,11 @@ async fn serve(kubeconfig: &Path) -> Outcome<bool> {
 
 async fn run(arguments: &Arguments) -> Outcome<bool> {
     let table = Table::committed()?;
-    let is_drawn_alone = arguments.filter.as_deref() == Some(generate::FILE);
-    let cases = match is_drawn_alone {
+    let filter = arguments.filter.as_deref();
+    let is_no_script = matches!(filter, Some(audit::FILE | generate::FILE | raw::FILE));
+    let cases = match is_no_script {
         true => Vec::new(),
-        false => cases(arguments.filter.as_deref())?,
+        false => cases(filter)?,
     };
     let begun = Instant::now();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
@@ -134,6 +134,13 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
             curated(arguments, &differ, &table, &mut counts).await?;
         }
     }
+    let has_raw = matches!(filter, None | Some(raw::FILE));
+    if has_raw {
+        counts.insert(raw::FILE.to_owned(), bytes(&table).await?);
+    }
+    if matches!(filter, None | Some(audit::FILE)) {
+        counts.insert(audit::FILE.to_owned(), events(&table).await?);
+    }
     if arguments.sequences > 0 || arguments.only.is_some() {
         let settings = generated::Settings {
             sequences: arguments.sequences,
@@ -144,7 +151,10 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
         let drawn = generated::run(settings, &table).await?;
         counts.insert(generate::FILE.to_owned(), drawn);
     }
-    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    if has_raw {
+        names.extend(raw::names());
+    }
     let has_drawn = arguments.sequences > 0;
     let mut stale = table.stale(&names, arguments.filter.is_none());
     stale.retain(|entry| has_drawn || !entry.starts_with(generate::FILE));
@@ -204,6 +214,46 @@ async fn curated(
         }
     }
     Ok(differ)
+}
+
+/// Compares the audit logs of both.
+async fn events(table: &Table) -> Outcome<Count> {
+    let tally = audit::run(table).await?;
+    for (title, differences) in &tally.differ {
+        println!("\n{} / {title}", audit::FILE);
+        for difference in differences {
+            println!("{difference}");
+        }
+    }
+    Ok(Count {
+        agree: tally.agree,
+        known: tally.known,
+        differ: tally.differ.len(),
+    })
+}
+
+/// Sends what no library sends, to servers of their own.
+async fn bytes(table: &Table) -> Outcome<Count> {
+    let real = Real::start(Options::default()).await?;
+    let ours = Ours::start(Keeps::InMemory).await?;
+    let tally = raw::run(&real.endpoint, &ours.endpoint, table).await?;
+    for (title, real, ours) in &tally.differ {
+        println!("\n{} / {title}\n  real: {real}\n  ours: {ours}", raw::FILE);
+    }
+    let (connections, half, whole) = raw::again(&ours.endpoint).await?;
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    println!(
+        "{}: {connections} connections; {:.1} MiB after the first half, {:.1} MiB after all",
+        raw::FILE,
+        mebibytes(half),
+        mebibytes(whole)
+    );
+    let has_grown = whole > half + raw::GROWTH_BYTES_MAX;
+    Ok(Count {
+        agree: tally.agree,
+        known: tally.known,
+        differ: tally.differ.len() + usize::from(has_grown),
+    })
 }
 
 fn cases(filter: Option<&str>) -> Outcome<Vec<Case>> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_apiserver::{ApiServer, Authorities, FrontProxies, TokenAuthority};
+use cluster_apiserver::{ApiServer, Authorities, Builder, FrontProxies, TokenAuthority};
 use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_store::{MemoryStore, Store};
 use cluster_store_etcd::{EtcdOptions, EtcdStore};
@@ -41,6 +41,14 @@ impl Ours {
     /// # Errors
     /// When it does not start.
     pub async fn start(keeps: Keeps) -> Outcome<Self> {
+        Self::start_with(keeps, |builder| builder).await
+    }
+
+    /// The same with something more.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_with(keeps: Keeps, change: impl FnOnce(Builder) -> Builder) -> Outcome<Self> {
         let pki = Pki::generate()?;
         let etcd = match keeps {
             Keeps::InMemory => None,
@@ -65,7 +73,7 @@ impl Ours {
             allowed_names: vec![FRONT_PROXY.to_owned()],
         };
         let key = pki.front_proxy.key_pem().expose_bytes();
-        let server = ApiServer::builder("conformance")
+        let builder = ApiServer::builder("conformance")
             .front_proxies(front_proxies)
             .proxy_identity(&pki.front_proxy.certificate_pem(), &key)
             .map_err(|status| format!("{status:?}"))?
@@ -76,7 +84,8 @@ impl Ours {
                 SERVICE_RANGE
                     .parse()
                     .map_err(|error| format!("{SERVICE_RANGE}: {error}"))?,
-            )
+            );
+        let server = change(builder)
             .build()
             .await
             .map_err(|status| format!("the embedded API server did not start: {status:?}"))?;

@@ -28,6 +28,9 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 
+const AUDIT_POLICY: &str = "audit-policy.yaml";
+const AUDIT_LOG: &str = "audit.log";
+
 /// What runs beside etcd and kube-apiserver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -37,6 +40,8 @@ pub struct Options {
     pub scheduler: bool,
     /// etcd answers when its data is on the disk, as it does for users. Else it lives in memory where that can be.
     pub durable: bool,
+    /// What belongs into an audit log; none is written without.
+    pub audit_policy: Option<&'static str>,
 }
 
 /// Real Kubernetes, until it is dropped.
@@ -45,7 +50,7 @@ pub struct Real {
     pub endpoint: Endpoint,
     /// Clients before servers, the store last: fields are dropped in this order.
     programs: Vec<Program>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Real {
@@ -75,6 +80,14 @@ impl Real {
             .collect()
     }
 
+    /// What its audit log says so far.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn audit_log(&self) -> Outcome<Vec<u8>> {
+        std::fs::read(self.folder.path().join(AUDIT_LOG)).map_err(|error| format!("cannot read {AUDIT_LOG}: {error}"))
+    }
+
     async fn start_once(programs: &Path, options: Options) -> Outcome<Self> {
         let folder = temporary_folder(options).map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let pki = Pki::generate()?;
@@ -82,11 +95,17 @@ impl Real {
         let start = |name: &'static str, arguments: &[String]| {
             Program::start(name, &programs.join(name), folder.path(), arguments)
         };
+        if let Some(policy) = options.audit_policy {
+            files.put(AUDIT_POLICY, policy)?;
+        }
         let etcd_port = free_port()?;
         let mut running = vec![start("etcd", &etcd(&files, options, etcd_port, free_port()?))?];
         listening(&mut running, etcd_port).await?;
         let port = free_port()?;
-        running.insert(0, start("kube-apiserver", &kube_apiserver(&files, etcd_port, port))?);
+        running.insert(
+            0,
+            start("kube-apiserver", &kube_apiserver(&files, options, etcd_port, port))?,
+        );
         let mut endpoint = Endpoint::new("real", pki.admin_kubeconfig(port)?)?;
         endpoint.front_authority = pki.front_authority.certificate_pem();
         ready(&mut running, &endpoint).await?;
@@ -104,7 +123,7 @@ impl Real {
         Ok(Self {
             endpoint,
             programs: running,
-            _folder: folder,
+            folder,
         })
     }
 }
@@ -164,8 +183,8 @@ fn etcd(files: &Files, options: Options, clients: u16, peers: u16) -> Vec<String
     flags
 }
 
-fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {
-    vec![
+fn kube_apiserver(files: &Files, options: Options, etcd_port: u16, port: u16) -> Vec<String> {
+    let mut flags = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
@@ -191,7 +210,12 @@ fn kube_apiserver(files: &Files, etcd_port: u16, port: u16) -> Vec<String> {
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
         files.flag("proxy-client-cert-file", "front-proxy.crt"),
         files.flag("proxy-client-key-file", "front-proxy.key"),
-    ]
+    ];
+    if options.audit_policy.is_some() {
+        flags.push(files.flag("audit-policy-file", AUDIT_POLICY));
+        flags.push(files.flag("audit-log-path", AUDIT_LOG));
+    }
+    flags
 }
 
 /// kube-controller-manager or kube-scheduler.

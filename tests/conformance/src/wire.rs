@@ -19,13 +19,14 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::Outcome;
 
 /// Longer than any answer takes; a server that does not answer is a finding, not a reason to wait for ever.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Real Kubernetes derives the name of a field's manager from it.
-const USER_AGENT: &str = "conformance/1.0";
+pub(crate) const USER_AGENT: &str = "conformance/1.0";
 
 /// A server and how its administrator gets in.
 #[derive(Clone)]
@@ -166,20 +167,30 @@ impl Endpoint {
     /// # Errors
     /// When nobody listens, or the two do not trust each other.
     pub async fn connect(&self) -> Outcome<Connection> {
-        let failed =
-            |error: &dyn std::fmt::Display| format!("cannot connect to {} at {}: {error}", self.name, self.address);
-        let stream = TcpStream::connect(self.address).await.map_err(|error| failed(&error))?;
-        let stream = TlsConnector::from(self.config.clone())
-            .connect(self.server_name.clone(), stream)
+        let stream = self.encrypted().await?;
+        let (sender, connection) = handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| failed(&error))?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+            .map_err(|error| self.unreachable(&error))?;
         // Ends with the connection; what breaks it is seen by the request that needs it.
         tokio::spawn(connection);
         Ok(Connection {
             endpoint: self.clone(),
             sender,
         })
+    }
+
+    /// A connection on which nothing is said yet.
+    pub(crate) async fn encrypted(&self) -> Outcome<TlsStream<TcpStream>> {
+        let stream = TcpStream::connect(self.address).await;
+        let stream = stream.map_err(|error| self.unreachable(&error))?;
+        TlsConnector::from(self.config.clone())
+            .connect(self.server_name.clone(), stream)
+            .await
+            .map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &dyn std::fmt::Display) -> String {
+        format!("cannot connect to {} at {}: {error}", self.name, self.address)
     }
 }
 

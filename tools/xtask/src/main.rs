@@ -9,6 +9,7 @@ mod bench;
 mod cache;
 mod ci;
 mod crash;
+mod fuzz;
 mod generate;
 mod licences;
 mod process;
@@ -65,6 +66,8 @@ enum Command {
         #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
         runs: Option<u8>,
     },
+    /// Feed the fuzzers of `fuzz/`, and tell what they have seen
+    Fuzz(fuzz::Fuzz),
     /// Kill the product in the middle of its work, again and again, and look at what comes of it
     Crash(crash::Crash),
     /// Many Shoots with random changes, faults and restarts for a while; measured and drawn
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => suite::run(&arguments),
         Command::Conformance(arguments) => suite::drawn(&arguments),
         Command::Bench { what, runs } => bench::run(what, runs),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),
     };

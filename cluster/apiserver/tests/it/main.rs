@@ -4,6 +4,7 @@
 mod access;
 mod admission;
 mod ageing;
+mod auditing;
 mod behind;
 mod conversion;
 mod crud;
@@ -12,6 +13,7 @@ mod default_policy;
 mod definitions;
 mod dropped;
 mod escalation;
+mod fairness;
 mod forms;
 mod hook;
 mod hostile;

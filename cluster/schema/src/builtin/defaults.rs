@@ -358,7 +358,7 @@ fn network_policy(object: &mut Value) {
 fn custom_resource_definition(object: &mut Value) {
     let stored = super::elements(&object["spec"], "versions")
         .find(|version| version["storage"] == true)
-        .map(|version| json!([version["name"]]));
+        .map(|version| json!([text(version, "name")]));
     let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
     };

@@ -266,7 +266,7 @@ mod tests {
     fn the_schema_writes_the_structs_that_go_writes_although_they_are_empty() {
         let schema = schema("apps", "v1", "Deployment").expect("Deployment");
         let mut object = json!({"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}});
-        schema.default(&mut object);
+        let _ = schema.default(&mut object);
         let container = json!({"name": "a", "resources": {}});
         let template = json!({"metadata": {}, "spec": {"containers": [container]}});
         assert_eq!(

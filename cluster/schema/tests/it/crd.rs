@@ -76,7 +76,7 @@ fn defaults_fill_gaps_and_nulls_but_never_values() {
     ];
     for (given, expected) in table {
         let mut object = json!({"spec": given});
-        schema.default(&mut object);
+        schema.default(&mut object).unwrap();
         assert_eq!(object["spec"], expected);
     }
 }

@@ -271,3 +271,30 @@ fn documents_of_wrong_shape_are_errors_not_panics() {
     let spec = json!({"type": "object", "required": 5, "x-kubernetes-validations": [5], "anyOf": {}, "enum": "x"});
     assert!(Schema::from_crd(&document(spec)).is_err());
 }
+
+/// A list within a list, and so on, each with two items unless something else is said.
+fn doubling(levels: usize) -> Value {
+    let inner = json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}});
+    (0..levels).fold(inner, |items, _| {
+        let list = json!({"type": "array", "items": items, "default": [{}, {}]});
+        json!({"type": "object", "properties": {"l": list}})
+    })
+}
+
+#[test]
+fn defaults_that_multiply_are_bounded_when_they_are_written_and_when_they_are_used() {
+    let begun = Instant::now();
+    let refused = Schema::from_crd(&document(doubling(40))).unwrap_err().to_string();
+    assert!(
+        refused.contains("default values would add more than 3145728 bytes"),
+        "{refused}"
+    );
+    let (served, _) = Schema::from_stored_crd(&document(doubling(40))).unwrap();
+    assert!(served.default(&mut json!({"spec": {}})).is_err());
+
+    let schema = Schema::from_crd(&document(doubling(12))).unwrap();
+    assert_eq!(schema.default(&mut json!({"spec": {}})), Ok(()));
+    let many = json!({"spec": {"l": vec![json!({}); 1000]}});
+    assert!(schema.default(&mut many.clone()).is_err());
+    assert!(begun.elapsed() < PATIENCE);
+}

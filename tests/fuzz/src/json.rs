@@ -1,0 +1,78 @@
+//! Bodies as the server reads them: the input is the body, read as each of the three encodings.
+
+use cluster_apiserver::request::{Said, read_object};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+/// How much larger the JSON of a value may be than the JSON it was read from: `9e15` is sixteen digits.
+const JSON_FACTOR: usize = 6;
+/// The same for YAML, whose aliases repeat what stands elsewhere, and what any text may have made of it.
+const YAML_FACTOR: usize = 64;
+const YAML_BYTES: usize = 1 << 20;
+/// The same for protobuf: a byte may be an empty object with its name.
+const PROTOBUF_FACTOR: usize = 128;
+
+pub(crate) fn check(input: &[u8]) {
+    if let Some(said) = read("application/json", input) {
+        let printed = said.value.to_string();
+        assert!(printed.len() <= JSON_FACTOR * input.len() + 16, "{printed}");
+        let plainly: Result<Value, _> = serde_json::from_slice(input);
+        assert!(plainly.is_ok(), "taken, and no JSON: {:?}", plainly.err());
+        again(&said.value, &printed);
+    }
+    if let Some(said) = read("application/yaml", input) {
+        let printed = said.value.to_string();
+        assert!(printed.len() <= YAML_FACTOR * input.len() + YAML_BYTES);
+        again(&said.value, &printed);
+    }
+    if let Some(said) = read("application/vnd.kubernetes.protobuf", input) {
+        let printed = said.value.to_string();
+        assert!(printed.len() <= PROTOBUF_FACTOR * input.len() + 256, "{printed}");
+        again(&said.value, &printed);
+    }
+}
+
+fn read(media_type: &'static str, input: &[u8]) -> Option<Said> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    match read_object(&headers, input) {
+        Ok(said) => Some(said),
+        Err(status) => {
+            let code = status.code();
+            assert!(
+                matches!(code, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE),
+                "{code} for a body: {status}"
+            );
+            None
+        }
+    }
+}
+
+/// What the server has read it can read again, and nothing stands twice in it.
+fn again(value: &Value, printed: &str) {
+    let said = read("application/json", printed.as_bytes()).expect("what was printed is JSON");
+    assert!(said.problems.is_empty(), "{:?}", said.problems);
+    assert!(is_like(value, &said.value), "{value} has become {}", said.value);
+}
+
+/// Whether two values are the same, numbers with a point but for their last digit: FIXME, serde_json reads these exactly only
+/// with its feature `float_roundtrip`, so that an object which is read and written again and again may change a little.
+fn is_like(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let (Some(exact), Some(read)) = (one.as_f64(), other.as_f64()) else {
+                return false;
+            };
+            one == other || (exact - read).abs() <= exact.abs() * 4.0 * f64::EPSILON
+        }
+        (Value::Array(items), Value::Array(others)) => {
+            items.len() == others.len() && items.iter().zip(others).all(|(one, other)| is_like(one, other))
+        }
+        (Value::Object(fields), Value::Object(others)) => {
+            let mut pairs = fields.iter().zip(others);
+            fields.len() == others.len() && pairs.all(|((key, one), (name, other))| key == name && is_like(one, other))
+        }
+        _ => one == other,
+    }
+}

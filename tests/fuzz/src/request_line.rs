@@ -1,0 +1,92 @@
+//! Request lines and headers: the first line is method and target, each line behind it a header.
+
+use cluster_apiserver::request::Asked;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+
+const VERBS: [&str; 16] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "head",
+    "post",
+    "put",
+    "options",
+    "connect",
+    "trace",
+    "proxy",
+    "",
+];
+
+pub(crate) fn check(input: &[u8]) {
+    let mut lines = input.split(|byte| *byte == b'\n');
+    let Some((method, target)) = lines.next().and_then(request_line) else {
+        return;
+    };
+    let mut headers = HeaderMap::new();
+    for line in lines.take(64) {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let name = HeaderName::from_bytes(parts.next().unwrap_or_default());
+        let value = HeaderValue::from_bytes(parts.next().unwrap_or_default().trim_ascii());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.append(name, value);
+        }
+    }
+    let asked = match Asked::read(&method, &target, &headers) {
+        Ok(asked) => asked,
+        Err(status) => {
+            let code = status.code().as_u16();
+            assert!(matches!(code, 400 | 414 | 415 | 422 | 500 | 501), "{code}: {status}");
+            assert!(status.to_json().len() <= 64 * input.len() + 4096, "{status}");
+            return;
+        }
+    };
+    assert!(VERBS.contains(&asked.verb), "{}", asked.verb);
+    assert!(asked.path.len() <= target.path().len());
+    let Some(resource) = &asked.resource else { return };
+    let segments = [Some(&resource.group), Some(&resource.version), Some(&resource.resource)]
+        .into_iter()
+        .flatten()
+        .chain(&resource.subresource)
+        .chain(&resource.rest);
+    for segment in segments {
+        assert!(!segment.contains('/'), "{segment} is no segment");
+    }
+    if let Some(name) = &resource.name {
+        let refused = name.contains(['/', '%']) || matches!(name.as_str(), "." | "..");
+        assert!(!refused, "{name} is no name");
+    }
+    same_when_encoded(&asked, &method, &target, &headers);
+}
+
+fn request_line(line: &[u8]) -> Option<(Method, Uri)> {
+    let mut parts = line.splitn(2, |byte| *byte == b' ');
+    let method = Method::from_bytes(parts.next()?).ok()?;
+    let target = Uri::try_from(parts.next()?).ok()?;
+    Some((method, target))
+}
+
+/// However the path is encoded, it leads to the same place.
+fn same_when_encoded(asked: &Asked, method: &Method, target: &Uri, headers: &HeaderMap) {
+    use std::fmt::Write;
+    let mut path = String::new();
+    for byte in asked.path.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'.' | b'_');
+        let _ = match plain {
+            true => write!(path, "{}", char::from(byte)),
+            false => write!(path, "%{byte:02X}"),
+        };
+    }
+    if let Some(query) = target.query() {
+        path = format!("{path}?{query}");
+    }
+    let Ok(encoded) = path.parse::<Uri>() else { return };
+    match Asked::read(method, &encoded, headers) {
+        Ok(again) => assert_eq!(&again, asked, "{path}"),
+        Err(status) => assert_eq!(status.code().as_u16(), 414, "{path}: {status}"),
+    }
+}
