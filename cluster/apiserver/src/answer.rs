@@ -114,7 +114,9 @@ impl Answer {
         let mut response = Response::new(body);
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        if self.code != StatusCode::NO_CONTENT {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
         let caching = if self.public { "public" } else { "no-cache, private" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
         for warning in &self.warnings {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::answer::Answer;
+use crate::connect::Connect;
 use crate::registry::{Kinds, Role, Served};
 use crate::resource::{Form, Subresource};
 use crate::reviews::Review;
@@ -175,7 +176,12 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
 /// Subresources that do something. Others answer what it is that is missing.
 fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
     let all = served.info().subresources_in(version);
-    all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
+    all.filter(|subresource| {
+        !matches!(
+            subresource.form,
+            Form::Unsupported(_) | Form::Connect(Connect::Exec | Connect::PortForward)
+        )
+    })
 }
 
 fn verbs(subresource: &Subresource) -> &'static [&'static str] {
@@ -183,7 +189,8 @@ fn verbs(subresource: &Subresource) -> &'static [&'static str] {
         Form::Part if subresource.name == "finalize" => &["update"],
         Form::Part | Form::Scale(_) => &["get", "patch", "update"],
         Form::Action(_) | Form::Internal => &["create"],
-        Form::Unsupported(_) => &[],
+        Form::Connect(Connect::Log) => &["get"],
+        Form::Connect(Connect::Exec | Connect::PortForward) | Form::Unsupported(_) => &[],
     }
 }
 

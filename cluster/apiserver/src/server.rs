@@ -17,6 +17,7 @@ use crate::access::{Access, Authorities};
 use crate::admission::Admission;
 use crate::applied::Applied;
 use crate::audit::AuditLog;
+use crate::connect::Nodes;
 use crate::context::store_status;
 use crate::health::Readiness;
 use crate::kind::Kind;
@@ -25,7 +26,7 @@ use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
-use crate::{bootstrap, builtin, event_age, forms, pipeline};
+use crate::{bootstrap, builtin, event_age, forms, others, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.
 pub const DEFAULT_GIT_VERSION: &str = "v1.35.0";
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) protection: Option<Protection>,
     /// Pods run as service accounts.
     pub(crate) accounts: bool,
+    /// Who answers for nodes.
+    pub(crate) nodes: Option<Nodes>,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -73,6 +76,8 @@ pub struct Builder {
     audit_records: usize,
     protection: Option<Protection>,
     accounts: bool,
+    shared: bool,
+    nodes: Option<Nodes>,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -108,6 +113,8 @@ impl ApiServer {
             audit_records: 0,
             protection: None,
             accounts: true,
+            shared: false,
+            nodes: None,
         }
     }
 
@@ -258,6 +265,21 @@ impl Builder {
         self
     }
 
+    /// Whether other servers write to the same store; no by default. Then what they write of access rules, admission and
+    /// custom resource definitions counts here as well, as soon as a watch tells it.
+    #[must_use]
+    pub fn others_write(mut self, others: bool) -> Self {
+        self.shared = others;
+        self
+    }
+
+    /// Who answers for a node, by its name: logs of containers are asked there. Nobody by default.
+    #[must_use]
+    pub fn nodes(mut self, find: impl Fn(&str) -> Option<HttpService> + Send + Sync + 'static) -> Self {
+        self.nodes = Some(Box::new(find));
+        self
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
@@ -292,11 +314,15 @@ impl Builder {
             turns: tokio::sync::Mutex::default(),
             protection: self.protection,
             accounts: self.accounts,
+            nodes: self.nodes,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
         bootstrap::run(&inner).await?;
         event_age::start(&inner);
+        if self.shared {
+            others::start(&inner);
+        }
         Ok(ApiServer(inner))
     }
 }

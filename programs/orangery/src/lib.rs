@@ -11,6 +11,7 @@ mod kept;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod live;
+mod on_etcd;
 pub mod provider_local;
 pub mod shell;
 pub mod up;

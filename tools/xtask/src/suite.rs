@@ -55,7 +55,7 @@ enum Suite {
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, and a Go controller's
     /// tests on both
     Clients,
-    /// The suite of all stores on a real etcd, and etcd killed in the middle of its work
+    /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
     Stores,
 }
 
@@ -160,19 +160,14 @@ fn stores(test: &Test) -> Outcome {
     refuse("--etcd", test.etcd)?;
     refuse("--serve", test.serve.is_some())?;
     real::run(Some(real::Part::Etcd))?;
-    let mut command = cargo();
-    // Each starts an etcd of its own: not more of them at once than a small machine bears.
-    command.args([
-        "test",
-        "--quiet",
-        "--package",
-        "tests-stores",
-        "--test",
-        "etcd",
-        "--",
-        "--test-threads",
-        "2",
-    ]);
-    command.args(&test.filter);
-    call(&mut command)
+    // The store, then a server on it.
+    for package in ["tests-stores", "programs-orangery"] {
+        let mut command = cargo();
+        command.args(["test", "--quiet", "--package", package, "--test", "etcd", "--"]);
+        // Each starts an etcd of its own: not more of them at once than a small machine bears.
+        command.args(["--test-threads", "2"]);
+        command.args(&test.filter);
+        call(&mut command)?;
+    }
+    Ok(())
 }

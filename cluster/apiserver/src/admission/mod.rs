@@ -36,6 +36,8 @@ use policy::{Binding, Policy};
 pub(crate) use quota::{QUOTAS, is_counted};
 use webhook::Webhook;
 
+/// What configures admission, as the store names it.
+pub(crate) const CONFIGURATION: [&str; 4] = [MUTATING, VALIDATING, POLICIES, BINDINGS];
 /// The group of the kinds that configure admission. They are exempt from it themselves.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations";
@@ -173,7 +175,7 @@ fn put<T>(map: &mut BTreeMap<String, T>, name: &str, value: Option<T>) {
 
 /// Takes in what the store holds when the server starts.
 pub(crate) async fn load(server: &Inner) -> Result<(), Status> {
-    for resource in [MUTATING, VALIDATING, POLICIES, BINDINGS] {
+    for resource in CONFIGURATION {
         let range = Range::all(format!("{GROUP}/{resource}"));
         let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
         for entry in &listing.entries {

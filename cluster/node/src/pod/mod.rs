@@ -416,6 +416,8 @@ impl Life {
     fn forget(&self) {
         let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
         self.host.volumes.forget_pod(&self.host.name, uid);
+        let namespace = self.pod.metadata.namespace.as_deref().unwrap_or_default();
+        self.host.shown.remove(namespace, &self.name(), uid);
     }
 
     fn is_over(&self) -> bool {

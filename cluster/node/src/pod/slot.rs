@@ -1,7 +1,9 @@
 //! One container of a pod over all its runs: what it does now, how the last run ended, when the next may start. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use base_clock::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
@@ -12,7 +14,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{EXIT_KILLED, Exit, PodNetwork, ReadySwitch, image_name};
+use crate::log::Log;
+use crate::{EXIT_KILLED, Exit, LogWriter, PodNetwork, ReadySwitch, image_name};
 
 /// The first pause before a restart; the restart after the first crash of a fresh container is immediate
 /// (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet.go, container back-off).
@@ -83,6 +86,10 @@ pub(crate) struct Slot {
     pub(crate) last: Option<ContainerStateTerminated>,
     pub(crate) restarts: i32,
     pub(crate) run: Option<Run>,
+    /// What the run said that goes on, or the last one.
+    pub(crate) log: Option<Arc<Log>>,
+    /// What the run before said.
+    pub(crate) previous: Option<Arc<Log>>,
     /// Whether it is among the init containers.
     pub(crate) init: bool,
     /// An init container that goes on running.
@@ -111,6 +118,8 @@ impl Slot {
             last: None,
             restarts: 0,
             run: None,
+            log: None,
+            previous: None,
             init,
             sidecar,
             backoff: Duration::ZERO,
@@ -181,6 +190,13 @@ impl Slot {
         }
     }
 
+    /// The log of a run that begins.
+    pub(crate) fn new_log(&mut self, clock: &Clock) -> LogWriter {
+        let log = Log::new(clock.clone());
+        self.previous = self.log.replace(log.clone());
+        LogWriter::new(log)
+    }
+
     /// Notes that it cannot start, and says whether that is news.
     pub(crate) fn hold(&mut self, reason: &'static str, message: String) -> bool {
         let held = Doing::Waiting {
@@ -197,6 +213,10 @@ impl Slot {
     /// if there is to be one.
     pub(crate) fn end(&mut self, exit: Exit, again: bool, clock_now: Timestamp, pod: &str) -> Option<Duration> {
         let run = self.run.take();
+        if let Some(log) = &self.log {
+            log.write(&exit.message);
+            log.close();
+        }
         let started = match &self.doing {
             Doing::Running(since) => Some(Time(*since)),
             _ => None,
@@ -281,8 +301,6 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn slot(restart: Restart, init: bool) -> Slot {

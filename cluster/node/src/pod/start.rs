@@ -21,7 +21,7 @@ use super::{Life, Mounted};
 use crate::directory::Directory;
 use crate::events::Weight;
 use crate::files::{Content, Mount};
-use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, PodNetwork, ReadySwitch};
+use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, LogWriter, PodNetwork, ReadySwitch};
 
 /// Marks pods of which at least one container only pretends to run.
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
@@ -162,10 +162,14 @@ impl Life {
             killed: false,
             started: Instant::now(),
         };
+        let log = self.slots[index].new_log(&self.host.clock);
         match image {
-            Some(image) => self.spawn(index, image, container, env, ip, &mut run),
+            Some(image) => self.spawn(index, image, env, ip, log, &mut run),
             None => {
                 ready.set(true);
+                log.line(format!(
+                    "simulated: this node has no body for the image {reference} and only shows it as running"
+                ));
                 self.say_simulated(&name).await;
             }
         }
@@ -178,11 +182,12 @@ impl Life {
         &mut self,
         index: usize,
         image: Arc<dyn Image>,
-        container: Container,
         env: BTreeMap<String, String>,
         ip: IpAddr,
+        log: LogWriter,
         run: &mut Run,
     ) {
+        let container = self.slots[index].container.clone();
         let namespace = self.pod.metadata.namespace.clone().unwrap_or_default();
         let network = PodNetwork::new(self.host.network.clone(), self.host.client.clone(), namespace, ip);
         run.network = Some(network.clone());
@@ -194,6 +199,7 @@ impl Life {
             container,
             network,
             ready: run.ready.clone(),
+            log,
             stop: run.stop.clone(),
             clock: self.host.clock.clone(),
             entropy: self.host.entropy.clone(),
