@@ -9,6 +9,7 @@ mod directory;
 mod events;
 mod files;
 mod follow;
+mod guard;
 mod image;
 mod in_cluster;
 mod lease;

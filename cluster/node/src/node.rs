@@ -108,6 +108,9 @@ pub struct NodeOptions {
     pub pod_addresses: PodAddresses,
     /// Where who asks the node itself finds it, for logs.
     pub services: NodeServices,
+    /// The port of the node's addresses on which somebody serves [`NodeServices::guarded`] over TLS: an API server in
+    /// another process asks there.
+    pub port: Option<u16>,
 }
 
 impl NodeOptions {
@@ -139,6 +142,7 @@ impl NodeOptions {
             provider_id: None,
             pod_addresses: PodAddresses::part_of(POD_RANGES),
             services: NodeServices::default(),
+            port: None,
         }
     }
 }

@@ -29,6 +29,7 @@ impl Life {
             started: self.started,
             now: self.host.clock.now(),
             mounted: self.mounted,
+            expired: self.expired,
         };
         let is_over = matches!(phase(&view), "Succeeded" | "Failed") && !self.slots.iter().any(Slot::is_running);
         if is_over {

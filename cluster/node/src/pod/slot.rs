@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::probe::Probes;
 use crate::log::Log;
 use crate::{EXIT_KILLED, Exit, LogWriter, PodNetwork, ReadySwitch, image_name};
 
@@ -76,6 +77,23 @@ pub(crate) struct Run {
     pub(crate) network: Option<PodNetwork>,
     pub(crate) killed: bool,
     pub(crate) started: Instant,
+    pub(crate) probes: Probes,
+    /// Which run of the container it is.
+    pub(crate) number: u64,
+    /// It is asked to stop, and killed then.
+    pub(crate) kill_at: Option<Instant>,
+    /// It stops because a probe said so, and is started again whatever its code is.
+    pub(crate) unhealthy: bool,
+}
+
+impl Run {
+    /// When something happens to it by itself.
+    fn due_at(&self) -> Option<Instant> {
+        match self.kill_at {
+            Some(at) => Some(at).filter(|_| !self.killed),
+            None => self.probes.due_at(),
+        }
+    }
 }
 
 /// One container of a pod.
@@ -160,8 +178,9 @@ impl Slot {
 
     /// When it may start, if that lies ahead.
     pub(crate) fn due_at(&self) -> Option<Instant> {
-        match &self.doing {
-            Doing::Waiting { until, .. } => *until,
+        match (&self.doing, &self.run) {
+            (_, Some(run)) => run.due_at(),
+            (Doing::Waiting { until, .. }, None) => *until,
             _ => None,
         }
     }
@@ -174,13 +193,26 @@ impl Slot {
     pub(crate) fn lets_next_start(&self) -> bool {
         match &self.doing {
             Doing::Over(ended) => ended.exit_code == 0,
-            Doing::Running(_) => self.sidecar,
+            Doing::Running(_) => self.sidecar && self.is_started(),
             Doing::Waiting { .. } => false,
         }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.ready.is_ready())
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.probes.ready(run.ready.is_ready()))
+    }
+
+    /// Whether it runs, and its startup probe knows.
+    fn is_started(&self) -> bool {
+        let running = matches!(self.doing, Doing::Running(_));
+        running && self.run.as_ref().is_none_or(|run| run.probes.started())
+    }
+
+    /// Whether it is over for good or will be, as far as its last run tells.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.doing, Doing::Over(_))
     }
 
     pub(crate) fn exit_code(&self) -> Option<i32> {
@@ -230,7 +262,8 @@ impl Slot {
             finished_at: Some(Time(clock_now)),
             ..ContainerStateTerminated::default()
         };
-        if !again || !self.restart.after(exit.code) {
+        let unhealthy = run.as_ref().is_some_and(|run| run.unhealthy) && self.restart != Restart::Never;
+        if !again || !(unhealthy || self.restart.after(exit.code)) {
             self.doing = Doing::Over(ended);
             return None;
         }
@@ -276,11 +309,12 @@ impl Slot {
             },
         };
         let image = self.container.image.clone().unwrap_or_default();
-        let started = matches!(self.doing, Doing::Running(_));
+        let started = self.is_started();
+        let has_run = matches!(self.doing, Doing::Running(_)) || self.last.is_some();
         let completed_init = self.init && self.exit_code() == Some(0);
         ContainerStatus {
             name: self.container.name.clone(),
-            image_id: if started || self.last.is_some() {
+            image_id: if has_run {
                 image_name(&image).to_owned()
             } else {
                 String::new()
@@ -324,6 +358,10 @@ mod tests {
             network: None,
             killed: false,
             started: Instant::now(),
+            probes: Probes::new(&slot.container, false, Instant::now()),
+            number: 0,
+            kill_at: None,
+            unhealthy: false,
         });
     }
 

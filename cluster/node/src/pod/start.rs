@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::environment::{EnvironmentError, arguments, environment, expand};
+use super::probe::Probes;
 use super::slot::{Doing, Run};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
@@ -154,13 +155,19 @@ impl Life {
         let message = format!("Started container {}", container.name);
         let name = container.name.clone();
         let ready = ReadySwitch::new(Arc::clone(&self.turned));
+        let now = Instant::now();
+        self.runs += 1;
         let mut run = Run {
             stop: CancellationToken::new(),
             ready: ready.clone(),
             task: None,
             network: None,
             killed: false,
-            started: Instant::now(),
+            started: now,
+            probes: Probes::new(&container, image.as_ref().is_some_and(|image| image.is_probed()), now),
+            number: self.runs,
+            kill_at: None,
+            unhealthy: false,
         };
         let log = self.slots[index].new_log(&self.host.clock);
         match image {
