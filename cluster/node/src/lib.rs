@@ -26,7 +26,7 @@ pub use context::{ContainerContext, ReadySwitch};
 pub use files::{FileError, Files};
 pub use image::{EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
 pub use in_cluster::SERVICE_ACCOUNT_FOLDER;
-pub use log::LogWriter;
+pub use log::{LogWriter, current_log};
 pub use network::{AddressInUse, Binding, Endpoint, Network, Networks, PodNetwork, Refused};
 pub use node::{NodeOptions, PodAddresses, run};
 pub use serve::NodeServices;

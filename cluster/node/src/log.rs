@@ -34,6 +34,22 @@ impl LogWriter {
     }
 }
 
+tokio::task_local! {
+    /// The log of the container whose code runs.
+    static CURRENT: LogWriter;
+}
+
+/// The log of the container whose own task this is; none in tasks that it starts beside its own. For whoever takes a
+/// process's log lines and wants those of a container to stand in its log, too.
+pub fn current_log() -> Option<LogWriter> {
+    CURRENT.try_with(LogWriter::clone).ok()
+}
+
+/// Runs a container's future as the one whose log this is.
+pub(crate) async fn logging<F: Future>(log: LogWriter, container: F) -> F::Output {
+    CURRENT.scope(log, container).await
+}
+
 #[derive(Debug)]
 struct Line {
     at: Timestamp,

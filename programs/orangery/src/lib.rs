@@ -3,6 +3,7 @@
 
 pub mod apiserver;
 pub mod cli;
+pub mod container_logs;
 mod data_folder;
 pub mod envtest;
 pub mod follow;

@@ -22,6 +22,7 @@ use super::{Life, Mounted};
 use crate::directory::Directory;
 use crate::events::Weight;
 use crate::files::{Content, Mount};
+use crate::log::logging;
 use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, LogWriter, PodNetwork, ReadySwitch};
 
 /// Marks pods of which at least one container only pretends to run.
@@ -206,14 +207,14 @@ impl Life {
             container,
             network,
             ready: run.ready.clone(),
-            log,
+            log: log.clone(),
             stop: run.stop.clone(),
             clock: self.host.clock.clone(),
             entropy: self.host.entropy.clone(),
             api: self.host.api.clone(),
         };
         // The image's own code may panic before its future exists, so it is called inside.
-        let running = AssertUnwindSafe(async move { image.run(context).await }).catch_unwind();
+        let running = AssertUnwindSafe(logging(log, async move { image.run(context).await })).catch_unwind();
         let task = self.tasks.spawn(async move {
             let exit = running.await.unwrap_or_else(|panic| Exit {
                 code: EXIT_CRASHED,

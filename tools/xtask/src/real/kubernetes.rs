@@ -30,7 +30,7 @@ pub(super) struct Pins {
     pub(super) stamped: &'static [&'static str],
 }
 
-const KUBERNETES: Pins = Pins {
+pub(super) const KUBERNETES: Pins = Pins {
     folder: "pins/kubernetes",
     go_mod: include_str!("../../pins/kubernetes/go.mod"),
     go_sum: include_str!("../../pins/kubernetes/go.sum"),
