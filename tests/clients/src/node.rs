@@ -19,7 +19,6 @@ use serde_json::json;
 use tests_conformance::Outcome;
 use tests_conformance::real::Real;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than any run.
@@ -30,19 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// hold, dials Services itself, and marks pods that it only pretends to run.
 const RIGHTS: &str = "orangery:node";
 
-/// A node that runs, until it is dropped.
+/// A node that runs, until it is dropped; then it stops in order, as long as the runtime goes on.
 pub(crate) struct Joined {
     stop: CancellationToken,
-    /// Ends when it has stopped.
-    pub(crate) task: JoinHandle<()>,
     _registration: Registration,
-}
-
-impl Joined {
-    /// Asks it to stop in order.
-    pub(crate) fn stop(&self) {
-        self.stop.cancel();
-    }
 }
 
 impl Drop for Joined {
@@ -101,14 +91,13 @@ pub(crate) async fn join(real: &Real, name: &str, catalogue: ImageCatalogue, net
         )
     };
     let (running, called) = (stop.clone(), name.to_owned());
-    let task = tokio::spawn(async move {
+    tokio::spawn(async move {
         if let Err(fault) = cluster_node::run(options, running).await {
             eprintln!("node {called} ended: {}", fault.chain());
         }
     });
     let joined = Joined {
         stop,
-        task,
         _registration: registration,
     };
     ready(&admin, name).await?;

@@ -153,7 +153,7 @@ async fn real_kubernetes_runs_pods_on_two_nodes_of_ours() {
     let left = pods(&client, "web").await;
     assert_eq!(nodes_of(&left), BTreeSet::from(["node-b"]));
 
-    first.stop();
+    drop(first);
     let nodes: Api<Node> = Api::all(client.clone());
     let stopped = wait_until(&nodes, "node-a", PATIENCE, |node| {
         let status = node.and_then(|node| node.status.as_ref());

@@ -60,7 +60,8 @@ enum Suite {
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, and a Go controller's
     /// tests on both
     Clients,
-    /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their logs
+    /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
+    /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
     Node,
     /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
     Stores,
@@ -176,7 +177,8 @@ fn node(test: &Test) -> Outcome {
     refuse_all(test)?;
     real::run(Some(real::Part::Kubernetes))?;
     let mut command = cargo();
-    command.args(["test", "--quiet", "--package", "tests-clients", "--test", "node"]);
+    command.args(["test", "--quiet", "--package", "tests-clients"]);
+    command.args(["--test", "node", "--test", "kube-rs"]);
     command.args(&test.filter);
     call(&mut command)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::kubernetes::{KUBERNETES, Pins, Program, build, go_in, go_version};
+use super::kubernetes::{Pins, Program, STAMPED, build, go_in, go_version};
 use crate::process::output;
 use crate::{Outcome, cache};
 
@@ -30,7 +30,13 @@ const HELM: Program = Program {
 /// Beside Debian's kubectl, the one of the Kubernetes that is built.
 const KUBECTL: Program = Program {
     name: "kubectl",
-    pins: &KUBERNETES,
+    pins: &Pins {
+        folder: "pins/kubectl",
+        go_mod: include_str!("../../pins/kubectl/go.mod"),
+        go_sum: include_str!("../../pins/kubectl/go.sum"),
+        module: "k8s.io/kubernetes",
+        stamped: STAMPED,
+    },
     package: "k8s.io/kubernetes/cmd/kubectl",
 };
 
@@ -116,6 +122,7 @@ mod tests {
     #[test]
     fn the_pins_name_the_versions_of_the_clients() {
         assert_eq!(HELM.pins.version().as_deref(), Ok("4.1.4"));
+        assert_eq!(KUBECTL.pins.version().as_deref(), Ok("1.35.4"));
         assert_eq!(CLIENT_GO.version().as_deref(), Ok("0.35.0"));
         assert!(REQUIREMENTS.lines().any(|line| line == "kubernetes==35.0.0"));
     }
