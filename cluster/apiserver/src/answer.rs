@@ -185,7 +185,9 @@ impl Answer {
         if self.unsniffed {
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        if self.code != StatusCode::NO_CONTENT {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
         let caching = if self.public { "public" } else { "no-cache, private" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
         for warning in &self.warnings {

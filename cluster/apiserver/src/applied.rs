@@ -1,4 +1,5 @@
-//! What the server takes in of its own writes: access rules and served kinds, each in the order of the store.
+//! What the server takes in of writes, its own and those of others on the same store: access rules, admission and served
+//! kinds, each in the order of the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,23 +44,42 @@ impl Inner {
             self.aggregation.note_change();
         }
         let definition = served.role == Role::CustomResourceDefinition;
-        if !definition && !matches!(served.group(), policy::GROUP | admission::GROUP | aggregation::GROUP) {
-            return;
+        if definition || matches!(served.group(), policy::GROUP | admission::GROUP | aggregation::GROUP) {
+            self.take_in(entry, removed);
         }
+    }
+
+    /// Takes in a write of what changes how this server behaves, unless something newer of the object was seen before.
+    fn take_in(self: &Arc<Self>, entry: &Entry, removed: bool) {
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_newest(&mut applied, entry) {
             return;
         }
-        if definition {
+        if &*entry.key.resource == crds::STORE_NAME {
             crds::written(self, entry, removed);
-        } else if served.group() == admission::GROUP {
+        } else if entry.key.resource.starts_with(admission::GROUP) {
             self.admission.written(entry, removed);
-        } else if served.group() == aggregation::GROUP {
+        } else if entry.key.resource.starts_with(aggregation::GROUP) {
             self.aggregation.written(entry, removed);
         } else {
             self.access
                 .written(&entry.key, if removed { None } else { Some(&entry.object) });
             policy::aggregate_later(self, entry);
+        }
+    }
+
+    /// Called for every write that a watch of the store tells, this server's own among them.
+    pub(crate) fn heard(self: &Arc<Self>, entry: &Entry, removed: bool) {
+        if &*entry.key.resource == admission::QUOTAS {
+            return self.admission.note_quota();
+        }
+        let known = {
+            let applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
+            applied.get(&entry.key).copied()
+        };
+        // An own write is taken in already.
+        if known.is_none_or(|known| known < entry.revision) {
+            self.take_in(entry, removed);
         }
     }
 }

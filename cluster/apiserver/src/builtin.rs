@@ -8,6 +8,7 @@ use cluster_store::Revision;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::connect::Connect;
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::resource::{Form, ResourceInfo, ScalePaths, Version};
@@ -232,14 +233,19 @@ fn subresource(resource: &str, name: &str) -> (Body, Form) {
         ("pods", "binding") => (Some(("", "v1", "Binding")), Form::Internal),
         ("pods", "eviction") => (Some(("policy", "v1", "Eviction")), Form::Internal),
         ("serviceaccounts", "token") => (Some(("authentication.k8s.io", "v1", "TokenRequest")), Form::Internal),
-        ("pods", "log") => (None, Form::Unsupported("the log of a container")),
-        ("pods", "exec" | "attach") => (Some(("", "v1", "PodExecOptions")), Form::Unsupported("exec and attach")),
+        ("pods", "log") => (None, Form::Connect(Connect::Log)),
+        ("pods", "exec") => (Some(("", "v1", "PodExecOptions")), Form::Connect(Connect::Exec)),
+        ("pods", "attach") => (Some(("", "v1", "PodAttachOptions")), Form::Connect(Connect::Exec)),
         ("pods", "portforward") => (
             Some(("", "v1", "PodPortForwardOptions")),
-            Form::Unsupported("port forwarding"),
+            Form::Connect(Connect::PortForward),
         ),
         ("pods", "ephemeralcontainers") => (None, Form::Unsupported("ephemeral containers")),
         ("pods", "resize") => (None, Form::Unsupported("resizing a pod in place")),
+        (_, "proxy") => (
+            None,
+            Form::Unsupported("a way to the ports of pods, services and nodes"),
+        ),
         _ => (None, Form::Unsupported("this subresource")),
     }
 }

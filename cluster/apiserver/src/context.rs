@@ -196,9 +196,19 @@ pub(crate) fn store_status(error: StoreError) -> Status {
     match error {
         StoreError::Expired { .. } => Status::expired("The resourceVersion for the provided list is too old."),
         StoreError::Ahead { asked, current } => too_large_version(asked.0, current.0),
-        StoreError::Unavailable(why) => Status::unavailable(why),
+        StoreError::Unavailable(why) => too_late(&why),
         other => Status::internal(other),
     }
+}
+
+/// 504, as kube-apiserver answers while its etcd is away (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/finisher/finisher.go): what was asked may have happened.
+fn too_late(why: &str) -> Status {
+    Status::new(
+        http::StatusCode::GATEWAY_TIMEOUT,
+        "Timeout",
+        format!("Timeout: request did not complete within requested timeout - {why}"),
+    )
 }
 
 /// 504 as kube-apiserver gives it for versions it has not seen yet.

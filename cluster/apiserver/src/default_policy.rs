@@ -17,7 +17,8 @@ use crate::policy::{GROUP, aggregate};
 use crate::server::Inner;
 use crate::status::Status;
 
-const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+/// The kinds of access rules.
+pub(crate) const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
 /// With the value `false`, a default is left as it is.
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const SELECTORS: &str = "/aggregationRule/clusterRoleSelectors";

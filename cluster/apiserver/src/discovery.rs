@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::aggregation::{Route, Routes, priority};
 use crate::answer::Answer;
+use crate::connect::Connect;
 use crate::events;
 use crate::registry::{Kinds, Role, Served, version_priority};
 use crate::resource::{Form, Subresource};
@@ -225,7 +226,12 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
 /// Subresources that do something. Others answer what it is that is missing.
 fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
     let all = served.info().subresources_in(version);
-    all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
+    all.filter(|subresource| {
+        !matches!(
+            subresource.form,
+            Form::Unsupported(_) | Form::Connect(Connect::Exec | Connect::PortForward)
+        )
+    })
 }
 
 fn verbs(subresource: &Subresource) -> &'static [&'static str] {
@@ -233,7 +239,8 @@ fn verbs(subresource: &Subresource) -> &'static [&'static str] {
         Form::Part if subresource.name == "finalize" => &["update"],
         Form::Part | Form::Scale(_) => &["get", "patch", "update"],
         Form::Action(_) | Form::Internal => &["create"],
-        Form::Unsupported(_) => &[],
+        Form::Connect(Connect::Log) => &["get"],
+        Form::Connect(Connect::Exec | Connect::PortForward) | Form::Unsupported(_) => &[],
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::User;
+use crate::connect::Connect;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -74,6 +75,8 @@ pub enum Form {
     Action(Arc<dyn Action>),
     /// POST of a body of its own that the server itself deals with (built-in kinds alone).
     Internal,
+    /// What the pod's node answers (built-in kinds alone).
+    Connect(Connect),
     /// Not served, and not in discovery; requests are answered 501 with the given name of the feature.
     Unsupported(&'static str),
 }
@@ -85,6 +88,7 @@ impl fmt::Debug for Form {
             Self::Scale(paths) => f.debug_tuple("Scale").field(paths).finish(),
             Self::Action(_) => f.write_str("Action"),
             Self::Internal => f.write_str("Internal"),
+            Self::Connect(what) => f.debug_tuple("Connect").field(what).finish(),
             Self::Unsupported(what) => f.debug_tuple("Unsupported").field(what).finish(),
         }
     }

@@ -3,6 +3,7 @@
 use kube::client::Body;
 
 use crate::answer::Answer;
+use crate::connect::{self, Connect};
 use crate::context::Context;
 use crate::registry::{DELETE_COLLECTION, Role};
 use crate::resource::Form;
@@ -56,6 +57,10 @@ async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> R
         (Form::Action(action), "create") => {
             context.query.check("CreateOptions", Vec::new())?;
             action::run(context, action.as_ref(), body).await
+        }
+        (Form::Connect(wanted), "get") => connect::answer(context, *wanted).await,
+        (Form::Connect(wanted @ (Connect::Exec | Connect::PortForward)), "create") => {
+            connect::answer(context, *wanted).await
         }
         (Form::Internal, "create") => match (context.served.role, name) {
             (Role::Pod, "binding") => pods::bind(context, body).await,

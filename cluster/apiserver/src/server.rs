@@ -21,6 +21,7 @@ use crate::applied::Applied;
 use crate::audit::AuditLog;
 use crate::audit_event::{AuditSink, Auditing};
 use crate::audit_policy::AuditPolicy;
+use crate::connect::Nodes;
 use crate::context::store_status;
 use crate::fairness::Fairness;
 use crate::health::Readiness;
@@ -30,7 +31,7 @@ use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
-use crate::{bootstrap, builtin, event_age, forms, pipeline};
+use crate::{bootstrap, builtin, event_age, forms, others, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.
 pub const DEFAULT_GIT_VERSION: &str = "v1.35.0";
@@ -64,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) protection: Option<Protection>,
     /// Pods run as service accounts.
     pub(crate) accounts: bool,
+    /// Who answers for nodes.
+    pub(crate) nodes: Option<Nodes>,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -86,6 +89,8 @@ pub struct Builder {
     front_proxies: Option<FrontProxies>,
     delegation: Option<kube::Client>,
     identity: Option<ClientIdentity>,
+    shared: bool,
+    nodes: Option<Nodes>,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -125,6 +130,8 @@ impl ApiServer {
             front_proxies: None,
             delegation: None,
             identity: None,
+            shared: false,
+            nodes: None,
         }
     }
 
@@ -309,6 +316,21 @@ impl Builder {
         Ok(self)
     }
 
+    /// Whether other servers write to the same store; no by default. Then what they write of access rules, admission and
+    /// custom resource definitions counts here as well, as soon as a watch tells it.
+    #[must_use]
+    pub fn others_write(mut self, others: bool) -> Self {
+        self.shared = others;
+        self
+    }
+
+    /// Who answers for a node, by its name: logs of containers are asked there. Nobody by default.
+    #[must_use]
+    pub fn nodes(mut self, find: impl Fn(&str) -> Option<HttpService> + Send + Sync + 'static) -> Self {
+        self.nodes = Some(Box::new(find));
+        self
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
@@ -353,12 +375,16 @@ impl Builder {
             turns: tokio::sync::Mutex::default(),
             protection: self.protection,
             accounts: self.accounts,
+            nodes: self.nodes,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
         bootstrap::run(&inner).await?;
         event_age::start(&inner);
         aggregation::start(&inner);
+        if self.shared {
+            others::start(&inner);
+        }
         Ok(ApiServer(inner))
     }
 }

@@ -10,7 +10,7 @@ use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
 use cluster_apiserver::{ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, TokenAuthority};
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
-use cluster_node::{ImageCatalogue, Volumes};
+use cluster_node::{ImageCatalogue, NodeServices, Volumes};
 use cluster_store::{MemoryStore, Store};
 use ipnet::{IpNet, Ipv4Net};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
@@ -29,7 +29,7 @@ const NAME: &str = "orangery";
 /// Whoever runs the cluster, and their group; bound to `cluster-admin`.
 const ADMIN: &str = "orangery-admin";
 const ADMINS: &str = "orangery:admins";
-/// The only node.
+/// The node, when nothing else is said.
 const NODE: &str = "orangery-0";
 /// Who signs the tokens of service accounts, as kubeadm names it.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -65,6 +65,10 @@ pub(crate) struct Access {
 }
 
 impl Access {
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(crate) fn kubeconfig(
         &self,
         user: &str,
@@ -94,8 +98,11 @@ pub struct Builder {
     listener: Option<TcpListener>,
     git_version: String,
     controllers: bool,
+    replicated: bool,
+    leader_elect: bool,
     node: Option<(ImageCatalogue, Volumes)>,
     audit: Option<(AuditPolicy, Arc<dyn AuditSink>)>,
+    node_name: String,
 }
 
 impl Cluster {
@@ -118,8 +125,11 @@ impl Cluster {
             listener: None,
             git_version: DEFAULT_GIT_VERSION.to_owned(),
             controllers: true,
+            replicated: false,
+            leader_elect: false,
             node: None,
             audit: None,
+            node_name: NODE.to_owned(),
         }
     }
 
@@ -207,6 +217,22 @@ impl Builder {
         self
     }
 
+    /// One of several on the same store, with the same keys: each answers with what the others write, and the controllers
+    /// and the scheduler of one at a time act, unless `leader_elect` says that nobody else's do.
+    #[must_use]
+    pub fn replicated(mut self, leader_elect: bool) -> Self {
+        self.replicated = true;
+        self.leader_elect = leader_elect;
+        self
+    }
+
+    /// The name of its node; `orangery-0` by default. Replicas that have nodes name them differently.
+    #[must_use]
+    pub fn node_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.node_name);
+        self
+    }
+
     /// Adds a node that runs what the catalogue knows; what outlives its pods lies in the volumes.
     #[must_use]
     pub fn node(mut self, catalogue: ImageCatalogue, volumes: Volumes) -> Self {
@@ -234,12 +260,17 @@ impl Builder {
             listener,
             git_version,
             controllers,
+            replicated,
+            leader_elect,
             node,
             audit,
+            node_name,
         } = self;
         let keys = keys.map_or_else(|| Keys::generate(&clock, &entropy), Ok)?;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (listener, url) = listening(listener).await?;
+        let services = NodeServices::default();
+        let asked = services.clone();
         let mut server = ApiServer::builder(NAME)
             .shared_store(store)
             .git_version(&git_version)
@@ -247,6 +278,8 @@ impl Builder {
             .entropy(entropy.clone())
             .authorities(authorities(&keys))
             .pods_as_accounts(controllers)
+            .others_write(replicated)
+            .nodes(move |node| asked.find(node))
             .service_range(SERVICES);
         if let Some((policy, sink)) = audit {
             server = server.audit_events(policy, sink);
@@ -272,12 +305,14 @@ impl Builder {
             entropy: &entropy,
             tasks: &tasks,
             stop: &stop,
+            replicated,
+            services,
         };
         if controllers {
-            parts.start_controllers()?;
+            parts.start_controllers(leader_elect)?;
         }
         if let Some((catalogue, volumes)) = node {
-            parts.start_node(NODE, Arc::new(catalogue), volumes)?;
+            parts.start_node(&node_name, Arc::new(catalogue), volumes)?;
         }
         Ok(Cluster {
             client: front.client(&kubeconfig)?,

@@ -7,11 +7,12 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
-use cluster_controllers::Options;
+use cluster_controllers::{NodeRanges, Options};
 use cluster_front::Front;
-use cluster_node::{ImageCatalogue, NodeOptions, Volumes};
-use kube::Client;
+use cluster_node::{ImageCatalogue, NodeOptions, NodeServices, PodAddresses, Volumes};
+use ipnet::{IpNet, Ipv4Net};
 use kube::config::Kubeconfig;
+use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,6 +21,10 @@ use crate::cluster::Access;
 /// Users of the parts, as kubeadm's certificates name them; RBAC's default policy knows what they may.
 const CONTROLLERS: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
+/// Where Leases of leadership are, as upstream's.
+const LEASES: &str = "kube-system";
+/// Where nodes get their pods' addresses from: what is set aside for networks behind others.
+const POD_RANGES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 11));
 /// How long a node that has ended is left alone: as the first back-off of a crashing container.
 const RESTART_AFTER: Duration = Duration::from_secs(10);
 
@@ -31,30 +36,60 @@ pub(crate) struct Parts<'a> {
     pub(crate) entropy: &'a Entropy,
     pub(crate) tasks: &'a TaskTracker,
     pub(crate) stop: &'a CancellationToken,
+    /// Whether there may be others on the same store.
+    pub(crate) replicated: bool,
+    pub(crate) services: NodeServices,
 }
 
 impl Parts<'_> {
-    /// Controllers as in kube-controller-manager, and a scheduler.
-    pub(crate) fn start_controllers(&self) -> Result<(), Fault> {
+    /// Controllers as in kube-controller-manager, and a scheduler; `elected`: only while no other replica's act.
+    pub(crate) fn start_controllers(&self, elected: bool) -> Result<(), Fault> {
         let options = Options {
             signer: Some(self.access.keys.clients.clone()),
             root_ca: Some(self.access.keys.authority.certificate_pem()),
+            node_ranges: self.replicated.then(node_ranges).transpose()?,
             ..Options::all(self.clock.clone(), self.entropy.clone())
         };
+        let (controllers, scheduler) = (self.client(CONTROLLERS, &[])?, self.client(SCHEDULER, &[])?);
         let stop = self.stop.clone();
-        let controllers = cluster_controllers::run(self.client(CONTROLLERS, &[])?, options, stop.clone());
-        self.tasks.spawn(controllers);
-        let scheduler = self.client(SCHEDULER, &[])?;
-        self.tasks
-            .spawn(cluster_controllers::scheduler::run(scheduler, self.clock.clone(), stop));
+        if !elected {
+            self.tasks
+                .spawn(cluster_controllers::run(controllers, options, stop.clone()));
+            let scheduler = cluster_controllers::scheduler::run(scheduler, self.clock.clone(), stop);
+            self.tasks.spawn(scheduler);
+            return Ok(());
+        }
+        let gate = Gate {
+            identity: format!("{}_{}", self.access.url(), self.entropy.uid()),
+            clock: self.clock.clone(),
+            stop,
+        };
+        let client = controllers.clone();
+        self.tasks.spawn(
+            gate.clone()
+                .lead(controllers, "kube-controller-manager", move |leading| {
+                    cluster_controllers::run(client.clone(), options.clone(), leading)
+                }),
+        );
+        let (client, clock) = (scheduler.clone(), self.clock.clone());
+        self.tasks.spawn(gate.lead(scheduler, "kube-scheduler", move |leading| {
+            cluster_controllers::scheduler::run(client.clone(), clock.clone(), leading)
+        }));
         Ok(())
     }
 
     /// A node that runs what the catalogue knows.
     pub(crate) fn start_node(&self, name: &str, catalogue: Arc<ImageCatalogue>, volumes: Volumes) -> Result<(), Fault> {
+        // Nodes of other processes see nothing of this one's network.
+        let pod_addresses = match self.replicated {
+            true => PodAddresses::OfNode,
+            false => PodAddresses::part_of(POD_RANGES),
+        };
         let options = NodeOptions {
             volumes,
             addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            pod_addresses,
+            services: self.services.clone(),
             ..NodeOptions::new(
                 name,
                 self.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,
@@ -74,6 +109,36 @@ impl Parts<'_> {
 
     fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig, Fault> {
         self.access.kubeconfig(user, groups, self.clock, self.entropy)
+    }
+}
+
+fn node_ranges() -> Result<NodeRanges, Fault> {
+    NodeRanges::new(&[(POD_RANGES, None)], Vec::new()).map_err(|error| Fault::bug(error.to_string()))
+}
+
+/// What one replica is known by to the others.
+#[derive(Clone)]
+struct Gate {
+    identity: String,
+    clock: Clock,
+    stop: CancellationToken,
+}
+
+impl Gate {
+    /// Does the work while this replica holds the Lease, named and placed as upstream's.
+    async fn lead<W, F>(self, client: Client, lease: &'static str, work: W)
+    where
+        W: Fn(CancellationToken) -> F,
+        F: Future<Output = ()>,
+    {
+        loop {
+            let leases = Api::namespaced(client.clone(), LEASES);
+            let (clock, stop) = (self.clock.clone(), self.stop.clone());
+            match base_controller::lead(leases, lease, &self.identity, clock, stop, &work).await {
+                Ok(()) => return,
+                Err(lost) => tracing::warn!("{lost}; it is taken again as soon as nobody has it"),
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::in_cluster::InCluster;
-use crate::{Files, PodNetwork};
+use crate::{Files, LogWriter, PodNetwork};
 
 /// Everything that one container has.
 pub struct ContainerContext {
@@ -26,6 +26,8 @@ pub struct ContainerContext {
     pub files: Files,
     /// The pod's network.
     pub network: PodNetwork,
+    /// What `kubectl logs` shows.
+    pub log: LogWriter,
     /// Where the container says that it is ready. It starts as not ready.
     pub ready: ReadySwitch,
     /// Cancelled when the container should end, as SIGTERM says it to a program.

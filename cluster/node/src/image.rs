@@ -58,10 +58,29 @@ impl Exit {
 ///
 /// The future is the container: its result is the exit, a panic in it is exit 255, and it is dropped when the grace
 /// period ends. It must end soon after `context.stop` is cancelled, and own every task it starts, so that dropping it
-/// ends them too. It says itself when it is ready ([`ContainerContext::ready`]); probes of the pod are not run.
+/// ends them too. It says itself when it is ready ([`ContainerContext::ready`]), unless [`Image::is_probed`].
 pub trait Image: Send + Sync {
     /// Starts one container.
     fn run(&self, context: ContainerContext) -> BoxFuture<'static, Exit>;
+
+    /// Whether the probes of its containers are asked: `httpGet` and `tcpSocket` of what it listens on in the pod network.
+    /// It is ready then when they say so. Other probes it answers itself, by [`ContainerContext::ready`].
+    fn is_probed(&self) -> bool {
+        false
+    }
+}
+
+/// An image whose containers' probes are asked.
+struct Probed<I>(I);
+
+impl<I: Image> Image for Probed<I> {
+    fn run(&self, context: ContainerContext) -> BoxFuture<'static, Exit> {
+        self.0.run(context)
+    }
+
+    fn is_probed(&self) -> bool {
+        true
+    }
 }
 
 impl<F, R> Image for F
@@ -109,6 +128,11 @@ impl ImageCatalogue {
     pub fn with(mut self, name: impl Into<String>, image: impl Image + 'static) -> Self {
         self.images.insert(name.into(), Arc::new(image));
         self
+    }
+
+    /// As [`ImageCatalogue::with`], for an image whose containers' probes are asked.
+    pub fn with_probed(self, name: impl Into<String>, image: impl Image + 'static) -> Self {
+        self.with(name, Probed(image))
     }
 
     /// What a full reference such as `orangery.dev/etcd:v0.1.0` stands for.

@@ -24,7 +24,8 @@ use crate::in_cluster::InCluster;
 use crate::network::PodRange;
 use crate::pod::sources::adopt_volumes;
 use crate::register::Registered;
-use crate::{ImageCatalogue, Network, Volumes, lease, pod, register};
+use crate::shown::Shown;
+use crate::{ImageCatalogue, Network, NodeServices, Volumes, lease, pod, register, serve};
 
 /// How long pods may take to stop when the node stops; their owner replaces them elsewhere meanwhile.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
@@ -105,6 +106,11 @@ pub struct NodeOptions {
     pub provider_id: Option<String>,
     /// Where its pods' addresses come from.
     pub pod_addresses: PodAddresses,
+    /// Where who asks the node itself finds it, for logs.
+    pub services: NodeServices,
+    /// The port of the node's addresses on which somebody serves [`NodeServices::guarded`] over TLS: an API server in
+    /// another process asks there.
+    pub port: Option<u16>,
 }
 
 impl NodeOptions {
@@ -135,6 +141,8 @@ impl NodeOptions {
             kubelet_version: "v1.35.0".to_owned(),
             provider_id: None,
             pod_addresses: PodAddresses::part_of(POD_RANGES),
+            services: NodeServices::default(),
+            port: None,
         }
     }
 }
@@ -151,6 +159,7 @@ pub(crate) struct Host {
     pub(crate) entropy: Entropy,
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) range: PodRange,
+    pub(crate) shown: Shown,
     /// The uids of persistent volumes whose end is watched for.
     pub(crate) followed: Mutex<BTreeSet<String>>,
     /// Ends what outlives single pods: the watches on persistent volumes.
@@ -172,6 +181,10 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
     tracing::info!(node = %options.name, "node registered");
     let node = register::NodeApi::new(client.clone(), &options);
     let (name, clock) = (options.name.clone(), options.clock.clone());
+    let shown = Shown::default();
+    let _asked_here = options
+        .services
+        .add(&name, serve::service(shown.clone(), clock.clone()));
     let (give, given) = oneshot::channel();
     let asked = range.is_none().then_some(give);
     let pods_stop = CancellationToken::new();
@@ -186,7 +199,10 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
         };
         let ended = CancellationToken::new();
         let _ended = ended.clone().drop_guard();
-        let host = Arc::new(host(options, client.clone(), api, range, ended));
+        let host = Arc::new(Host {
+            shown,
+            ..host(options, client.clone(), api, range, ended)
+        });
         run_pods(host, pods_stop.clone()).await;
     });
     tokio::select! {
@@ -220,6 +236,7 @@ fn host(options: NodeOptions, client: kube::Client, api: InCluster, range: PodRa
         entropy: options.entropy,
         addresses: options.addresses,
         range,
+        shown: Shown::default(),
         followed: Mutex::default(),
         ended,
     }

@@ -9,7 +9,9 @@ use base_client::{fault_of, is_exists, is_missing};
 use base_clock::Clock;
 use futures::StreamExt;
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo};
+use k8s_openapi::api::core::v1::{
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus, NodeSystemInfo,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
@@ -175,6 +177,9 @@ fn status(options: &NodeOptions, range: Option<IpNet>) -> NodeStatus {
         allocatable: Some(capacity.clone()),
         capacity: Some(capacity),
         addresses: Some(addresses),
+        daemon_endpoints: options.port.map(|port| NodeDaemonEndpoints {
+            kubelet_endpoint: Some(DaemonEndpoint { port: i32::from(port) }),
+        }),
         conditions: Some(conditions(&options.clock, Readiness::of(range.is_some()))),
         node_info: Some(NodeSystemInfo {
             architecture: ARCHITECTURE.to_owned(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cluster_store::Revision;
@@ -36,6 +37,8 @@ pub(crate) struct Hub {
     layout: Layout,
     orders: mpsc::UnboundedReceiver<Order>,
     repeaters: Vec<Arc<Repeater>>,
+    /// For those who want to know: whether the stream stands.
+    connected: Arc<AtomicBool>,
 }
 
 /// An open stream.
@@ -55,12 +58,18 @@ enum End {
 }
 
 impl Hub {
-    pub(crate) fn new(client: Arc<Client>, layout: Layout, orders: mpsc::UnboundedReceiver<Order>) -> Self {
+    pub(crate) fn new(
+        client: Arc<Client>,
+        layout: Layout,
+        orders: mpsc::UnboundedReceiver<Order>,
+        connected: Arc<AtomicBool>,
+    ) -> Self {
         Hub {
             client,
             layout,
             orders,
             repeaters: Vec::new(),
+            connected,
         }
     }
 
@@ -77,6 +86,7 @@ impl Hub {
             }
             let why = match self.open().await {
                 Ok(mut open) => {
+                    self.connected.store(true, Ordering::Relaxed);
                     let begun = tokio::time::Instant::now();
                     let end = self.follow(&mut open).await;
                     if begun.elapsed() > PAUSE_MAX {
@@ -89,6 +99,7 @@ impl Hub {
                 }
                 Err(failure) => failure.to_string(),
             };
+            self.connected.store(false, Ordering::Relaxed);
             tracing::debug!(%why, "the watch of etcd broke, it goes on from where it stands");
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);

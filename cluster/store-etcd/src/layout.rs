@@ -49,6 +49,11 @@ impl Layout {
         format!("{}/{key}", self.prefix).into()
     }
 
+    /// Everything.
+    pub(crate) fn whole(&self) -> Span {
+        Span::of_prefix(format!("{}/", self.prefix))
+    }
+
     /// All of a resource.
     pub(crate) fn resource(&self, resource: &str) -> Span {
         Span::of_prefix(format!("{}/{resource}/", self.prefix))

@@ -1,6 +1,7 @@
 //! The store itself: what is asked of etcd for each call, and what its answers mean.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ struct Inner {
     newest: Newest,
     orders: mpsc::UnboundedSender<Order>,
     repeaters: Mutex<Repeaters>,
+    connected: Arc<AtomicBool>,
 }
 
 /// By resource; empty until the resource is read for the first time.
@@ -76,7 +78,8 @@ impl EtcdStore {
         let (orders, taken) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(answers);
-        tasks.spawn(Hub::new(client.clone(), layout.clone(), taken).run());
+        let connected = Arc::new(AtomicBool::new(true));
+        tasks.spawn(Hub::new(client.clone(), layout.clone(), taken, connected.clone()).run());
         if let Some(every) = options.compact_every {
             tasks.spawn(compact::run(client.clone(), every));
         }
@@ -87,12 +90,39 @@ impl EtcdStore {
             newest,
             orders,
             repeaters: Mutex::default(),
+            connected,
         });
         Ok(EtcdStore {
             link: Link::new(inner.clone()),
             inner,
             _tasks: tasks,
         })
+    }
+
+    /// The first key under the prefix, whoever wrote it; `None` while nobody has. Asks once, and so tells what is wrong
+    /// with addresses and certificates.
+    ///
+    /// # Errors
+    /// etcd does not answer or refuses.
+    pub async fn first_key(&self) -> Result<Option<String>, StoreError> {
+        let span = self.inner.layout.whole();
+        let request = RangeRequest {
+            key: span.first,
+            range_end: span.end,
+            limit: 1,
+            keys_only: true,
+            ..RangeRequest::default()
+        };
+        let answer = self.inner.client.range(request).await.map_err(unavailable)?;
+        let first = answer.kvs.into_iter().next();
+        Ok(first.map(|kv| String::from_utf8_lossy(&kv.key).into_owned()))
+    }
+
+    /// Whether the watches of etcd stand, as far as one knows without asking: `false` since they broke. Nothing was read
+    /// yet: `true`.
+    pub fn is_connected(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let connected = self.inner.connected.clone();
+        move || connected.load(Ordering::Relaxed)
     }
 
     /// Throws the history before this revision away, once and whatever others need of it. For tests and for tools; what

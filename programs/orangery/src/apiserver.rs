@@ -1,7 +1,8 @@
 //! `orangery apiserver`: a bare Kubernetes for a person or a test. Writes its kubeconfig, says in one line where it is,
 //! and runs until it is told to stop.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
@@ -9,13 +10,16 @@ use base_clock::{Clock, Entropy};
 use cluster_bare::Cluster;
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_store::FileStore;
+use cluster_store_etcd::EtcdStore;
 
 use crate::kept::{self, Kept, VOLUMES};
 use crate::live::Console;
-use crate::{cli, data_folder, envtest, kubeconfig, landscape, up};
+use crate::{cli, data_folder, envtest, kubeconfig, landscape, on_etcd, up};
 
 /// The folder of the state, in the data folder. Not the one of a landscape, so that neither takes the other for its own.
 const STATE: &str = "apiserver";
+/// The same of what keeps its objects in an etcd: keys, and the volumes of a node.
+const STATE_ON_ETCD: &str = "apiserver-on-etcd";
 /// The API server's name in it.
 const NAME: &str = "kubernetes";
 /// How long parts may take to end: twice what a node gives its pods.
@@ -46,6 +50,7 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
     };
     let state = State::open(arguments).await?;
     let Kept { store, keys } = state.kept.clone();
+    let etcd = &arguments.etcd;
     let mut builder = Cluster::builder()
         .listener(listener)
         .store(store)
@@ -54,10 +59,16 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
             clients: keys.clients,
             tokens: keys.tokens,
         });
-    if arguments.node {
-        builder = builder.node(ImageCatalogue::new().simulating(), state.volumes.clone());
+    if !etcd.etcd_servers.is_empty() {
+        builder = builder.replicated(etcd.leader_elect);
     }
-    let ended = run_on(builder, arguments, stop, console).await;
+    if arguments.node {
+        let catalogue = ImageCatalogue::new().simulating();
+        builder = builder
+            .node(catalogue, state.volumes.clone())
+            .node_name(&arguments.node_name);
+    }
+    let ended = run_on(builder, arguments, &state, stop, console).await;
     state.close().await;
     ended
 }
@@ -65,10 +76,18 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
 async fn run_on(
     builder: cluster_bare::Builder,
     arguments: &cli::Apiserver,
+    state: &State,
     stop: impl Future<Output = ()>,
     console: &Console,
 ) -> Result<(), Fault> {
     let cluster = builder.start().await?;
+    if let Some(etcd) = &state.etcd {
+        let is_connected = etcd.is_connected();
+        cluster.server().readiness().add("etcd", move || {
+            let down = "the watches of etcd broke, and it is not reached again yet";
+            is_connected().then_some(()).ok_or_else(|| down.to_owned())
+        });
+    }
     let path = kubeconfig::path(&arguments.data_dir, "admin");
     kubeconfig::write(&path, cluster.kubeconfig())?;
     console.say(&ready(&path, cluster.url(), arguments));
@@ -83,7 +102,11 @@ async fn run_on(
 fn ready(path: &Path, url: &str, arguments: &cli::Apiserver) -> String {
     // Another terminal may stand in another folder.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let kept = if arguments.memory { "in memory alone" } else { "kept" };
+    let kept = match (arguments.memory, arguments.etcd.etcd_servers.is_empty()) {
+        (true, _) => "in memory alone",
+        (false, true) => "kept",
+        (false, false) => "kept in etcd",
+    };
     format!(
         "ready: {url}, {kept}; export KUBECONFIG={}; Ctrl-C ends it",
         path.display()
@@ -95,6 +118,7 @@ struct State {
     kept: Kept,
     volumes: Volumes,
     files: Vec<FileStore>,
+    etcd: Option<Arc<EtcdStore>>,
 }
 
 impl State {
@@ -106,17 +130,32 @@ impl State {
                 kept: Kept::memory(NAME, &clock, &entropy)?,
                 volumes: Volumes::new(),
                 files,
+                etcd: None,
             });
         }
-        let folder = state_of(&arguments.data_dir);
+        let is_on_etcd = !arguments.etcd.etcd_servers.is_empty();
+        let folder = arguments.data_dir.join(if is_on_etcd { STATE_ON_ETCD } else { STATE });
         data_folder::make("the state's folder", &folder)?;
         kept::check(&folder)?;
-        let kept = kept::open(&folder, NAME, &clock, &entropy, &mut files).await?;
+        let (kept, etcd) = if is_on_etcd {
+            let keys = kept::keys(&folder, NAME, &clock, &entropy)?;
+            let path = folder.join(NAME).join(kept::KEYS);
+            let etcd = Arc::new(on_etcd::open(&arguments.etcd, &keys, &path).await?);
+            let store = etcd.clone();
+            (Kept { store, keys }, Some(etcd))
+        } else {
+            (kept::open(&folder, NAME, &clock, &entropy, &mut files).await?, None)
+        };
         kept.keys.check(NAME, &clock)?;
         let path = folder.join(VOLUMES);
         let volumes =
             Volumes::in_folder(&path).map_err(|error| data_folder::unusable("open the volumes in", &path, &error))?;
-        Ok(Self { kept, volumes, files })
+        Ok(Self {
+            kept,
+            volumes,
+            files,
+            etcd,
+        })
     }
 
     async fn close(self) {
@@ -128,10 +167,6 @@ impl State {
     }
 }
 
-fn state_of(data_dir: &Path) -> PathBuf {
-    data_dir.join(STATE)
-}
-
 /// A landscape's folder stays a landscape's: who named it here has mistaken it for another.
 fn refuse_landscape(data_dir: &Path) -> Result<(), Fault> {
     refuse(&data_dir.join(up::STATE), data_dir, "a landscape of `orangery up`")
@@ -139,11 +174,10 @@ fn refuse_landscape(data_dir: &Path) -> Result<(), Fault> {
 
 /// The other way round, for `up`.
 pub(crate) fn refuse_folder(data_dir: &Path) -> Result<(), Fault> {
-    refuse(
-        &state_of(data_dir),
-        data_dir,
-        "the Kubernetes of an `orangery apiserver`",
-    )
+    [STATE, STATE_ON_ETCD].iter().try_for_each(|state| {
+        let what = "the Kubernetes of an `orangery apiserver`";
+        refuse(&data_dir.join(state), data_dir, what)
+    })
 }
 
 fn refuse(state: &Path, data_dir: &Path, what: &str) -> Result<(), Fault> {

@@ -90,6 +90,8 @@ Examples:
     One that is kept in the folder k8s, with a node that pretends to run every image.
   export KUBECONFIG=k8s/admin.kubeconfig
     For kubectl, helm and every other client. With USE_EXISTING_CLUSTER=true, envtest takes it too.
+  orangery apiserver --etcd-servers http://127.0.0.1:2379 --data-dir keys
+    One whose objects are in an etcd; the folder has its keys and its kubeconfig.
   orangery apiserver --envtest-assets assets && KUBEBUILDER_ASSETS=$PWD/assets go test ./...
     A Go controller's tests, each suite with a Kubernetes of its own.")]
 pub struct Apiserver {
@@ -105,9 +107,39 @@ pub struct Apiserver {
     /// Add a node: pods of every image are pretended to run, and say so
     #[arg(long)]
     pub node: bool,
+    /// The node's name; processes on the same etcd that have a node each name them differently
+    #[arg(long, value_name = "NAME", default_value = "orangery-0", requires = "node", value_parser = node_name)]
+    pub node_name: String,
+    /// Keep objects in an etcd instead of the data folder
+    #[command(flatten)]
+    pub etcd: Etcd,
     /// Start nothing: write programs called etcd and kube-apiserver into this folder, for envtest's KUBEBUILDER_ASSETS
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data_dir", "memory", "port", "node"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data_dir", "memory", "port", "node", "etcd_servers"])]
     pub envtest_assets: Option<PathBuf>,
+}
+
+/// Which etcd, and how; named as kube-apiserver names it.
+#[derive(Args, Debug)]
+pub struct Etcd {
+    /// Keep objects in this etcd, not in the data folder: its members' client URLs, separated by commas
+    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with = "memory")]
+    pub etcd_servers: Vec<String>,
+    /// What all keys in etcd begin with
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", requires = "etcd_servers")]
+    pub etcd_prefix: String,
+    /// PEM file with the authority of etcd's certificate; https URLs need it
+    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
+    pub etcd_cafile: Option<PathBuf>,
+    /// PEM file with the certificate that this process shows etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile", requires = "etcd_servers")]
+    pub etcd_certfile: Option<PathBuf>,
+    /// PEM file with the key of that certificate
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub etcd_keyfile: Option<PathBuf>,
+    /// Run controllers and scheduler only while no other process on the same etcd does
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+        action = clap::ArgAction::Set, require_equals = true, requires = "etcd_servers")]
+    pub leader_elect: bool,
 }
 
 /// Arguments of `orangery kubeconfig`.
@@ -218,6 +250,13 @@ pub struct Man {
 fn port(text: &str) -> Result<u16, String> {
     text.parse()
         .map_err(|_| "a port is a number from 0 to 65535".to_owned())
+}
+
+fn node_name(text: &str) -> Result<String, String> {
+    match is_name(text) && text.len() <= 63 && !text.starts_with('-') && !text.ends_with('-') {
+        true => Ok(text.to_owned()),
+        false => Err("a node's name has at most 63 letters of a-z, 0-9 and -, the last not at an end".to_owned()),
+    }
 }
 
 fn shoot_name(text: &str) -> Result<ShootRef, String> {

@@ -3,6 +3,7 @@
 
 pub mod apiserver;
 pub mod cli;
+pub mod container_logs;
 mod data_folder;
 pub mod envtest;
 pub mod follow;
@@ -11,6 +12,7 @@ mod kept;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod live;
+mod on_etcd;
 pub mod provider_local;
 pub mod shell;
 pub mod up;

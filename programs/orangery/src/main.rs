@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
+use programs_orangery::container_logs::Both;
 use programs_orangery::live::Console;
 use programs_orangery::{apiserver, envtest, kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -30,7 +31,8 @@ async fn main() -> ExitCode {
     let console = Console::of_process();
     console.give_way_to_panics();
     let logs = console.logs();
-    if let Err(error) = base_telemetry::init_logs_to(base_telemetry::LogFormat::Text, LOGS, move || logs.clone()) {
+    if let Err(error) = base_telemetry::init_logs_to(base_telemetry::LogFormat::Text, LOGS, move || Both(logs.clone()))
+    {
         eprintln!("error: {error}");
         return ExitCode::FAILURE;
     }

@@ -1,34 +1,28 @@
 //! The two clusters: real Kubernetes and a bare one of ours, each with controllers, scheduler and one of our nodes that
 //! pretends to run every image. The same administrator on both.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connector, Https, Judgement, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec, SecretText};
 use cluster_bare::{Cluster, Keys};
-use cluster_node::{ImageCatalogue, NodeOptions, Volumes};
-use kube::Api;
-use kube::config::Kubeconfig;
+use cluster_node::{ImageCatalogue, Network, Volumes};
 use tests_conformance::Outcome;
 use tests_conformance::real::{Options, Real, VERSION};
-use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::node::{self, Joined};
 
 /// Longer than any run.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// The node's name, as a bare cluster calls its own.
 const NODE: &str = "orangery-0";
-/// Until a node is ready: many times what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Both of them, until they are dropped.
 pub(crate) struct Clusters {
     /// The administrator's kubeconfig of each, real first.
     pub(crate) kubeconfigs: [SecretText; 2],
     _real: Real,
-    _node: DropGuard,
+    _node: Joined,
     _ours: Cluster,
 }
 
@@ -40,32 +34,13 @@ impl Clusters {
             ..Options::default()
         };
         let real = Real::start(all).await?;
-        let stop = CancellationToken::new();
-        let kubeconfig = parse(&real.endpoint.kubeconfig)?;
-        let options = NodeOptions {
-            addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
-            ..NodeOptions::new(
-                NODE,
-                kubeconfig.clone(),
-                Arc::new(Https::new("orangery")),
-                Arc::new(ImageCatalogue::new().simulating()),
-                Clock::real(),
-                Entropy::os(),
-            )
-        };
-        let running = stop.clone();
-        tokio::spawn(async move {
-            if let Err(fault) = cluster_node::run(options, running).await {
-                eprintln!("the node of the real cluster ended: {}", fault.chain());
-            }
-        });
-        ready(&kubeconfig).await?;
+        let node = node::join(&real, NODE, ImageCatalogue::new().simulating(), Network::new()).await?;
         let (ours, ours_kubeconfig) = ours().await?;
-        ready(&parse(&ours_kubeconfig)?).await?;
+        node::ready(&node::client(ours_kubeconfig.expose())?, NODE).await?;
         Ok(Self {
             kubeconfigs: [real.endpoint.kubeconfig.clone(), ours_kubeconfig],
             _real: real,
-            _node: stop.drop_guard(),
+            _node: node,
             _ours: ours,
         })
     }
@@ -96,27 +71,4 @@ async fn ours() -> Outcome<(Cluster, SecretText)> {
     });
     let text = base_secrets::to_yaml(&kubeconfig).map_err(|error| failed(&error))?;
     Ok((cluster, text))
-}
-
-fn parse(text: &SecretText) -> Outcome<Kubeconfig> {
-    Kubeconfig::from_yaml(text.expose()).map_err(|error| error.to_string())
-}
-
-async fn ready(kubeconfig: &Kubeconfig) -> Outcome {
-    let client = Https::new("clients")
-        .client(kubeconfig)
-        .map_err(|fault| fault.chain())?;
-    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
-    let waited = wait_until(&nodes, NODE, PATIENCE, |node| {
-        let status = node.and_then(|node| node.status.as_ref());
-        let mut conditions = status
-            .and_then(|status| status.conditions.as_ref())
-            .into_iter()
-            .flatten();
-        match conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True") {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet("it is not ready".to_owned()),
-        }
-    });
-    waited.await.map(drop).map_err(|waited| waited.to_string())
 }

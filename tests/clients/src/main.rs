@@ -8,6 +8,7 @@
 
 mod clusters;
 mod mask;
+mod node;
 mod run;
 mod script;
 

@@ -11,7 +11,7 @@ use crate::Outcome;
 /// The name that both servers answer to.
 pub(crate) const SERVER_NAME: &str = "localhost";
 /// Whose members may do everything, before any role is bound.
-const MASTERS: &str = "system:masters";
+pub(crate) const MASTERS: &str = "system:masters";
 /// Longer than any run.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
@@ -63,13 +63,14 @@ impl Pki {
 
     /// A client's certificate of the same authority.
     pub(crate) fn client(&self, user: &str) -> Outcome<Issued> {
-        self.authority
-            .issue(
-                &CertificateSpec::client(user, &[], VALIDITY),
-                &self.clock,
-                &self.entropy,
-            )
-            .map_err(|error| error.to_string())
+        self.member(user, &[])
+    }
+
+    /// The same of a member of groups.
+    pub(crate) fn member(&self, user: &str, groups: &[&str]) -> Outcome<Issued> {
+        let spec = CertificateSpec::client(user, groups, VALIDITY);
+        let issued = self.authority.issue(&spec, &self.clock, &self.entropy);
+        issued.map_err(|error| error.to_string())
     }
 
     /// The administrator's kubeconfig for the server on that port of loopback.

@@ -9,7 +9,9 @@ use http::Method;
 use tempfile::TempDir;
 use tests_parts::{Program, etcd_flags, folder_of_programs, free_port};
 
-use crate::pki::{FRONT_PROXY, Pki};
+use base_secrets::SecretText;
+
+use crate::pki::{FRONT_PROXY, MASTERS, Pki};
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
 
@@ -48,6 +50,8 @@ pub struct Options {
 pub struct Real {
     /// How to reach it.
     pub endpoint: Endpoint,
+    pki: Pki,
+    port: u16,
     /// Clients before servers, the store last: fields are dropped in this order.
     programs: Vec<Program>,
     folder: TempDir,
@@ -88,6 +92,20 @@ impl Real {
         std::fs::read(self.folder.path().join(AUDIT_LOG)).map_err(|error| format!("cannot read {AUDIT_LOG}: {error}"))
     }
 
+    /// A kubeconfig of somebody else.
+    ///
+    /// # Errors
+    /// A certificate cannot be made.
+    pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Outcome<SecretText> {
+        self.pki.kubeconfig(user, self.port, self.pki.member(user, groups)?)
+    }
+
+    /// The authority of all certificates here, PEM.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        self.pki.authority.certificate_pem()
+    }
+
     async fn start_once(programs: &Path, options: Options) -> Outcome<Self> {
         let folder = temporary_folder(options).map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let pki = Pki::generate()?;
@@ -122,6 +140,8 @@ impl Real {
         }
         Ok(Self {
             endpoint,
+            pki,
+            port,
             programs: running,
             folder,
         })
@@ -146,6 +166,9 @@ impl Files {
         files.put("front.crt", &pki.front_authority.certificate_pem())?;
         files.put("front-proxy.crt", &pki.front_proxy.certificate_pem())?;
         files.put("front-proxy.key", pki.front_proxy.key_pem().expose())?;
+        let kubelets = pki.member("kube-apiserver-kubelet-client", &[MASTERS])?;
+        files.put("kubelets.crt", &kubelets.certificate_pem())?;
+        files.put("kubelets.key", kubelets.key_pem().expose())?;
         files.put("accounts.key", pki.accounts.to_pem().expose())?;
         files.put("accounts.pub", &pki.accounts.public().to_pem())?;
         Ok(files)
@@ -197,6 +220,9 @@ fn kube_apiserver(files: &Files, options: Options, etcd_port: u16, port: u16) ->
         files.flag("tls-private-key-file", "server.key"),
         files.flag("client-ca-file", "ca.crt"),
         "--authorization-mode=Node,RBAC".to_owned(),
+        files.flag("kubelet-client-certificate", "kubelets.crt"),
+        files.flag("kubelet-client-key", "kubelets.key"),
+        "--kubelet-preferred-address-types=InternalIP,Hostname".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--enable-bootstrap-token-auth=true".to_owned(),
         format!("--service-account-issuer={ISSUER}"),

@@ -33,6 +33,11 @@ pub(crate) struct Test {
 /// How many drawn sequences run with the cases, and where they begin: the same in every run, so that what fails is a change.
 const DRAWN: [&str; 4] = ["--sequences", "3000", "--seed", "1"];
 
+/// What the names of kubectl's scripts begin with.
+const KUBECTL: &str = "kubectl";
+/// Names a kubectl that the scripts run instead of Debian's.
+const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
+
 /// Sequences of requests drawn from a seed, and nothing else.
 #[derive(clap::Args)]
 pub(crate) struct Drawn {
@@ -55,7 +60,10 @@ enum Suite {
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, and a Go controller's
     /// tests on both
     Clients,
-    /// The suite of all stores on a real etcd, and etcd killed in the middle of its work
+    /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
+    /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
+    Node,
+    /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
     Stores,
 }
 
@@ -63,6 +71,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
     match test.suite {
         Suite::Conformance => conformance(test),
         Suite::Clients => clients(test),
+        Suite::Node => node(test),
         Suite::Stores => stores(test),
     }
 }
@@ -82,13 +91,23 @@ fn clients(test: &Test) -> Outcome {
     for part in [real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients] {
         real::run(Some(part))?;
     }
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "tests-clients", "--"]);
-    command.args(&test.filter);
-    if test.show {
-        command.arg("--show");
+    let scripts = |filter: Option<&str>| {
+        let mut command = cargo();
+        command.args(["run", "--quiet", "--package", "tests-clients", "--"]);
+        command.args(filter);
+        if test.show {
+            command.arg("--show");
+        }
+        command
+    };
+    let filter = test.filter.as_deref();
+    call(&mut scripts(filter))?;
+    // Debian's kubectl has had its turn, now the newest.
+    if filter.is_none_or(|filter| filter.starts_with(KUBECTL)) {
+        let kubectl = real::clients::newest_kubectl()?;
+        println!("> the same with {}", kubectl.display());
+        call(scripts(filter.or(Some(KUBECTL))).env(KUBECTL_VARIABLE, kubectl))?;
     }
-    call(&mut command)?;
     // The tests of a controller are no script: they run as a whole or not at all.
     if test.filter.is_none() { envtest() } else { Ok(()) }
 }
@@ -161,25 +180,34 @@ fn conformance(test: &Test) -> Outcome {
     call(&mut command)
 }
 
-fn stores(test: &Test) -> Outcome {
+fn node(test: &Test) -> Outcome {
+    refuse_all(test)?;
+    real::run(Some(real::Part::Kubernetes))?;
+    let mut command = cargo();
+    command.args(["test", "--quiet", "--package", "tests-clients"]);
+    command.args(["--test", "node", "--test", "kube-rs"]);
+    command.args(&test.filter);
+    call(&mut command)
+}
+
+fn refuse_all(test: &Test) -> Outcome {
     refuse("--show", test.show)?;
     refuse("--propose", test.propose)?;
     refuse("--etcd", test.etcd)?;
-    refuse("--serve", test.serve.is_some())?;
+    refuse("--serve", test.serve.is_some())
+}
+
+fn stores(test: &Test) -> Outcome {
+    refuse_all(test)?;
     real::run(Some(real::Part::Etcd))?;
-    let mut command = cargo();
-    // Each starts an etcd of its own: not more of them at once than a small machine bears.
-    command.args([
-        "test",
-        "--quiet",
-        "--package",
-        "tests-stores",
-        "--test",
-        "etcd",
-        "--",
-        "--test-threads",
-        "2",
-    ]);
-    command.args(&test.filter);
-    call(&mut command)
+    // The store, then a server on it.
+    for package in ["tests-stores", "programs-orangery"] {
+        let mut command = cargo();
+        command.args(["test", "--quiet", "--package", package, "--test", "etcd", "--"]);
+        // Each starts an etcd of its own: not more of them at once than a small machine bears.
+        command.args(["--test-threads", "2"]);
+        command.args(&test.filter);
+        call(&mut command)?;
+    }
+    Ok(())
 }

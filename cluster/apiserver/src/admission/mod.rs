@@ -38,6 +38,8 @@ use policy::{Binding, Policy};
 pub(crate) use quota::{QUOTAS, is_counted};
 use webhook::Webhook;
 
+/// What configures admission, as the store names it.
+pub(crate) const CONFIGURATION: [&str; 4] = [MUTATING, VALIDATING, POLICIES, BINDINGS];
 /// The group of the kinds that configure admission. They are exempt from it themselves.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations";
@@ -192,7 +194,7 @@ fn told(outcome: Result<(), Status>, mut warnings: Vec<String>) -> Result<Vec<St
 
 /// Takes in what the store holds when the server starts.
 pub(crate) async fn load(server: &Inner) -> Result<(), Status> {
-    for resource in [MUTATING, VALIDATING, POLICIES, BINDINGS] {
+    for resource in CONFIGURATION {
         let range = Range::all(format!("{GROUP}/{resource}"));
         let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
         for entry in &listing.entries {

@@ -28,7 +28,7 @@ use crate::status::Status;
 /// The group of APIServices. It is always this server's own.
 pub(crate) const GROUP: &str = "apiregistration.k8s.io";
 /// As in the store's keys.
-const STORE_NAME: &str = "apiregistration.k8s.io/apiservices";
+pub(crate) const STORE_NAME: &str = "apiregistration.k8s.io/apiservices";
 
 /// Group and version.
 type Place = (String, String);

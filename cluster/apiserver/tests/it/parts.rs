@@ -238,7 +238,8 @@ async fn discovery_names_only_what_is_done() {
     assert_eq!(verbs("namespaces/status"), Some(json!(["get", "patch", "update"])));
     assert_eq!(verbs("namespaces/finalize"), Some(json!(["update"])));
     assert_eq!(verbs("pods/eviction"), Some(json!(["create"])));
-    for name in ["pods/log", "pods/exec", "pods/portforward"] {
+    assert_eq!(verbs("pods/log"), Some(json!(["get"])));
+    for name in ["pods/exec", "pods/portforward", "pods/proxy"] {
         assert_eq!(verbs(name), None, "{name}");
     }
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -254,11 +255,11 @@ async fn discovery_names_only_what_is_done() {
         .map(|it| &it["subresource"])
         .collect();
     assert!(
-        parts.contains(&&json!("status")) && !parts.contains(&&json!("log")),
+        parts.contains(&&json!("log")) && !parts.contains(&&json!("exec")),
         "{parts:?}"
     );
     // What is asked for all the same is told what is missing.
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     post(&client, PODS, &pod).await;
-    assert_eq!(get(&client, &format!("{PODS}/p/log")).await.0, 501);
+    assert_eq!(get(&client, &format!("{PODS}/p/proxy")).await.0, 501);
 }

@@ -11,13 +11,17 @@ use cluster_node::{ImageCatalogue, Volumes};
 use cluster_store::MemoryStore;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, SelfSubjectReviewStatus, UserInfo};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
 /// Many times what the slowest machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
+const GROUP: &str = "rbac.authorization.k8s.io";
 
 async fn groups(client: Client) -> Vec<String> {
     let review: Api<SelfSubjectReview> = Api::all(client);
@@ -145,6 +149,76 @@ async fn what_is_kept_is_there_again_for_whom_it_knew_before() {
     entry.server = Some(second.url().to_owned());
     let before = Https::new("test").client(&kubeconfig).unwrap();
     Api::<ConfigMap>::namespaced(before, "default").get("m").await.unwrap();
+}
+
+/// The identity in a Lease of leadership.
+async fn leader(client: &Client, lease: &str) -> String {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    let held = wait_until(&leases, lease, PATIENCE, |lease| {
+        let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.clone());
+        match holder.filter(|holder| !holder.is_empty()) {
+            Some(holder) => Judgement::Done(holder),
+            None => Judgement::NotYet("nobody holds it".to_owned()),
+        }
+    });
+    held.await.unwrap()
+}
+
+#[tokio::test]
+async fn replicas_behave_by_what_any_of_them_writes_and_one_of_them_acts() {
+    let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
+    let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
+    let start = || {
+        let builder = Cluster::builder().store(store.clone()).keys(keys.clone());
+        builder.replicated(true).start()
+    };
+    let (first, second) = (start().await.unwrap(), start().await.unwrap());
+    let rule = json!({"metadata": {"name": "r"}, "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]});
+    let roles: Api<ClusterRole> = Api::all(first.client());
+    let made = serde_json::from_value(rule).unwrap();
+    roles.create(&PostParams::default(), &made).await.unwrap();
+    let binding = json!({"metadata": {"name": "r"}, "subjects": [{"kind": "User", "name": "u", "apiGroup": GROUP}],
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "r"}});
+    let bindings: Api<ClusterRoleBinding> = Api::all(first.client());
+    let made = serde_json::from_value(binding).unwrap();
+    bindings.create(&PostParams::default(), &made).await.unwrap();
+    let may = |wanted: bool| {
+        let reviews: Api<SubjectAccessReview> = Api::all(second.client());
+        let review = json!({"metadata": {}, "spec": {"user": "u",
+            "nonResourceAttributes": {"path": "/metrics", "verb": "get"}}});
+        let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
+        let told = async move {
+            loop {
+                let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+                if answer.status.unwrap().allowed == wanted {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, told)
+    };
+    may(true).await.expect("the other one's rule counts");
+    bindings.delete("r", &DeleteParams::default()).await.unwrap();
+    may(false).await.expect("and its end");
+
+    let before = leader(&second.client(), "kube-controller-manager").await;
+    let (stays, goes) = match before.starts_with(first.url()) {
+        true => (second, first),
+        false => (first, second),
+    };
+    goes.stop().await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(stays.client(), "a");
+    let made = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(stays.client());
+    namespaces.create(&PostParams::default(), &made).await.unwrap();
+    wait_until(&accounts, "default", PATIENCE, |account| match account {
+        Some(_) => Judgement::Done(()),
+        None => Judgement::NotYet("it is not made".to_owned()),
+    })
+    .await
+    .unwrap();
+    assert_ne!(leader(&stays.client(), "kube-controller-manager").await, before);
 }
 
 #[tokio::test]

@@ -2,11 +2,14 @@
 //! and ends them when the pod is deleted. What to report and when to restart is decided in `status` and `slot`.
 
 mod environment;
+mod health;
+mod probe;
 mod report;
 mod slot;
 pub(crate) mod sources;
 mod start;
 mod status;
+mod stop;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -28,6 +31,7 @@ use crate::network::PodAddress;
 use crate::node::Host;
 use crate::{EXIT_KILLED, Exit, Found};
 use environment::Facts;
+use health::Answer;
 use slot::{Doing, Restart, Slot};
 use sources::Sources;
 use volumes::Wanted;
@@ -112,6 +116,7 @@ struct Ending {
 enum Woken {
     Sources,
     Ended(Result<(Id, (usize, Exit)), JoinError>),
+    Answered(Answer),
     Turned,
     Freed,
     Due,
@@ -145,6 +150,14 @@ struct Life {
     changes: watch::Sender<u64>,
     slots: Vec<Slot>,
     tasks: JoinSet<(usize, Exit)>,
+    /// Answers of probes.
+    asked: JoinSet<Answer>,
+    /// What runs before containers are asked to stop.
+    hooks: JoinSet<()>,
+    /// Runs of containers so far.
+    runs: u64,
+    /// It has run for longer than it may.
+    expired: bool,
     turned: Arc<Notify>,
     /// When it was last looked what is due: later moments are still to come, even if they have passed meanwhile.
     looked: Instant,
@@ -194,6 +207,10 @@ impl Life {
             mount_failure: String::new(),
             changes: watch::Sender::new(0),
             tasks: JoinSet::new(),
+            asked: JoinSet::new(),
+            hooks: JoinSet::new(),
+            runs: 0,
+            expired: false,
             turned: Arc::default(),
             looked: Instant::now(),
             said_simulated: false,
@@ -234,12 +251,12 @@ impl Life {
     async fn advance(&mut self) {
         let now = Instant::now();
         self.looked = now;
-        if let Some(ending) = &self.ending {
-            if ending.deadline <= now {
-                self.kill();
-            }
+        self.kill_due(now);
+        self.expire().await;
+        if self.ending.is_some() || self.expired {
             return;
         }
+        self.ask_probes(now);
         if self.over || !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
@@ -267,6 +284,7 @@ impl Life {
         let Life {
             sources,
             tasks,
+            asked,
             turned,
             updates,
             stop,
@@ -281,6 +299,7 @@ impl Life {
             }),
             () = stop.cancelled(), if !stopping => Woken::Stopped,
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
+            Some(Ok(answer)) = asked.join_next() => Woken::Answered(answer),
             () = turned.notified() => Woken::Turned,
             () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
             () = sources.changed(), if !stopping => Woken::Sources,
@@ -290,14 +309,11 @@ impl Life {
 
     /// The next moment at which something happens by itself.
     fn next_due(&self) -> Option<Instant> {
-        let restarts = self
-            .slots
-            .iter()
+        let stopping = self.ending.is_some() || self.expired;
+        let slots = self.slots.iter().filter(|slot| slot.is_running() || !stopping);
+        slots
             .filter_map(Slot::due_at)
-            .filter(|_| self.ending.is_none());
-        let deadline = self.ending.iter().map(|ending| ending.deadline);
-        restarts
-            .chain(deadline)
+            .chain(self.expires_at().filter(|_| !stopping && !self.over))
             .chain(self.report_again)
             .filter(|due| *due > self.looked)
             .min()
@@ -308,6 +324,7 @@ impl Life {
             Woken::Updated(pod) => self.update(pod).await,
             Woken::Stopped => self.end(Why::NodeStops, NODE_STOP_GRACE).await,
             Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
+            Woken::Answered(answer) => self.answered(answer).await,
             Woken::Ended(Err(error)) => {
                 let id = error.id();
                 let is_it = |slot: &Slot| {
@@ -353,49 +370,14 @@ impl Life {
         self.end(Why::Deleted, grace).await;
     }
 
-    /// Asks all containers to stop. A second call can only shorten the time they have, except that a pod that is gone
-    /// or deleted says more than a node that stops.
-    async fn end(&mut self, why: Why, grace: Duration) {
-        let deadline = Instant::now() + grace;
-        if let Some(ending) = &mut self.ending {
-            ending.deadline = ending.deadline.min(deadline);
-            if ending.why != Why::NodeStops {
-                ending.why = why;
-            }
-            return;
-        }
-        self.ending = Some(Ending { why, deadline });
-        for index in 0..self.slots.len() {
-            let Some(run) = &self.slots[index].run else { continue };
-            run.stop.cancel();
-            let simulated = run.task.is_none();
-            let name = self.slots[index].container.name.clone();
-            if why == Why::Deleted {
-                self.say(
-                    Weight::Normal,
-                    "Killing",
-                    Some(&name),
-                    &format!("Stopping container {name}"),
-                )
-                .await;
-            }
-            if simulated {
-                self.ended(index, Exit::done()).await;
-            }
-        }
-    }
-
-    fn kill(&mut self) {
-        for run in self.slots.iter_mut().filter_map(|slot| slot.run.as_mut()) {
-            if let (Some(task), false) = (&run.task, run.killed) {
-                task.abort();
-                run.killed = true;
-            }
-        }
-    }
-
     async fn ended(&mut self, index: usize, exit: Exit) {
-        let again = self.ending.is_none();
+        self.note_end(index, exit).await;
+        self.stop_sidecars().await;
+    }
+
+    /// Notes that a container has ended, and whether it runs again.
+    async fn note_end(&mut self, index: usize, exit: Exit) {
+        let again = self.ending.is_none() && !self.expired && !(self.slots[index].sidecar && self.mains_are_over());
         let now = self.host.clock.now();
         let id = self.id();
         let slot = &mut self.slots[index];
@@ -416,6 +398,8 @@ impl Life {
     fn forget(&self) {
         let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
         self.host.volumes.forget_pod(&self.host.name, uid);
+        let namespace = self.pod.metadata.namespace.as_deref().unwrap_or_default();
+        self.host.shown.remove(namespace, &self.name(), uid);
     }
 
     fn is_over(&self) -> bool {

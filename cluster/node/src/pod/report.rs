@@ -12,6 +12,7 @@ use super::sources::Sources;
 use super::status::{View, phase, status};
 use super::{Life, Why};
 use crate::follow::Pause;
+use crate::shown::{ShownContainer, ShownPod};
 
 impl Life {
     /// Writes the status if it has changed. A failure is tried again after a pause.
@@ -28,6 +29,7 @@ impl Life {
             started: self.started,
             now: self.host.clock.now(),
             mounted: self.mounted,
+            expired: self.expired,
         };
         let is_over = matches!(phase(&view), "Succeeded" | "Failed") && !self.slots.iter().any(Slot::is_running);
         if is_over {
@@ -36,6 +38,7 @@ impl Life {
             view.pod_ip = view.pod_ip.or_else(|| reported?.parse().ok());
         }
         let status = status(&view, self.reported.as_ref());
+        self.show(&status);
         if self.reported.as_ref() != Some(&status) && !self.write(status).await {
             return;
         }
@@ -45,6 +48,25 @@ impl Life {
             self.address = None;
             self.over = true;
         }
+    }
+
+    /// Shows the pod to who asks the node.
+    fn show(&self, status: &PodStatus) {
+        let init = status.init_container_statuses.iter().flatten();
+        let statuses = init.chain(status.container_statuses.iter().flatten());
+        // Slots and statuses have one order.
+        let containers = self.slots.iter().zip(statuses).map(|(slot, status)| ShownContainer {
+            status: status.clone(),
+            log: slot.log.clone(),
+            previous: slot.previous.clone(),
+        });
+        let meta = &self.pod.metadata;
+        let pod = ShownPod {
+            uid: meta.uid.clone().unwrap_or_default(),
+            containers: containers.collect(),
+        };
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        self.host.shown.put(namespace, &self.name(), pod);
     }
 
     /// Writes the status; false when it is not known to be written yet.
@@ -133,7 +155,7 @@ impl Life {
         )
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.pod.metadata.name.clone().unwrap_or_default()
     }
 }

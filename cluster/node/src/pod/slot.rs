@@ -1,7 +1,9 @@
 //! One container of a pod over all its runs: what it does now, how the last run ended, when the next may start. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use base_clock::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
@@ -12,7 +14,9 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{EXIT_KILLED, Exit, PodNetwork, ReadySwitch, image_name};
+use super::probe::Probes;
+use crate::log::Log;
+use crate::{EXIT_KILLED, Exit, LogWriter, PodNetwork, ReadySwitch, image_name};
 
 /// The first pause before a restart; the restart after the first crash of a fresh container is immediate
 /// (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet.go, container back-off).
@@ -73,6 +77,23 @@ pub(crate) struct Run {
     pub(crate) network: Option<PodNetwork>,
     pub(crate) killed: bool,
     pub(crate) started: Instant,
+    pub(crate) probes: Probes,
+    /// Which run of the container it is.
+    pub(crate) number: u64,
+    /// It is asked to stop, and killed then.
+    pub(crate) kill_at: Option<Instant>,
+    /// It stops because a probe said so, and is started again whatever its code is.
+    pub(crate) unhealthy: bool,
+}
+
+impl Run {
+    /// When something happens to it by itself.
+    fn due_at(&self) -> Option<Instant> {
+        match self.kill_at {
+            Some(at) => Some(at).filter(|_| !self.killed),
+            None => self.probes.due_at(),
+        }
+    }
 }
 
 /// One container of a pod.
@@ -83,6 +104,10 @@ pub(crate) struct Slot {
     pub(crate) last: Option<ContainerStateTerminated>,
     pub(crate) restarts: i32,
     pub(crate) run: Option<Run>,
+    /// What the run said that goes on, or the last one.
+    pub(crate) log: Option<Arc<Log>>,
+    /// What the run before said.
+    pub(crate) previous: Option<Arc<Log>>,
     /// Whether it is among the init containers.
     pub(crate) init: bool,
     /// An init container that goes on running.
@@ -111,6 +136,8 @@ impl Slot {
             last: None,
             restarts: 0,
             run: None,
+            log: None,
+            previous: None,
             init,
             sidecar,
             backoff: Duration::ZERO,
@@ -151,8 +178,9 @@ impl Slot {
 
     /// When it may start, if that lies ahead.
     pub(crate) fn due_at(&self) -> Option<Instant> {
-        match &self.doing {
-            Doing::Waiting { until, .. } => *until,
+        match (&self.doing, &self.run) {
+            (_, Some(run)) => run.due_at(),
+            (Doing::Waiting { until, .. }, None) => *until,
             _ => None,
         }
     }
@@ -165,13 +193,26 @@ impl Slot {
     pub(crate) fn lets_next_start(&self) -> bool {
         match &self.doing {
             Doing::Over(ended) => ended.exit_code == 0,
-            Doing::Running(_) => self.sidecar,
+            Doing::Running(_) => self.sidecar && self.is_started(),
             Doing::Waiting { .. } => false,
         }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.ready.is_ready())
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.probes.ready(run.ready.is_ready()))
+    }
+
+    /// Whether it runs, and its startup probe knows.
+    fn is_started(&self) -> bool {
+        let running = matches!(self.doing, Doing::Running(_));
+        running && self.run.as_ref().is_none_or(|run| run.probes.started())
+    }
+
+    /// Whether it is over for good or will be, as far as its last run tells.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.doing, Doing::Over(_))
     }
 
     pub(crate) fn exit_code(&self) -> Option<i32> {
@@ -179,6 +220,13 @@ impl Slot {
             Doing::Over(ended) => Some(ended.exit_code),
             _ => None,
         }
+    }
+
+    /// The log of a run that begins.
+    pub(crate) fn new_log(&mut self, clock: &Clock) -> LogWriter {
+        let log = Log::new(clock.clone());
+        self.previous = self.log.replace(log.clone());
+        LogWriter::new(log)
     }
 
     /// Notes that it cannot start, and says whether that is news.
@@ -197,6 +245,10 @@ impl Slot {
     /// if there is to be one.
     pub(crate) fn end(&mut self, exit: Exit, again: bool, clock_now: Timestamp, pod: &str) -> Option<Duration> {
         let run = self.run.take();
+        if let Some(log) = &self.log {
+            log.write(&exit.message);
+            log.close();
+        }
         let started = match &self.doing {
             Doing::Running(since) => Some(Time(*since)),
             _ => None,
@@ -210,7 +262,8 @@ impl Slot {
             finished_at: Some(Time(clock_now)),
             ..ContainerStateTerminated::default()
         };
-        if !again || !self.restart.after(exit.code) {
+        let unhealthy = run.as_ref().is_some_and(|run| run.unhealthy) && self.restart != Restart::Never;
+        if !again || !(unhealthy || self.restart.after(exit.code)) {
             self.doing = Doing::Over(ended);
             return None;
         }
@@ -256,11 +309,12 @@ impl Slot {
             },
         };
         let image = self.container.image.clone().unwrap_or_default();
-        let started = matches!(self.doing, Doing::Running(_));
+        let started = self.is_started();
+        let has_run = matches!(self.doing, Doing::Running(_)) || self.last.is_some();
         let completed_init = self.init && self.exit_code() == Some(0);
         ContainerStatus {
             name: self.container.name.clone(),
-            image_id: if started || self.last.is_some() {
+            image_id: if has_run {
                 image_name(&image).to_owned()
             } else {
                 String::new()
@@ -281,8 +335,6 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn slot(restart: Restart, init: bool) -> Slot {
@@ -306,6 +358,10 @@ mod tests {
             network: None,
             killed: false,
             started: Instant::now(),
+            probes: Probes::new(&slot.container, false, Instant::now()),
+            number: 0,
+            kill_at: None,
+            unhealthy: false,
         });
     }
 

@@ -15,13 +15,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::environment::{EnvironmentError, arguments, environment, expand};
+use super::probe::Probes;
 use super::slot::{Doing, Run};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
 use crate::directory::Directory;
 use crate::events::Weight;
 use crate::files::{Content, Mount};
-use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, PodNetwork, ReadySwitch};
+use crate::log::logging;
+use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, LogWriter, PodNetwork, ReadySwitch};
 
 /// Marks pods of which at least one container only pretends to run.
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
@@ -154,18 +156,28 @@ impl Life {
         let message = format!("Started container {}", container.name);
         let name = container.name.clone();
         let ready = ReadySwitch::new(Arc::clone(&self.turned));
+        let now = Instant::now();
+        self.runs += 1;
         let mut run = Run {
             stop: CancellationToken::new(),
             ready: ready.clone(),
             task: None,
             network: None,
             killed: false,
-            started: Instant::now(),
+            started: now,
+            probes: Probes::new(&container, image.as_ref().is_some_and(|image| image.is_probed()), now),
+            number: self.runs,
+            kill_at: None,
+            unhealthy: false,
         };
+        let log = self.slots[index].new_log(&self.host.clock);
         match image {
-            Some(image) => self.spawn(index, image, container, env, ip, &mut run),
+            Some(image) => self.spawn(index, image, env, ip, log, &mut run),
             None => {
                 ready.set(true);
+                log.line(format!(
+                    "simulated: this node has no body for the image {reference} and only shows it as running"
+                ));
                 self.say_simulated(&name).await;
             }
         }
@@ -178,11 +190,12 @@ impl Life {
         &mut self,
         index: usize,
         image: Arc<dyn Image>,
-        container: Container,
         env: BTreeMap<String, String>,
         ip: IpAddr,
+        log: LogWriter,
         run: &mut Run,
     ) {
+        let container = self.slots[index].container.clone();
         let namespace = self.pod.metadata.namespace.clone().unwrap_or_default();
         let network = PodNetwork::new(self.host.network.clone(), self.host.client.clone(), namespace, ip);
         run.network = Some(network.clone());
@@ -194,13 +207,14 @@ impl Life {
             container,
             network,
             ready: run.ready.clone(),
+            log: log.clone(),
             stop: run.stop.clone(),
             clock: self.host.clock.clone(),
             entropy: self.host.entropy.clone(),
             api: self.host.api.clone(),
         };
         // The image's own code may panic before its future exists, so it is called inside.
-        let running = AssertUnwindSafe(async move { image.run(context).await }).catch_unwind();
+        let running = AssertUnwindSafe(logging(log, async move { image.run(context).await })).catch_unwind();
         let task = self.tasks.spawn(async move {
             let exit = running.await.unwrap_or_else(|panic| Exit {
                 code: EXIT_CRASHED,

@@ -8,6 +8,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::slot::{Doing, Restart, Slot};
 
+/// Why a pod fails that has run for longer than it may, in the kubelet's words (kubernetes/kubernetes v1.35
+/// pkg/kubelet/active_deadline.go).
+pub(super) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+/// The same as a sentence.
+pub(super) const DEADLINE_PASSED: &str = "Pod was active on the node longer than the specified deadline";
+
 /// What a status is made of.
 pub(crate) struct View<'a> {
     pub(crate) pod: &'a Pod,
@@ -18,6 +24,8 @@ pub(crate) struct View<'a> {
     pub(crate) now: Timestamp,
     /// Whether the volumes are mounted.
     pub(crate) mounted: bool,
+    /// Whether it has run for longer than it may.
+    pub(crate) expired: bool,
 }
 
 /// The status to report. Conditions of others are not in it; `before` is the last one known, from which transition
@@ -49,12 +57,26 @@ pub(crate) fn status(view: &View<'_>, before: Option<&PodStatus>) -> PodStatus {
         )
         .filter(|ips| !ips.is_empty()),
         start_time: Some(Time(view.started)),
+        reason: view.expired.then(|| DEADLINE_EXCEEDED.to_owned()),
+        message: view.expired.then(|| DEADLINE_PASSED.to_owned()),
         ..PodStatus::default()
     }
 }
 
 /// The phase, as the kubelet finds it (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet_pods.go getPhase).
+/// Nothing of a pod that has failed or succeeded still runs.
 pub(crate) fn phase(view: &View<'_>) -> &'static str {
+    let last = |slot: &Slot| (slot.sidecar || view.expired) && matches!(slot.doing, Doing::Running(_));
+    match phase_by_containers(view) {
+        "Failed" | "Succeeded" if view.slots.iter().any(last) => "Running",
+        phase => phase,
+    }
+}
+
+fn phase_by_containers(view: &View<'_>) -> &'static str {
+    if view.expired {
+        return "Failed";
+    }
     let policy = Restart::of(view.pod);
     let (init, main): (Vec<&Slot>, Vec<&Slot>) = view.slots.iter().partition(|slot| slot.init);
     let failed_for_good = |slot: &&Slot| slot.exit_code().is_some_and(|code| code != 0);
@@ -222,6 +244,7 @@ mod tests {
             started: Timestamp::UNIX_EPOCH,
             now: Timestamp::UNIX_EPOCH,
             mounted: true,
+            expired: false,
         })
     }
 

@@ -9,7 +9,7 @@ use base_client::{Connector, Judgement, Target, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::PrivateKey;
 use cluster_apiserver::{ApiServer, Authorities, Identity, TokenAuthority};
-use cluster_node::{ImageCatalogue, Network, NodeOptions, Volumes};
+use cluster_node::{ImageCatalogue, Network, NodeOptions, NodeServices, Volumes};
 use cluster_store::MemoryStore;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use kube::api::PostParams;
@@ -30,6 +30,7 @@ pub(crate) struct Cluster {
     pub(crate) clock: Clock,
     network: Network,
     pub(crate) volumes: Volumes,
+    services: NodeServices,
 }
 
 /// Gives every caller the same client; who they are is not what these tests are about.
@@ -61,15 +62,21 @@ pub(crate) struct RunningNode {
 impl Cluster {
     pub(crate) async fn new() -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+        let services = NodeServices::default();
+        let asked = services.clone();
         let server = ApiServer::builder("test")
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
             .pods_as_accounts(false)
+            .nodes(move |node| asked.find(node))
             .build()
             .await
             .unwrap();
-        Self::around(server, clock).await
+        Cluster {
+            services,
+            ..Self::around(server, clock).await
+        }
     }
 
     /// As [`Cluster::new`], with service account tokens and the admission that mounts them.
@@ -108,6 +115,7 @@ impl Cluster {
             clock,
             network: Network::new(),
             volumes: Volumes::new(),
+            services: NodeServices::default(),
         };
         let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
         for name in ["ns", "kube-node-lease"] {
@@ -153,6 +161,7 @@ impl Cluster {
         );
         options.network = self.network.clone();
         options.volumes = self.volumes.clone();
+        options.services = self.services.clone();
         options.addresses = vec!["192.0.2.1".parse().unwrap()];
         change(&mut options);
         let stop = CancellationToken::new();

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
 
 mod cluster;
+mod health;
+mod logs;
 mod network;
 mod node;
 mod pods;

@@ -16,7 +16,7 @@ pub(crate) use format::{check, is_in};
 pub(crate) use keys::Keys;
 
 /// An API server's keys, in its folder.
-const KEYS: &str = "keys";
+pub(crate) const KEYS: &str = "keys";
 /// An API server's objects, likewise.
 const STORE: &str = "store";
 /// The folder of volumes, beside those of the API servers.
@@ -53,9 +53,25 @@ pub(crate) async fn open(
     entropy: &Entropy,
     files: &mut Vec<FileStore>,
 ) -> Result<Kept, Fault> {
+    let keys = keys(folder, name, clock, entropy)?;
+    let store = FileStore::open(folder.join(name).join(STORE), FileOptions::default())
+        .await
+        .map_err(refused)?;
+    files.push(store.clone());
+    Ok(Kept {
+        store: Arc::new(store),
+        keys,
+    })
+}
+
+/// The keys that one API server keeps in its folder of the state's; new ones in a folder that is empty.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn keys(folder: &Path, name: &str, clock: &Clock, entropy: &Entropy) -> Result<Keys, Fault> {
     let own = folder.join(name);
     let path = own.join(STORE);
-    let keys = match Keys::read(&own.join(KEYS))? {
+    Ok(match Keys::read(&own.join(KEYS))? {
         Some(keys) => keys,
         // The folder of volumes comes last. An empty store beside it would know none of them, and its nodes would
         // remove what they hold.
@@ -72,12 +88,6 @@ pub(crate) async fn open(
             keys.write(&own.join(KEYS))?;
             keys
         }
-    };
-    let store = FileStore::open(path, FileOptions::default()).await.map_err(refused)?;
-    files.push(store.clone());
-    Ok(Kept {
-        store: Arc::new(store),
-        keys,
     })
 }
 

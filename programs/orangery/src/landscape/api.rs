@@ -9,6 +9,7 @@ use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, SecretError};
 use cluster_apiserver::{ApiServer, Authorities, Kind, Protection, TokenAuthority};
 use cluster_front::{Front, RegisteredServer, Registration};
+use cluster_node::NodeServices;
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
 
@@ -46,6 +47,7 @@ pub struct Api {
     clients: Arc<Authority>,
     clock: Clock,
     entropy: Entropy,
+    nodes: NodeServices,
     _registration: Registration,
 }
 
@@ -79,7 +81,10 @@ impl Api {
             }),
             bootstrap_tokens: false,
         };
+        let nodes = NodeServices::default();
+        let asked = nodes.clone();
         let mut builder = ApiServer::builder(name)
+            .nodes(move |node| asked.find(node))
             .shared_store(kept.store.clone())
             .kinds(kinds)
             .clock(clock.clone())
@@ -109,6 +114,7 @@ impl Api {
             clients,
             clock: clock.clone(),
             entropy: entropy.clone(),
+            nodes,
         })
     }
 
@@ -116,6 +122,12 @@ impl Api {
     #[must_use]
     pub fn server(&self) -> &ApiServer {
         &self.server
+    }
+
+    /// Where its nodes put themselves, so that it can ask them for logs.
+    #[must_use]
+    pub fn nodes(&self) -> NodeServices {
+        self.nodes.clone()
     }
 
     /// `https://127.0.0.1:PORT`.

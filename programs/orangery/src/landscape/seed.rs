@@ -140,6 +140,7 @@ fn start_cluster(
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: volumes.clone(),
+        services: seed.nodes(),
         pod_addresses: PodAddresses::whole(range(PODS)?),
         // As many as it has addresses for: its pods are futures, and what they need is this process's alone.
         pods: u32::MAX,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::kubernetes::{Pins, Program, build, go_in, go_version};
+use super::kubernetes::{Pins, Program, STAMPED, build, go_in, go_version};
 use crate::process::output;
 use crate::{Outcome, cache};
 
@@ -13,6 +13,7 @@ use crate::{Outcome, cache};
 const HELM_FOLDER: &str = "real/helm";
 const CLIENTS_FOLDER: &str = "real/clients";
 const PYTHON_FOLDER: &str = "real/python";
+const KUBECTL_FOLDER: &str = "real/kubectl-newest";
 
 const HELM: Program = Program {
     name: "helm",
@@ -24,6 +25,19 @@ const HELM: Program = Program {
         stamped: &[],
     },
     package: "helm.sh/helm/v4/cmd/helm",
+};
+
+/// Beside Debian's kubectl, the one of the Kubernetes that is built.
+const KUBECTL: Program = Program {
+    name: "kubectl",
+    pins: &Pins {
+        folder: "pins/kubectl",
+        go_mod: include_str!("../../pins/kubectl/go.mod"),
+        go_sum: include_str!("../../pins/kubectl/go.sum"),
+        module: "k8s.io/kubernetes",
+        stamped: STAMPED,
+    },
+    package: "k8s.io/kubernetes/cmd/kubectl",
 };
 
 /// A program of ours: its sources are in the checkout, Go's own cache tells whether they have changed.
@@ -42,8 +56,14 @@ const REQUIREMENTS: &str = include_str!("../../pins/python/requirements.txt");
 /// Builds and installs what is missing or stale.
 pub(super) fn prepare() -> Outcome {
     build(&HELM, &folder(HELM_FOLDER)?)?;
+    build(&KUBECTL, &folder(KUBECTL_FOLDER)?)?;
     client_go()?;
     python()
+}
+
+/// The kubectl of the Kubernetes that is built.
+pub(crate) fn newest_kubectl() -> Outcome<PathBuf> {
+    Ok(folder(KUBECTL_FOLDER)?.join(KUBECTL.name))
 }
 
 /// Runs the tests of the Go controller in `examples/` on the assets of that folder.
@@ -102,6 +122,7 @@ mod tests {
     #[test]
     fn the_pins_name_the_versions_of_the_clients() {
         assert_eq!(HELM.pins.version().as_deref(), Ok("4.1.4"));
+        assert_eq!(KUBECTL.pins.version().as_deref(), Ok("1.35.4"));
         assert_eq!(CLIENT_GO.version().as_deref(), Ok("0.35.0"));
         assert!(REQUIREMENTS.lines().any(|line| line == "kubernetes==35.0.0"));
     }

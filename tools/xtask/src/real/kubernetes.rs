@@ -30,12 +30,15 @@ pub(super) struct Pins {
     pub(super) stamped: &'static [&'static str],
 }
 
+/// Where Kubernetes' programs look for their version.
+pub(super) const STAMPED: &[&str] = &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+
 const KUBERNETES: Pins = Pins {
     folder: "pins/kubernetes",
     go_mod: include_str!("../../pins/kubernetes/go.mod"),
     go_sum: include_str!("../../pins/kubernetes/go.sum"),
     module: "k8s.io/kubernetes",
-    stamped: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
+    stamped: STAMPED,
 };
 
 const ETCD: Pins = Pins {

@@ -18,7 +18,7 @@ pub(crate) enum Part {
     Etcd,
     /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules: minutes the first time
     Kubernetes,
-    /// Helm and a client-go program, built from Go modules, and Python's client: minutes the first time
+    /// Helm, the newest kubectl and a client-go program, built from Go modules, and Python's client: minutes the first time
     Clients,
 }
 

@@ -1,0 +1,162 @@
+//! The node's service for callers from outside its process, as a kubelet's port: who asks is known by a client
+//! certificate or a token, and the API server says whether they may (kubernetes/kubernetes v1.35 pkg/kubelet/server/auth.go).
+
+use std::sync::Arc;
+
+use api_meta::Fault;
+use async_trait::async_trait;
+use base_client::{HttpService, ResponseBody, answer_apart, full_body};
+use base_clock::Clock;
+use cluster_access::{Authenticator, Live, Lookup, PeerCertificates, User};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode, header};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ObjectMeta, PostParams};
+use kube::client::Body;
+use kube::{Api, Client};
+
+use crate::NodeServices;
+
+/// Who may ask.
+struct Guard {
+    node: String,
+    client: Client,
+    authenticator: Authenticator,
+    services: NodeServices,
+}
+
+impl NodeServices {
+    /// The service of a node for callers from outside: they show a certificate that `authorities` (PEM) signed, as
+    /// [`PeerCertificates`] of the request, or a token that the API server knows, and `client` asks whether they have the
+    /// right `nodes/proxy` of the node. To be served behind TLS.
+    ///
+    /// # Errors
+    /// The authorities cannot be read.
+    pub fn guarded(&self, node: &str, client: Client, authorities: &str, clock: Clock) -> Result<HttpService, Fault> {
+        let authenticator = Authenticator::new(clock, Arc::new(Nobody)).with_anonymous(false);
+        authenticator.trust_clients_of(authorities).map_err(|error| {
+            Fault::user(format!(
+                "the authorities of clients of node {node} cannot be read: {error}"
+            ))
+            .hint("give them as PEM")
+        })?;
+        let guard = Arc::new(Guard {
+            node: node.to_owned(),
+            client,
+            authenticator,
+            services: self.clone(),
+        });
+        Ok(HttpService::new(tower::service_fn(move |request| {
+            let guard = guard.clone();
+            async move { Ok(guard.answer(request).await) }
+        })))
+    }
+}
+
+impl Guard {
+    async fn answer(&self, request: Request<Body>) -> Response<ResponseBody> {
+        let (parts, body) = request.into_parts();
+        let user = match self.authenticate(&parts).await {
+            Ok(Some(user)) => user,
+            Ok(None) => return told(StatusCode::UNAUTHORIZED, "Unauthorized"),
+            Err(error) => return told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        };
+        let verb = match parts.method {
+            Method::POST => "create",
+            Method::GET | Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::DELETE => "delete",
+            _ => "patch",
+        };
+        match self.may(&user, verb).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let (user, node) = (&user.name, &self.node);
+                let why = format!(
+                    "Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[proxy], name={node})"
+                );
+                return told(StatusCode::FORBIDDEN, &why);
+            }
+            Err(error) => return told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        }
+        let Some(service) = self.services.find(&self.node) else {
+            return told(StatusCode::SERVICE_UNAVAILABLE, "the node does not run");
+        };
+        answer_apart(service, Request::from_parts(parts, body))
+            .await
+            .unwrap_or_else(|error| told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+    }
+
+    async fn authenticate(&self, parts: &Parts) -> Result<Option<User>, kube::Error> {
+        let peer = parts.extensions.get::<PeerCertificates>();
+        let none = http::HeaderMap::new();
+        if let Ok(user) = self.authenticator.authenticate(&none, peer).await {
+            return Ok(Some(user));
+        }
+        let bearer = parts.headers.get(header::AUTHORIZATION);
+        let token = bearer.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let Some(token) = token else { return Ok(None) };
+        let review = TokenReview {
+            metadata: ObjectMeta::default(),
+            spec: TokenReviewSpec {
+                token: Some(token.to_owned()),
+                audiences: None,
+            },
+            status: None,
+        };
+        let reviews: Api<TokenReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        let status = answer.status.filter(|status| status.authenticated == Some(true));
+        let info = status.and_then(|status| status.user);
+        Ok(info.map(|info| {
+            let groups = info.groups.unwrap_or_default();
+            let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+            User::new(info.username.unwrap_or_default(), &groups)
+        }))
+    }
+
+    async fn may(&self, user: &User, verb: &str) -> Result<bool, kube::Error> {
+        let review = SubjectAccessReview {
+            metadata: ObjectMeta::default(),
+            spec: SubjectAccessReviewSpec {
+                user: Some(user.name.clone()),
+                groups: Some(user.groups.clone()),
+                resource_attributes: Some(ResourceAttributes {
+                    verb: Some(verb.to_owned()),
+                    version: Some("v1".to_owned()),
+                    resource: Some("nodes".to_owned()),
+                    subresource: Some("proxy".to_owned()),
+                    name: Some(self.node.clone()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            status: None,
+        };
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+}
+
+fn told(code: StatusCode, text: &str) -> Response<ResponseBody> {
+    let mut response = Response::new(full_body(text.to_owned()));
+    *response.status_mut() = code;
+    response
+}
+
+/// Tokens are the API server's to know.
+struct Nobody;
+
+#[async_trait]
+impl Lookup for Nobody {
+    async fn live(&self, _resource: &str, _namespace: &str, _name: &str) -> Result<Option<Live>, String> {
+        Ok(None)
+    }
+
+    async fn secret(&self, _namespace: &str, _name: &str) -> Result<Option<Secret>, String> {
+        Ok(None)
+    }
+}

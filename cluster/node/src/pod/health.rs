@@ -1,0 +1,73 @@
+//! Asking probes, and doing what their answers say. When each is asked and what counts is decided in `probe`.
+
+use tokio::time::Instant;
+
+use super::Life;
+use super::probe::{Kind, Verdict};
+use crate::events::Weight;
+
+/// What a probe of one run was answered.
+pub(super) struct Answer {
+    slot: usize,
+    run: u64,
+    kind: Kind,
+    outcome: Result<(), String>,
+}
+
+impl Life {
+    /// Asks every probe that is due.
+    pub(super) fn ask_probes(&mut self, now: Instant) {
+        let Some(ip) = self.ip() else { return };
+        for (slot, holder) in self.slots.iter_mut().enumerate() {
+            let Some(run) = holder.run.as_mut().filter(|run| run.kill_at.is_none()) else {
+                continue;
+            };
+            let number = run.number;
+            for question in run.probes.questions(now) {
+                let asking = question.ask.ask(self.host.network.clone(), ip);
+                self.asked.spawn(async move {
+                    let outcome = tokio::time::timeout(question.timeout, asking).await;
+                    Answer {
+                        slot,
+                        run: number,
+                        kind: question.kind,
+                        outcome: outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())),
+                    }
+                });
+            }
+        }
+    }
+
+    /// Takes an answer; one about a run that is over or stops says nothing any more.
+    pub(super) async fn answered(&mut self, answer: Answer) {
+        let Answer {
+            slot,
+            run: number,
+            kind,
+            outcome,
+        } = answer;
+        let name = self.slots[slot].container.name.clone();
+        let run = self.slots[slot].run.as_mut();
+        let Some(run) = run.filter(|run| run.number == number && run.kill_at.is_none()) else {
+            return;
+        };
+        let verdict = run.probes.answered(kind, outcome.is_ok(), Instant::now());
+        let restart = match verdict {
+            Verdict::Restart(grace) => {
+                run.unhealthy = true;
+                Some(grace)
+            }
+            Verdict::GoOn => None,
+        };
+        if let Err(why) = outcome {
+            let message = format!("{} probe failed: {why}", kind.title());
+            self.say(Weight::Warning, "Unhealthy", Some(&name), &message).await;
+        }
+        if let Some(grace) = restart {
+            let what = kind.title().to_lowercase();
+            let told = format!("Container {name} failed {what} probe, will be restarted");
+            let deadline = Instant::now() + grace.unwrap_or_else(|| self.grace());
+            self.stop_run(slot, deadline, Some(told)).await;
+        }
+    }
+}

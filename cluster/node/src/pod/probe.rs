@@ -1,0 +1,354 @@
+//! Probes of a running container: when each is asked next, and what its answers mean. Pure, but for the asking itself,
+//! which goes to what listens in the pod network (kubernetes/kubernetes v1.35 pkg/kubelet/prober/worker.go).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base_client::answer_apart;
+use http::{Request, StatusCode};
+use k8s_openapi::api::core::v1::{Container, HTTPGetAction, Probe as Wanted};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::client::Body;
+use tokio::time::Instant;
+
+use crate::{Endpoint, Network};
+
+/// What a probe is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Until it succeeds, the others wait.
+    Startup,
+    /// Whether callers are sent there.
+    Readiness,
+    /// Whether it is started again.
+    Liveness,
+}
+
+impl Kind {
+    /// As it begins a sentence.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Kind::Startup => "Startup",
+            Kind::Readiness => "Readiness",
+            Kind::Liveness => "Liveness",
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Http {
+        port: u16,
+        path: String,
+        headers: Vec<(String, String)>,
+    },
+    Tcp {
+        port: u16,
+    },
+}
+
+impl Ask {
+    /// `None`: it can not be asked here.
+    fn of(wanted: &Wanted, container: &Container) -> Option<Self> {
+        if let Some(http) = &wanted.http_get {
+            return Ask::http(http, container);
+        }
+        let tcp = wanted.tcp_socket.as_ref()?;
+        Some(Ask::Tcp {
+            port: port(&tcp.port, container)?,
+        })
+    }
+
+    /// What an `httpGet` of a probe or a hook asks.
+    pub(crate) fn http(http: &HTTPGetAction, container: &Container) -> Option<Self> {
+        let headers = http.http_headers.iter().flatten();
+        Some(Ask::Http {
+            port: port(&http.port, container)?,
+            path: http.path.clone().unwrap_or_else(|| "/".to_owned()),
+            headers: headers.map(|one| (one.name.clone(), one.value.clone())).collect(),
+        })
+    }
+
+    /// Asks; an error is what the event says.
+    pub(crate) async fn ask(self, network: Network, ip: IpAddr) -> Result<(), String> {
+        let (Ask::Http { port, .. } | Ask::Tcp { port }) = &self;
+        let endpoint = network.connect(ip, *port);
+        let endpoint = endpoint.ok_or_else(|| format!("dial tcp {ip}:{port}: connect: connection refused"))?;
+        let (path, headers, service) = match (self, endpoint) {
+            (Ask::Tcp { .. }, _) => return Ok(()),
+            (Ask::Http { path, headers, .. }, Endpoint::Http(service)) => (path, headers, service),
+            (Ask::Http { .. }, Endpoint::Store(_)) => return Err("what listens there does not speak HTTP".to_owned()),
+        };
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::empty()).map_err(|error| error.to_string())?;
+        let answer = answer_apart(service, request)
+            .await
+            .map_err(|error| error.to_string())?;
+        let good = answer.status() >= StatusCode::OK && answer.status() < StatusCode::BAD_REQUEST;
+        let failed = || format!("HTTP probe failed with statuscode: {}", answer.status().as_u16());
+        good.then_some(()).ok_or_else(failed)
+    }
+}
+
+fn port(port: &IntOrString, container: &Container) -> Option<u16> {
+    match port {
+        IntOrString::Int(number) => u16::try_from(*number).ok(),
+        IntOrString::String(name) => {
+            let ports = container.ports.iter().flatten();
+            let mut named = ports.filter(|port| port.name.as_ref() == Some(name));
+            u16::try_from(named.next()?.container_port).ok()
+        }
+    }
+}
+
+struct Probe {
+    kind: Kind,
+    ask: Ask,
+    period: Duration,
+    timeout: Duration,
+    /// So many answers of a kind in a row count.
+    success: u32,
+    failure: u32,
+    /// The grace period of a restart.
+    grace: Option<Duration>,
+    good: bool,
+    /// The last answer, and how often it came in a row.
+    row: (bool, u32),
+    /// `None` while an answer is waited for.
+    due: Option<Instant>,
+}
+
+/// The probes of one run.
+pub(crate) struct Probes {
+    /// Those that are asked, the startup probe first.
+    probes: Vec<Probe>,
+    /// The container says itself whether it is ready.
+    by_switch: bool,
+}
+
+/// A question whose time has come.
+pub(crate) struct Question {
+    pub(crate) kind: Kind,
+    pub(crate) ask: Ask,
+    pub(crate) timeout: Duration,
+}
+
+/// What an answer leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing, or the container is ready now, or is not any more.
+    GoOn,
+    /// It is to be stopped, within the probe's own grace period if it has one, and started again.
+    Restart(Option<Duration>),
+}
+
+impl Probes {
+    /// The probes of a container that starts now. `asked`: its image wants them to be asked, and else says itself when
+    /// it is ready; so does one whose readiness probe can not be asked here.
+    pub(crate) fn new(container: &Container, asked: bool, now: Instant) -> Self {
+        let wanted = [
+            (Kind::Startup, &container.startup_probe),
+            (Kind::Readiness, &container.readiness_probe),
+            (Kind::Liveness, &container.liveness_probe),
+        ];
+        let probes: Vec<Probe> = wanted
+            .into_iter()
+            .filter_map(|(kind, wanted)| Probe::new(kind, wanted.as_ref()?, container, now))
+            .filter(|_| asked)
+            .collect();
+        let has_readiness = probes.iter().any(|probe| probe.kind == Kind::Readiness);
+        Probes {
+            by_switch: !asked || (!has_readiness && container.readiness_probe.is_some()),
+            probes,
+        }
+    }
+
+    /// Whether the container has started, as far as a startup probe tells.
+    pub(crate) fn started(&self) -> bool {
+        let mut startup = self.probes.iter().filter(|probe| probe.kind == Kind::Startup);
+        startup.all(|probe| probe.good)
+    }
+
+    /// Whether it is ready; `switch` is what it says itself.
+    pub(crate) fn ready(&self, switch: bool) -> bool {
+        let mut readiness = self.probes.iter().filter(|probe| probe.kind == Kind::Readiness);
+        self.started() && (switch || !self.by_switch) && readiness.all(|probe| probe.good)
+    }
+
+    /// Those that are asked at this stage.
+    fn live(&self) -> impl Iterator<Item = &Probe> {
+        let started = self.started();
+        self.probes
+            .iter()
+            .filter(move |probe| (probe.kind == Kind::Startup) != started)
+    }
+
+    /// When the next question is due.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.live().filter_map(|probe| probe.due).min()
+    }
+
+    /// The questions that are due; each has to be answered before it is due again.
+    pub(crate) fn questions(&mut self, now: Instant) -> Vec<Question> {
+        let started = self.started();
+        let live = self
+            .probes
+            .iter_mut()
+            .filter(|probe| (probe.kind == Kind::Startup) != started);
+        let due = live.filter(|probe| probe.due.is_some_and(|due| due <= now));
+        due.map(|probe| {
+            probe.due = None;
+            Question {
+                kind: probe.kind,
+                ask: probe.ask.clone(),
+                timeout: probe.timeout,
+            }
+        })
+        .collect()
+    }
+
+    /// Takes an answer.
+    pub(crate) fn answered(&mut self, kind: Kind, good: bool, now: Instant) -> Verdict {
+        let Some(probe) = self.probes.iter_mut().find(|probe| probe.kind == kind) else {
+            return Verdict::GoOn;
+        };
+        probe.due = Some(now + probe.period);
+        probe.row = match probe.row {
+            (last, times) if last == good => (good, times + 1),
+            _ => (good, 1),
+        };
+        let enough = if good { probe.success } else { probe.failure };
+        if probe.row.1 < enough {
+            return Verdict::GoOn;
+        }
+        let was_good = std::mem::replace(&mut probe.good, good);
+        let grace = probe.grace;
+        if kind == Kind::Startup && good && !was_good {
+            // The others are asked at once, unless they are to wait longer.
+            for other in self.probes.iter_mut().filter(|probe| probe.kind != Kind::Startup) {
+                other.due = other.due.map(|due| due.max(now));
+            }
+        }
+        match kind {
+            Kind::Startup | Kind::Liveness if !good => Verdict::Restart(grace),
+            _ => Verdict::GoOn,
+        }
+    }
+}
+
+impl Probe {
+    fn new(kind: Kind, wanted: &Wanted, container: &Container, now: Instant) -> Option<Self> {
+        let seconds = |value: Option<i32>, default: u32| {
+            let value = value.and_then(|value| u32::try_from(value).ok());
+            value.filter(|value| *value > 0).unwrap_or(default)
+        };
+        let long = |value: u32| Duration::from_secs(u64::from(value));
+        let delay = long(seconds(wanted.initial_delay_seconds, 0));
+        let grace = wanted.termination_grace_period_seconds;
+        Some(Probe {
+            kind,
+            ask: Ask::of(wanted, container)?,
+            period: long(seconds(wanted.period_seconds, 10)),
+            timeout: long(seconds(wanted.timeout_seconds, 1)),
+            success: seconds(wanted.success_threshold, 1),
+            failure: seconds(wanted.failure_threshold, 3),
+            grace: grace.map(|grace| Duration::from_secs(u64::try_from(grace).unwrap_or(0))),
+            good: kind == Kind::Liveness,
+            row: (false, 0),
+            due: Some(now + delay),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn probes(container: Value) -> Probes {
+        let mut all = json!({"name": "c", "ports": [{"name": "web", "containerPort": 80}]});
+        all.as_object_mut()
+            .unwrap()
+            .extend(container.as_object().unwrap().clone());
+        Probes::new(&serde_json::from_value(all).unwrap(), true, Instant::now())
+    }
+
+    fn ask(probes: &mut Probes) -> Vec<(Kind, u64)> {
+        let now = Instant::now();
+        let asked = probes.questions(now);
+        asked
+            .into_iter()
+            .map(|question| (question.kind, question.timeout.as_secs()))
+            .collect()
+    }
+
+    async fn wait(probes: &Probes) -> u64 {
+        let due = probes.due_at().unwrap();
+        let begun = Instant::now();
+        tokio::time::sleep_until(due).await;
+        begun.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thresholds_delays_and_periods_are_kept() {
+        let http = json!({"httpGet": {"port": "web"}, "initialDelaySeconds": 5, "periodSeconds": 3, "timeoutSeconds": 2,
+            "successThreshold": 2, "failureThreshold": 2});
+        let mut probes = probes(json!({"readinessProbe": http}));
+        assert_eq!(wait(&probes).await, 5);
+        let mut answers = Vec::new();
+        for good in [true, true, false, true, false, false] {
+            assert_eq!(ask(&mut probes), [(Kind::Readiness, 2)]);
+            assert!(ask(&mut probes).is_empty(), "it is not asked twice at once");
+            assert_eq!(probes.answered(Kind::Readiness, good, Instant::now()), Verdict::GoOn);
+            answers.push(probes.ready(false));
+            assert_eq!(wait(&probes).await, 3);
+        }
+        assert_eq!(answers, [false, true, true, true, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_startup_probe_holds_the_others_back() {
+        let tcp = |more: Value| {
+            let mut probe = json!({"tcpSocket": {"port": 80}});
+            probe.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            probe
+        };
+        let mut probes = probes(json!({
+            "startupProbe": tcp(json!({"failureThreshold": 2, "terminationGracePeriodSeconds": 7})),
+            "livenessProbe": tcp(json!({"failureThreshold": 1, "initialDelaySeconds": 60})),
+            "readinessProbe": tcp(json!({})),
+        }));
+        let now = Instant::now();
+        assert_eq!(ask(&mut probes), [(Kind::Startup, 1)]);
+        assert_eq!(probes.answered(Kind::Startup, false, now), Verdict::GoOn);
+        let grace = Some(Duration::from_secs(7));
+        assert_eq!(probes.answered(Kind::Startup, false, now), Verdict::Restart(grace));
+        assert!(!probes.started());
+        assert_eq!(probes.answered(Kind::Startup, true, now), Verdict::GoOn);
+        assert!(probes.started() && !probes.ready(true));
+        assert_eq!(ask(&mut probes), [(Kind::Readiness, 1)]);
+        probes.answered(Kind::Readiness, true, now);
+        assert!(probes.ready(false));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(ask(&mut probes), [(Kind::Readiness, 1), (Kind::Liveness, 1)]);
+        let restart = probes.answered(Kind::Liveness, false, Instant::now());
+        assert_eq!(restart, Verdict::Restart(None));
+    }
+
+    #[tokio::test]
+    async fn what_can_not_be_asked_is_left_to_the_container() {
+        let exec = json!({"exec": {"command": ["true"]}});
+        let by_exec = probes(json!({"readinessProbe": exec, "livenessProbe": exec}));
+        assert_eq!((by_exec.ready(false), by_exec.ready(true)), (false, true));
+        assert_eq!(by_exec.due_at(), None);
+        let none = probes(json!({}));
+        assert!(none.ready(false), "without a probe it is ready when it runs");
+        let nowhere = probes(json!({"readinessProbe": {"tcpSocket": {"port": "none"}}}));
+        assert!(!nowhere.ready(false) && nowhere.ready(true));
+    }
+}

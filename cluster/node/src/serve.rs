@@ -1,0 +1,117 @@
+//! What a node answers to who asks it rather than the API server, as a kubelet's port does: logs of containers. It opens
+//! no socket; who it belongs to serves it, or calls it in the same process. It does not ask who asks.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base_client::{HttpService, ResponseBody, full_body, stream_body};
+use base_clock::Clock;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use kube::client::Body;
+
+use crate::log::{Reading, read};
+use crate::shown::{NoLog, Shown};
+
+/// What cannot be done in a container here, and why.
+const NO_PROGRAM: &str = "containers of this node are tasks of its process: there is no program to run in one, no terminal \
+                          to attach to and no port to forward to; its log is all there is to see (kubectl logs)";
+
+/// The services of the nodes in this process, by name. Clones are the same.
+#[derive(Clone, Default)]
+pub struct NodeServices(Arc<Mutex<BTreeMap<String, HttpService>>>);
+
+impl NodeServices {
+    /// The service of a node that runs now.
+    pub fn find(&self, node: &str) -> Option<HttpService> {
+        let services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        services.get(node).cloned()
+    }
+
+    /// Adds a node's, until the answer is dropped.
+    pub(crate) fn add(&self, node: &str, service: HttpService) -> Added {
+        let mut services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        services.insert(node.to_owned(), service);
+        Added {
+            services: self.clone(),
+            node: node.to_owned(),
+        }
+    }
+}
+
+/// A node among the services.
+pub(crate) struct Added {
+    services: NodeServices,
+    node: String,
+}
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        let mut services = self.services.0.lock().unwrap_or_else(PoisonError::into_inner);
+        services.remove(&self.node);
+    }
+}
+
+/// The service of a node.
+pub(crate) fn service(shown: Shown, clock: Clock) -> HttpService {
+    HttpService::new(tower::service_fn(move |request: Request<Body>| {
+        let answer = answer(&shown, &clock, &request);
+        async move { Ok::<_, Infallible>(answer) }
+    }))
+}
+
+fn answer(shown: &Shown, clock: &Clock, request: &Request<Body>) -> Response<ResponseBody> {
+    let path: Vec<&str> = request.uri().path().trim_start_matches('/').split('/').collect();
+    let query = request.uri().query().unwrap_or_default();
+    match (request.method(), path.as_slice()) {
+        (&Method::GET, ["healthz"]) => text(StatusCode::OK, "ok"),
+        (&Method::GET, ["containerLogs", namespace, pod, container]) => {
+            let Some((reading, previous)) = reading(query, clock) else {
+                return text(StatusCode::UNPROCESSABLE_ENTITY, "{\"message\": \"Invalid request.\"}");
+            };
+            match shown.log(namespace, pod, container, previous) {
+                Ok(log) => plain(StatusCode::OK, stream_body(read(log, reading))),
+                Err(NoLog::Missing(why)) => text(StatusCode::NOT_FOUND, &why),
+                Err(NoLog::NotNow(why)) => text(StatusCode::BAD_REQUEST, &why),
+            }
+        }
+        (_, ["exec" | "attach" | "portForward" | "run" | "cri", ..]) => text(StatusCode::NOT_IMPLEMENTED, NO_PROGRAM),
+        _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+/// The parameters as kube-apiserver sends them, and whether the run before is meant. `None`: a value is none.
+fn reading(query: &str, clock: &Clock) -> Option<(Reading, bool)> {
+    let (mut reading, mut previous) = (Reading::default(), false);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = value.replace("%3A", ":").replace("%2B", "+");
+        match key {
+            "follow" => reading.follow = value == "true",
+            "previous" => previous = value == "true",
+            "timestamps" => reading.timestamps = value == "true",
+            "sinceSeconds" => {
+                let ago = Duration::from_secs(value.parse().ok()?);
+                reading.since = Some(clock.now().checked_sub(ago).ok()?);
+            }
+            "sinceTime" => reading.since = Some(value.parse().ok()?),
+            "tailLines" => reading.tail = Some(value.parse().ok()?),
+            "limitBytes" => reading.limit = Some(value.parse().ok()?),
+            _ => {}
+        }
+    }
+    Some((reading, previous))
+}
+
+fn text(code: StatusCode, text: &str) -> Response<ResponseBody> {
+    plain(code, full_body(text.to_owned()))
+}
+
+fn plain(code: StatusCode, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}

@@ -1,0 +1,92 @@
+//! What the node shows to who asks it rather than the API server: its pods by name, with what their containers said. It
+//! knows nothing of requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::ContainerStatus;
+
+use crate::log::Log;
+
+/// Pods by namespace and name.
+#[derive(Clone, Default)]
+pub(crate) struct Shown(Arc<Mutex<BTreeMap<(String, String), ShownPod>>>);
+
+/// A pod as it is now.
+#[derive(Clone, Default)]
+pub(crate) struct ShownPod {
+    pub(crate) uid: String,
+    pub(crate) containers: Vec<ShownContainer>,
+}
+
+/// One container of it, init containers among them.
+#[derive(Clone)]
+pub(crate) struct ShownContainer {
+    pub(crate) status: ContainerStatus,
+    /// Of the run that goes on, or of the last one.
+    pub(crate) log: Option<Arc<Log>>,
+    /// Of the run before that.
+    pub(crate) previous: Option<Arc<Log>>,
+}
+
+/// Why there is no log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoLog {
+    /// The pod, or the container, is not here.
+    Missing(String),
+    /// It has said nothing yet, or it is gone.
+    NotNow(String),
+}
+
+impl Shown {
+    pub(crate) fn put(&self, namespace: &str, name: &str, pod: ShownPod) {
+        let mut pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pods.insert((namespace.to_owned(), name.to_owned()), pod);
+    }
+
+    /// Shows a pod no more, unless another one has its name by now.
+    pub(crate) fn remove(&self, namespace: &str, name: &str, uid: &str) {
+        let mut pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (namespace.to_owned(), name.to_owned());
+        if pods.get(&key).is_some_and(|pod| pod.uid == uid) {
+            pods.remove(&key);
+        }
+    }
+
+    /// The log of a container; in the kubelet's words where there is none (kubernetes/kubernetes v1.35
+    /// pkg/kubelet/kubelet_pods.go validateContainerLogStatus, pkg/kubelet/server/server.go getContainerLogs).
+    pub(crate) fn log(&self, namespace: &str, name: &str, container: &str, previous: bool) -> Result<Arc<Log>, NoLog> {
+        let pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pod = pods.get(&(namespace.to_owned(), name.to_owned()));
+        let pod = pod.ok_or_else(|| NoLog::Missing(format!("pod \"{name}\" not found\n")))?;
+        let found = pod.containers.iter().find(|shown| shown.status.name == container);
+        let missing = || NoLog::Missing(format!("container \"{container}\" not found in pod \"{name}\"\n"));
+        let shown = found.ok_or_else(missing)?;
+        let which = format!("container \"{container}\" in pod \"{name}\"");
+        if previous {
+            let gone = || NoLog::NotNow(format!("previous terminated {which} not found"));
+            let waits = shown.status.state.as_ref().is_some_and(|state| state.waiting.is_some());
+            // Of one that waits for its next run, the last run is the one before.
+            let log = if waits { &shown.log } else { &shown.previous };
+            return log.clone().ok_or_else(gone);
+        }
+        if let Some(log) = &shown.log {
+            return Ok(log.clone());
+        }
+        let state = shown.status.state.clone().unwrap_or_default();
+        let last = shown
+            .status
+            .last_state
+            .as_ref()
+            .and_then(|last| last.terminated.as_ref());
+        Err(NoLog::NotNow(match state.waiting {
+            // It ran before this process began.
+            _ if state.terminated.is_some() || last.is_some() => format!("{which} is terminated"),
+            Some(waiting) => {
+                let reason = waiting.reason.unwrap_or_default();
+                format!("{which} is waiting to start: {reason}")
+            }
+            None => format!("{which} is not available"),
+        }))
+    }
+}

@@ -1,0 +1,248 @@
+//! Probes, hooks, sidecars and deadlines of pods, in virtual time.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use base_client::{HttpService, empty_body};
+use cluster_node::{ContainerContext, Endpoint, Exit, ImageCatalogue};
+use http::{Request, Response};
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::{DeleteParams, ListParams};
+use kube::client::Body;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::cluster::{Cluster, condition, container, is_ready};
+use crate::pods::serves;
+
+/// Answers 200 on `/good`, on every path while the switch says so, else 500.
+fn web(good: Arc<AtomicBool>) -> Endpoint {
+    Endpoint::Http(HttpService::new(tower::service_fn(move |request: Request<Body>| {
+        let good = good.load(Ordering::SeqCst) || request.uri().path() == "/good";
+        async move {
+            let mut response = Response::new(empty_body());
+            *response.status_mut() = if good { 200 } else { 500 }.try_into().unwrap();
+            Ok::<_, Infallible>(response)
+        }
+    })))
+}
+
+/// Serves on port 80 until it is stopped; it never says itself that it is ready.
+fn website(good: Arc<AtomicBool>) -> impl cluster_node::Image {
+    move |context: ContainerContext| {
+        let good = good.clone();
+        async move {
+            let _bound = context.network.bind(80, web(good)).unwrap();
+            context.stop.cancelled().await;
+            Exit::done()
+        }
+    }
+}
+
+async fn events(cluster: &Cluster, reason: &str) -> Vec<String> {
+    let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let said = events
+        .into_iter()
+        .filter(|event| event.reason.as_deref() == Some(reason));
+    said.filter_map(|event| event.message).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_ready_while_its_probe_says_so() {
+    let cluster = Cluster::new().await;
+    let good = Arc::new(AtomicBool::new(false));
+    let catalogue = ImageCatalogue::new().with_probed("app", website(good.clone()));
+    let _node = cluster.node("node-a", catalogue);
+    let probe = json!({"httpGet": {"port": 80, "path": "/ready"}, "periodSeconds": 5, "failureThreshold": 2});
+    cluster.pod("p", json!({"readinessProbe": probe}), json!({})).await;
+    let runs = |pod: &Pod| container(pod)["state"]["running"].is_object();
+    let pod = cluster.pod_until("p", runs).await;
+    assert_eq!(condition(&pod, "Ready"), "False");
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(
+        events(&cluster, "Unhealthy").await,
+        ["Readiness probe failed: HTTP probe failed with statuscode: 500"]
+    );
+    good.store(true, Ordering::SeqCst);
+    cluster.pod_until("p", is_ready).await;
+    good.store(false, Ordering::SeqCst);
+    let begun = cluster.clock.now();
+    cluster.pod_until("p", |pod| !is_ready(pod)).await;
+    let took = cluster.clock.since(begun).as_secs();
+    assert!((5..=10).contains(&took), "two answers of five seconds each: {took}");
+    assert_eq!(container(&cluster.pod_until("p", runs).await)["restartCount"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_alive_is_started_again_with_growing_pauses() {
+    let cluster = Cluster::new().await;
+    let good = Arc::new(AtomicBool::new(true));
+    let catalogue = ImageCatalogue::new().with_probed("app", website(good.clone()));
+    let _node = cluster.node("node-a", catalogue);
+    let liveness = json!({"httpGet": {"port": 80, "path": "/live"}, "periodSeconds": 1, "failureThreshold": 3});
+    let readiness = json!({"tcpSocket": {"port": 80}, "periodSeconds": 1});
+    // A code of 0 is no reason to leave it.
+    let spec = json!({"restartPolicy": "OnFailure"});
+    let probes = json!({"livenessProbe": liveness, "readinessProbe": readiness});
+    cluster.pod("p", probes, spec).await;
+    cluster.pod_until("p", is_ready).await;
+    good.store(false, Ordering::SeqCst);
+    let restarts = |count: i64| move |pod: &Pod| container(pod)["restartCount"] == count;
+    let waits = |pod: &Pod| container(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff";
+    cluster.pod_until("p", restarts(1)).await;
+    let pod = cluster.pod_until("p", |pod| restarts(3)(pod) && waits(pod)).await;
+    let message = container(&pod)["state"]["waiting"]["message"].to_string();
+    assert!(
+        message.contains("back-off 20s restarting failed container=main"),
+        "{message}"
+    );
+    let told = events(&cluster, "Killing").await;
+    assert!(
+        told.contains(&"Container main failed liveness probe, will be restarted".to_owned()),
+        "{told:?}"
+    );
+    good.store(true, Ordering::SeqCst);
+    cluster.pod_until("p", is_ready).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_start_has_the_time_that_its_startup_probe_gives() {
+    let cluster = Cluster::new().await;
+    let slow = |context: ContainerContext| async move {
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        let _bound = context.network.bind(80, web(Arc::default())).unwrap();
+        context.stop.cancelled().await;
+        Exit::done()
+    };
+    let _node = cluster.node("node-a", ImageCatalogue::new().with_probed("app", slow));
+    let http = |threshold: i32| {
+        let get = json!({"port": 80, "path": "/good"});
+        json!({"httpGet": get, "periodSeconds": 5, "failureThreshold": threshold})
+    };
+    cluster
+        .pod(
+            "p",
+            json!({"startupProbe": http(10), "livenessProbe": http(1)}),
+            json!({}),
+        )
+        .await;
+    let starts = |pod: &Pod| container(pod)["state"]["running"].is_object();
+    let pod = cluster.pod_until("p", starts).await;
+    assert_eq!(
+        (container(&pod)["started"].clone(), is_ready(&pod)),
+        (json!(false), false)
+    );
+    let pod = cluster.pod_until("p", is_ready).await;
+    let status = container(&pod);
+    assert_eq!(
+        (status["started"].clone(), status["restartCount"].clone()),
+        (json!(true), json!(0))
+    );
+    let impatient = json!({"nodeName": "node-a", "terminationGracePeriodSeconds": 1});
+    cluster.pod("q", json!({"startupProbe": http(2)}), impatient).await;
+    cluster.pod_until("q", |pod| container(pod)["restartCount"] == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_runs_before_the_container_is_asked_to_stop() {
+    let cluster = Cluster::new().await;
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let clock = cluster.clock.clone();
+    let app = move |context: ContainerContext| {
+        let (said, clock) = (said.clone(), clock.clone());
+        async move {
+            context.ready.set(true);
+            context.stop.cancelled().await;
+            said.send(clock.now()).unwrap();
+            Exit::done()
+        }
+    };
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
+    let pause = |seconds: i64| json!({"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}});
+    for (name, hook, grace, took) in [("p", 10, 30, 10), ("q", 25, 5, 5)] {
+        cluster
+            .pod(name, pause(hook), json!({"terminationGracePeriodSeconds": 30}))
+            .await;
+        cluster.pod_until(name, is_ready).await;
+        let begun = cluster.clock.now();
+        let params = DeleteParams::default().grace_period(grace);
+        cluster.api::<Pod>().delete(name, &params).await.unwrap();
+        cluster.pod_gone(name).await;
+        let asked = heard.try_recv().map(|at| (at - begun).get_seconds());
+        // Whose time is up while the hook runs is not asked any more.
+        assert!(asked.is_err() || asked == Ok(took), "{name}: {asked:?}");
+        let gone = cluster.clock.since(begun).as_secs();
+        assert!((took as u64..=took as u64 + 1).contains(&gone), "{name}: {gone}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sidecars_start_first_and_end_last() {
+    let cluster = Cluster::new().await;
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let app = move |context: ContainerContext| {
+        let said = said.clone();
+        async move {
+            let name = context.container.name.clone();
+            said.send(format!("+{name}")).unwrap();
+            context.ready.set(true);
+            match name.as_str() {
+                "main" => tokio::time::sleep(Duration::from_secs(5)).await,
+                "init" => {}
+                _ => context.stop.cancelled().await,
+            }
+            said.send(format!("-{name}")).unwrap();
+            Exit::done()
+        }
+    };
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
+    let sidecar = |name: &str| json!({"name": name, "image": "app", "restartPolicy": "Always"});
+    let init = json!([sidecar("a"), {"name": "init", "image": "app"}, sidecar("b")]);
+    cluster
+        .pod(
+            "p",
+            json!({}),
+            json!({"restartPolicy": "Never", "initContainers": init}),
+        )
+        .await;
+    let over = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded");
+    let pod = cluster.pod_until("p", over).await;
+    let mut order = Vec::new();
+    while let Ok(said) = heard.try_recv() {
+        order.push(said);
+    }
+    assert_eq!(order, ["+a", "+init", "-init", "+b", "+main", "-main", "-b", "-a"]);
+    let status = pod.status.unwrap();
+    let states = status.init_container_statuses.unwrap();
+    assert!(
+        states
+            .iter()
+            .all(|one| one.state.as_ref().is_some_and(|state| state.terminated.is_some()))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_runs_for_longer_than_it_may_fails() {
+    let cluster = Cluster::new().await;
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = runs.clone();
+    let app = move |context: ContainerContext| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        serves(context)
+    };
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
+    let begun = cluster.clock.now();
+    cluster.pod("p", json!({}), json!({"activeDeadlineSeconds": 30})).await;
+    let failed = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Failed");
+    let pod = cluster.pod_until("p", failed).await;
+    assert_eq!(cluster.clock.since(begun).as_secs(), 30);
+    let status = pod.status.clone().unwrap();
+    assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
+    let message = "Pod was active on the node longer than the specified deadline";
+    assert_eq!(status.message.as_deref(), Some(message));
+    assert!(container(&pod)["state"]["terminated"].is_object());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}

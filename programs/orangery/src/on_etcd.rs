@@ -1,0 +1,145 @@
+//! `orangery apiserver` on an etcd: whether the flags can be used, whether etcd answers, and whether what lies under the
+//! prefix belongs to the keys of this data folder.
+
+use std::path::{Path, PathBuf};
+
+use api_meta::Fault;
+use cluster_store::{Key, Object, Store, StoreError};
+use cluster_store_etcd::{EtcdIdentity, EtcdOptions, EtcdStore, EtcdTls};
+use serde_json::{Value, json};
+
+use crate::cli;
+use crate::kept::Keys;
+
+/// Where it is written whose prefix it is. No API serves it.
+const OWNER: &str = "orangery.dev/apiserver";
+const OWNER_NAME: &str = "keys";
+
+/// The store on the etcd of these flags; `path` is where the keys are.
+///
+/// # Errors
+/// A flag that cannot be used, an etcd that does not answer, a prefix that another wrote to.
+pub(crate) async fn open(flags: &cli::Etcd, keys: &Keys, path: &Path) -> Result<EtcdStore, Fault> {
+    let store = EtcdStore::new(&options(flags)?).map_err(|error| {
+        let hint = match (&flags.etcd_cafile, flags.etcd_servers.iter().any(|url| is_secure(url))) {
+            (None, true) => "name the PEM file of etcd's authority with --etcd-cafile",
+            _ => "correct --etcd-servers, --etcd-cafile, --etcd-certfile or --etcd-keyfile, whichever it names",
+        };
+        Fault::user(error.to_string()).hint(hint)
+    })?;
+    let first = store.first_key().await.map_err(|error| unreachable(flags, &error))?;
+    own(&store, flags, first, keys, path).await?;
+    Ok(store)
+}
+
+fn is_secure(url: &str) -> bool {
+    url.starts_with("https://")
+}
+
+fn options(flags: &cli::Etcd) -> Result<EtcdOptions, Fault> {
+    let authorities_pem = read("--etcd-cafile", flags.etcd_cafile.as_ref())?;
+    let certificates_pem = read("--etcd-certfile", flags.etcd_certfile.as_ref())?;
+    let key_pem = read("--etcd-keyfile", flags.etcd_keyfile.as_ref())?;
+    let identity = certificates_pem.zip(key_pem).map(|(certificates, key)| EtcdIdentity {
+        certificates_pem: certificates.into_bytes(),
+        key_pem: key.into(),
+    });
+    if authorities_pem.is_none() && identity.is_some() {
+        return Err(Fault::user("--etcd-certfile is given without --etcd-cafile")
+            .hint("name the PEM file of etcd's authority with --etcd-cafile"));
+    }
+    Ok(EtcdOptions {
+        endpoints: flags.etcd_servers.clone(),
+        prefix: flags.etcd_prefix.clone(),
+        tls: authorities_pem.map(|authorities| EtcdTls {
+            authorities_pem: authorities.into_bytes(),
+            identity,
+            server_name: None,
+        }),
+        ..EtcdOptions::default()
+    })
+}
+
+fn read(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
+    let Some(path) = path else { return Ok(None) };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Fault::user(format!("cannot read {} of {flag}: {error}", path.display()))
+            .hint(format!("name a PEM file that you may read with {flag}"))
+    });
+    text.map(Some)
+}
+
+fn unreachable(flags: &cli::Etcd, error: &StoreError) -> Fault {
+    let said = error.to_string();
+    let hint = if said.contains("invalid peer certificate") {
+        "name the PEM file of the authority that signed etcd's certificate with --etcd-cafile, and in --etcd-servers a \
+         name that the certificate is for"
+    } else if flags.etcd_certfile.is_none() && flags.etcd_servers.iter().any(|url| is_secure(url)) {
+        // An etcd that wants to know its clients only hangs up.
+        "start etcd, or name where it listens with --etcd-servers; if it asks its clients for a certificate, name one with \
+         --etcd-certfile and --etcd-keyfile"
+    } else {
+        "start etcd, or name where it listens with --etcd-servers"
+    };
+    Fault::user(format!("--etcd-servers {}: {said}", flags.etcd_servers.join(","))).hint(hint)
+}
+
+/// Makes an empty prefix the one of these keys, and refuses one that is another's: tokens and certificates of one would
+/// mean nothing to the other.
+async fn own(
+    store: &EtcdStore,
+    flags: &cli::Etcd,
+    first: Option<String>,
+    keys: &Keys,
+    path: &Path,
+) -> Result<(), Fault> {
+    let key = Key::new(OWNER, None, OWNER_NAME);
+    let failed = |error: StoreError| unreachable(flags, &error);
+    let found = store.get(&key).await.map_err(failed)?;
+    let found = match (found, first) {
+        (Some(found), _) => found,
+        (None, Some(first)) => {
+            return Err(foreign(
+                flags,
+                &format!("{first}, which is not of `orangery apiserver`"),
+            ));
+        }
+        (None, None) => {
+            let ours = Object::from_value(owner(keys)).map_err(|error| Fault::bug(error.to_string()))?;
+            match store.create(key, ours).await {
+                Ok(entry) | Err(StoreError::Exists { current: entry }) => entry,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    };
+    let written = found.object.value(found.revision);
+    if written.get("data") == owner(keys).get("data") {
+        return Ok(());
+    }
+    let hint = format!(
+        "copy the `keys` file of the process that wrote it to {}, or name another prefix with --etcd-prefix",
+        path.display()
+    );
+    Err(foreign(flags, "the Kubernetes of other keys").hint(hint))
+}
+
+fn foreign(flags: &cli::Etcd, what: &str) -> Fault {
+    Fault::user(format!(
+        "--etcd-prefix {} of {} holds {what}",
+        flags.etcd_prefix,
+        flags.etcd_servers.join(",")
+    ))
+    .hint("name another prefix with --etcd-prefix")
+}
+
+/// Nothing of it is secret.
+fn owner(keys: &Keys) -> Value {
+    json!({
+        "metadata": {"name": OWNER_NAME},
+        "data": {
+            "authority": keys.authority.certificate_pem(),
+            "clientAuthority": keys.clients.certificate_pem(),
+            "serviceAccounts": keys.tokens.public().to_pem(),
+        },
+    })
+}

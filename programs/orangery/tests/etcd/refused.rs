@@ -1,0 +1,126 @@
+//! What `orangery apiserver` says of an etcd that it cannot use: which flag, what is wrong, one way out.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec};
+use tests_kit::{Etcd, ServerTls, free_port};
+
+use crate::{Running, etcd};
+
+const VALIDITY: Duration = Duration::from_secs(3600);
+
+fn refusal(folder: &Path, arguments: &str, code: i32) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .arg("apiserver")
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+#[tokio::test]
+async fn an_etcd_that_cannot_be_used_is_told_by_its_flag_with_a_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &str| refusal(folder.path(), &format!("--data-dir d --port 0 {arguments}"), 1);
+    let nobody = format!("http://127.0.0.1:{}", free_port().unwrap());
+    let said = refused(&format!("--etcd-servers {nobody}"));
+    assert!(said.starts_with(&format!("error: --etcd-servers {nobody}: ")), "{said}");
+    assert!(
+        said.contains("etcd cannot be reached") && said.contains("hint: start etcd, or name"),
+        "{said}"
+    );
+    let said = refused("--etcd-servers localhost:2379");
+    assert!(said.contains("localhost:2379") && said.contains("http"), "{said}");
+    let said = refused("--etcd-servers https://127.0.0.1:1 --etcd-cafile none.pem");
+    assert!(
+        said.starts_with("error: cannot read none.pem of --etcd-cafile: ") && said.contains("hint: "),
+        "{said}"
+    );
+    let said = refused("--etcd-servers https://127.0.0.1:1");
+    assert!(said.contains("--etcd-cafile"), "{said}");
+    for (wrong, told) in [
+        ("--etcd-servers http://a --memory", "--memory"),
+        ("--etcd-cafile x", "--etcd-servers"),
+        ("--etcd-servers http://a --etcd-keyfile x", "--etcd-certfile"),
+        ("--leader-elect=false", "--etcd-servers"),
+        ("--node --node-name A", "a node's name"),
+    ] {
+        let said = refusal(folder.path(), wrong, 2);
+        assert!(said.contains(told), "{wrong}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn an_etcd_behind_tls_is_used_with_the_right_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clock, entropy) = (Clock::real(), Entropy::os());
+    let authority = Authority::generate("etcd", &clock, &entropy).unwrap();
+    let stranger = Authority::generate("stranger", &clock, &entropy).unwrap();
+    let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    let server = CertificateSpec::server("etcd", vec!["localhost".to_owned()], local, VALIDITY);
+    let server = authority.issue(&server, &clock, &entropy).unwrap();
+    let client = CertificateSpec::client("orangery", &[], VALIDITY);
+    let client = authority.issue(&client, &clock, &entropy).unwrap();
+    let etcd = Etcd::start_secured(ServerTls {
+        certificates: server.certificate_pem(),
+        key: server.key_pem().expose().to_owned(),
+        client_authorities: authority.certificate_pem(),
+    });
+    let etcd = etcd.unwrap_or_else(|why| panic!("{why}"));
+    for (file, text) in [
+        ("ca.pem", authority.certificate_pem()),
+        ("other.pem", stranger.certificate_pem()),
+        ("client.pem", client.certificate_pem()),
+        ("key.pem", client.key_pem().expose().to_owned()),
+    ] {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let flags = format!("--data-dir d --port 0 --etcd-servers {}", etcd.url());
+    let said = refusal(folder.path(), &format!("{flags} --etcd-cafile other.pem"), 1);
+    assert!(
+        said.contains("hint: name the PEM file of the authority") && said.contains("--etcd-cafile"),
+        "{said}"
+    );
+    let said = refusal(folder.path(), &format!("{flags} --etcd-cafile ca.pem"), 1);
+    assert!(
+        said.contains("if it asks its clients for a certificate, name one with --etcd-certfile"),
+        "{said}"
+    );
+    let all = "--etcd-cafile ca.pem --etcd-certfile client.pem --etcd-keyfile key.pem";
+    let running = Running::start(folder.path(), &format!("{flags} {all}"));
+    assert_eq!(running.ready().await.unwrap(), "ok");
+}
+
+#[tokio::test]
+async fn a_prefix_that_is_anothers_is_left_alone() {
+    let (folder, etcd) = (tempfile::tempdir().unwrap(), etcd());
+    let flags = format!("--port 0 --etcd-servers {}", etcd.url());
+    drop(Running::start(folder.path(), &format!("{flags} --data-dir a")));
+    let said = refusal(folder.path(), &format!("{flags} --data-dir b"), 1);
+    let keys = "b/apiserver-on-etcd/kubernetes/keys";
+    assert!(
+        said.contains("--etcd-prefix /registry of http://127.0.0.1:")
+            && said.contains("holds the Kubernetes of other keys"),
+        "{said}"
+    );
+    assert!(said.contains(keys) && said.contains("--etcd-prefix"), "{said}");
+    // What lies below another's prefix is not ours either, whoever wrote it.
+    let below = "--etcd-prefix /registry/namespaces";
+    let said = refusal(folder.path(), &format!("{flags} --data-dir b {below}"), 1);
+    assert!(
+        said.contains("holds /registry/namespaces/default, which is not of `orangery apiserver`"),
+        "{said}"
+    );
+    drop(Running::start(
+        folder.path(),
+        &format!("{flags} --data-dir b --etcd-prefix /b"),
+    ));
+}
