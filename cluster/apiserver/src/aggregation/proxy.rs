@@ -65,10 +65,7 @@ pub(crate) async fn pass(
         true => &describer,
         false => user,
     };
-    let target = match parts.uri.query() {
-        None => parts.uri.path().to_owned(),
-        Some(query) => format!("{}?{}", parts.uri.path(), in_order(query)),
-    };
+    let target = target(parts);
     let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = target.parse().map_err(Status::internal)?;
@@ -152,6 +149,14 @@ fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
         }
     }
     Ok(headers)
+}
+
+/// Path and query as they are sent on.
+fn target(parts: &Parts) -> String {
+    match parts.uri.query() {
+        None => parts.uri.path().to_owned(),
+        Some(query) => format!("{}?{}", parts.uri.path(), in_order(query)),
+    }
 }
 
 /// A query as Go writes it anew: by key, and encoded in one way.
