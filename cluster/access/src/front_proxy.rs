@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use base_clock::Clock;
 use base_secrets::SecretError;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use crate::certificates::Certificates;
 use crate::impersonate::unescape;
@@ -54,16 +54,13 @@ impl FrontProxies {
 
 fn user(headers: &HeaderMap) -> Option<User> {
     let texts = |name: &str| {
-        let all = headers
-            .get_all(name)
-            .into_iter()
-            .filter_map(|value| value.to_str().ok());
+        let all = headers.get_all(name).into_iter().filter_map(text);
         all.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers {
         let key = name.as_str().strip_prefix(EXTRA_PREFIX).map(unescape);
-        if let (Some(key), Ok(value)) = (key, value.to_str()) {
+        if let (Some(key), Some(value)) = (key, text(value)) {
             extra.entry(key).or_default().push(value.to_owned());
         }
     }
@@ -74,6 +71,11 @@ fn user(headers: &HeaderMap) -> Option<User> {
         extra,
     };
     Some(user.authenticated())
+}
+
+/// Names may have any letters.
+fn text(value: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(value.as_bytes()).ok()
 }
 
 /// Whether a header tells who the user is: nobody but a front proxy may send it on.
@@ -108,4 +110,28 @@ fn escape(key: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn who_is_named_in_headers_is_read_from_them_again() {
+        let mut sent = User::new("Zoë", &["ops", "system:authenticated"]);
+        sent.uid = "7".to_owned();
+        sent.extra
+            .insert("example.com/a%b c".to_owned(), vec!["one".to_owned(), "two".to_owned()]);
+        let mut headers = HeaderMap::new();
+        for (name, value) in identity_headers(&sent) {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            assert!(is_identity(name.as_str()), "{name}");
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        assert_eq!(user(&headers), Some(sent));
+        headers.remove(USER);
+        assert_eq!(user(&headers), None);
+    }
 }

@@ -40,7 +40,8 @@ impl Inner {
         if &*served.store_name == admission::QUOTAS {
             self.admission.note_quota();
         }
-        if served.role == Role::Service || served.plural() == "endpointslices" {
+        let leads_there = served.role == Role::Service || served.plural() == "endpointslices";
+        if leads_there && self.aggregation.is_used() {
             self.aggregation.note_change();
         }
         let definition = served.role == Role::CustomResourceDefinition;

@@ -1,8 +1,8 @@
 //! Kubernetes API semantics over a store, as a tower service.
 //!
 //! [`ApiServer`] is a value: any number of them live in one process. Every request, in process or over TLS, goes
-//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to
-//! webhooks), blocks a thread, reads the machine's clock or knows a provider.
+//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to webhooks
+//! and to servers behind it), blocks a thread, reads the machine's clock or knows a provider.
 
 mod access;
 mod action;

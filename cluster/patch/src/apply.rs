@@ -221,23 +221,10 @@ pub fn track_update_in(
     let difference = compare(schema, before.as_ref(), &after);
     let mut managers = old_managers.clone();
     let last = managers.remove(&me);
-    let mut others = BTreeMap::new();
-    for other in elsewhere {
-        if !managers.values().any(|owned| owned.api_version == other.api_version) {
-            continue;
-        }
-        let sound = |state: &Value| misfits(&other.schema, state).is_none();
-        match &other.states {
-            Some((before, after)) if sound(before) && sound(after) => {
-                let difference = compare(Some(&other.schema), Some(before), after);
-                others.insert(other.api_version.as_str(), difference);
-            }
-            _ => {
-                *new = after;
-                return;
-            }
-        }
-    }
+    let Some(others) = differences(&managers, elsewhere) else {
+        *new = after;
+        return;
+    };
     take_over_in(&mut managers, &difference, &others);
     let written = without_unowned(&difference.written());
     // Who only removed fields has not touched those it still owns. A scale is a view: of it no times are kept.
@@ -324,6 +311,24 @@ fn managers_before_apply(
             time,
         },
     )]))
+}
+
+/// What a change is in the versions of other managers. None: in one of them it cannot be told.
+fn differences<'e>(managers: &Managers, elsewhere: &'e [Elsewhere]) -> Option<BTreeMap<&'e str, Difference>> {
+    let mut all = BTreeMap::new();
+    for other in elsewhere {
+        if !managers.values().any(|owned| owned.api_version == other.api_version) {
+            continue;
+        }
+        let (before, after) = other.states.as_ref()?;
+        let unfit = |state: &Value| misfits(&other.schema, state).is_some();
+        if unfit(before) || unfit(after) {
+            return None;
+        }
+        let difference = compare(Some(&other.schema), Some(before), after);
+        all.insert(other.api_version.as_str(), difference);
+    }
+    Some(all)
 }
 
 /// Takes from all managers what a change wrote or removed; returns what it wrote of theirs.

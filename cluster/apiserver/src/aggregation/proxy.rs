@@ -65,14 +65,18 @@ pub(crate) async fn pass(
         true => &describer,
         false => user,
     };
-    let target = match parts.uri.query() {
-        None => parts.uri.path().to_owned(),
-        Some(query) => format!("{}?{}", parts.uri.path(), in_order(query)),
-    };
+    let target = target(parts);
     let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = target.parse().map_err(Status::internal)?;
-    *request.headers_mut() = headers(parts, user);
+    *request.headers_mut() = match headers(parts, user) {
+        Ok(headers) => headers,
+        // Without them the request would be this server's own.
+        Err(name) => {
+            let why = format!("error trying to reach service: net/http: invalid header field value for {name:?}");
+            return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &why));
+        }
+    };
     let sent = route.backend.send(server, request);
     let response = tokio::select! {
         biased;
@@ -110,8 +114,8 @@ fn refusal(code: StatusCode, why: &str) -> Answer {
     Answer::text(code, format!("{why}\n")).unsniffed()
 }
 
-/// What goes with a request that is sent on.
-fn headers(parts: &Parts, user: &User) -> HeaderMap {
+/// What goes with a request that is sent on. Errors: the header that cannot hold what the user is called.
+fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
     let mut headers = parts.headers.clone();
     without_connection(&mut headers);
     let ours = |name: &HeaderName| {
@@ -124,9 +128,12 @@ fn headers(parts: &Parts, user: &User) -> HeaderMap {
         headers.remove(name);
     }
     for (name, value) in identity_headers(user) {
-        // Names and values of users come from certificates and tokens as well: what no header can hold is left out.
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
-            headers.append(name, value);
+        match (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_bytes(value.as_bytes()),
+        ) {
+            (Ok(name), Ok(value)) => drop(headers.append(name, value)),
+            _ => return Err(name),
         }
     }
     let host = parts.headers.get(header::HOST).cloned();
@@ -141,7 +148,15 @@ fn headers(parts: &Parts, user: &User) -> HeaderMap {
             headers.insert(name, value);
         }
     }
-    headers
+    Ok(headers)
+}
+
+/// Path and query as they are sent on.
+fn target(parts: &Parts) -> String {
+    match parts.uri.query() {
+        None => parts.uri.path().to_owned(),
+        Some(query) => format!("{}?{}", parts.uri.path(), in_order(query)),
+    }
 }
 
 /// A query as Go writes it anew: by key, and encoded in one way.
@@ -221,9 +236,8 @@ mod tests {
             parts.headers.append(name, HeaderValue::from_static(value));
         }
         let mut user = User::new("jane", &["devs", "system:authenticated"]);
-        user.extra
-            .insert("example.com/a b".to_owned(), vec!["one".to_owned(), "two\n".to_owned()]);
-        let headers = headers(&parts, &user);
+        user.extra.insert("example.com/a b".to_owned(), vec!["one".to_owned()]);
+        let headers = headers(&parts, &user).unwrap();
         let mut shown: Vec<String> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
@@ -243,5 +257,16 @@ mod tests {
                 "x-remote-user: jane",
             ]
         );
+    }
+
+    #[test]
+    fn a_user_whom_no_header_can_name_is_not_sent_on_as_somebody_else() {
+        let (parts, ()) = Request::get("/apis/x.example.com/v1").body(()).unwrap().into_parts();
+        let named = headers(&parts, &User::new("Zoë", &["ops"])).unwrap();
+        assert_eq!(named["x-remote-user"].as_bytes(), "Zoë".as_bytes());
+        let split = User::new("jane\r\nX-Remote-Group: system:masters", &[]);
+        assert_eq!(headers(&parts, &split).unwrap_err(), "x-remote-user");
+        let group = User::new("jane", &["a\nb"]);
+        assert_eq!(headers(&parts, &group).unwrap_err(), "x-remote-group");
     }
 }
