@@ -26,6 +26,9 @@ const AGENT_BYTES_MAX: usize = 1024;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 /// What a client calls its request; else it gets a name.
 const AUDIT_ID: &str = "audit-id";
+/// What is in a `Status`, and what none is larger than that is worth to be read again.
+const STATUS: &[u8] = br#""kind":"Status""#;
+const STATUS_BYTES_MAX: usize = 64 << 10;
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";
 
@@ -340,8 +343,10 @@ fn object_of(target: &Target) -> Map<String, Value> {
 /// The code, and what a `Status` says beside it.
 fn status_of(code: StatusCode, body: Option<&Bytes>) -> Value {
     let mut status = json!({"metadata": {}, "code": code.as_u16()});
-    let said = body.filter(|body| body.starts_with(br#"{"kind":"Status""#));
-    let said: Option<Value> = said.and_then(|body| serde_json::from_slice(body).ok());
+    let is_one =
+        |body: &&Bytes| body.len() <= STATUS_BYTES_MAX && body.windows(STATUS.len()).any(|part| part == STATUS);
+    let said: Option<Value> = body.filter(is_one).and_then(|body| serde_json::from_slice(body).ok());
+    let said = said.filter(|said| said["kind"] == "Status");
     for field in ["status", "message", "reason", "details"] {
         if let Some(value) = said.as_ref().and_then(|said| said.get(field)) {
             status[field] = value.clone();

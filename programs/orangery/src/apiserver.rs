@@ -1,17 +1,19 @@
 //! `orangery apiserver`: a bare Kubernetes for a person or a test. Writes its kubeconfig, says in one line where it is,
 //! and runs until it is told to stop.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
+use cluster_apiserver::AuditPolicy;
 use cluster_bare::Cluster;
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_store::FileStore;
 use cluster_store_etcd::EtcdStore;
 
+use crate::audit_file::{self, AuditFile};
 use crate::kept::{self, Kept, VOLUMES};
 use crate::live::Console;
 use crate::{cli, data_folder, envtest, kubeconfig, landscape, on_etcd, up};
@@ -68,9 +70,37 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
             .node(catalogue, state.volumes.clone())
             .node_name(&arguments.node_name);
     }
+    let audit = audit(arguments)?;
+    if let Some((policy, file)) = &audit {
+        builder = builder.audit(policy.clone(), Arc::new(file.clone()));
+    }
     let ended = run_on(builder, arguments, &state, stop, console).await;
     state.close().await;
+    if let Some((_, file)) = audit {
+        file.flush();
+    }
     ended
+}
+
+/// The audit log and what belongs into it, if it is asked for.
+fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>, Fault> {
+    let (Some(log), Some(policy)) = (&arguments.audit_log_path, &arguments.audit_policy_file) else {
+        return Ok(None);
+    };
+    let unusable =
+        |path: &Path, why: &str| Fault::user(format!("the audit policy {} cannot be used: {why}", path.display()));
+    let text = std::fs::read_to_string(policy).map_err(|error| unusable(policy, &error.to_string()))?;
+    let read = AuditPolicy::read(&text).map_err(|why| unusable(policy, &why))?;
+    let options = audit_file::Options {
+        path: log.clone(),
+        file_bytes_max: u64::from(arguments.audit_log_maxsize) << 20,
+        kept_max: arguments.audit_log_maxbackup,
+    };
+    let file = AuditFile::open(options, Clock::real()).map_err(|error| {
+        Fault::user(format!("the audit log {} cannot be written: {error}", log.display()))
+            .hint("name a file in a folder that is there with --audit-log-path")
+    })?;
+    Ok(Some((read, file)))
 }
 
 async fn run_on(

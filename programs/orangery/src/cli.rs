@@ -113,6 +113,18 @@ pub struct Apiserver {
     /// Keep objects in an etcd instead of the data folder
     #[command(flatten)]
     pub etcd: Etcd,
+    /// File for the audit log, a line of JSON per event; needs --audit-policy-file
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
+    pub audit_log_path: Option<PathBuf>,
+    /// What is told of which requests: a Policy of audit.k8s.io/v1
+    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
+    pub audit_policy_file: Option<PathBuf>,
+    /// Size at which the audit log is set aside and a new one begun, in megabytes
+    #[arg(long, value_name = "MB", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub audit_log_maxsize: u32,
+    /// How many audit logs are set aside before the oldest is deleted; 0 keeps all
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub audit_log_maxbackup: usize,
     /// Start nothing: write programs called etcd and kube-apiserver into this folder, for envtest's KUBEBUILDER_ASSETS
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data_dir", "memory", "port", "node", "etcd_servers"])]
     pub envtest_assets: Option<PathBuf>,

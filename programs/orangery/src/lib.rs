@@ -2,6 +2,7 @@
 //! Public so that scenarios and measurements start the very same landscape as a user does.
 
 pub mod apiserver;
+mod audit_file;
 pub mod cli;
 pub mod container_logs;
 mod data_folder;

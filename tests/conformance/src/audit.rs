@@ -35,8 +35,9 @@ rules:
 ";
 
 /// What a server chooses by itself.
-const CHOSEN: [&str; 8] = [
+const CHOSEN: [&str; 9] = [
     "auditID",
+    "authentication.kubernetes.io/credential-id",
     "creationTimestamp",
     "requestReceivedTimestamp",
     "resourceVersion",

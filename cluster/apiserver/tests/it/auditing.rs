@@ -6,7 +6,7 @@ use cluster_apiserver::{AuditPolicy, AuditSink, Identity};
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::server::{CONFIG_MAPS, Server, call, config_map, get, post, start_with};
+use crate::server::{CONFIG_MAPS, Server, call, config_map, delete, get, post, start_with};
 
 const POLICY: &str = "
 apiVersion: audit.k8s.io/v1
@@ -105,6 +105,13 @@ async fn an_event_tells_who_did_what_and_what_came_of_it_and_no_more_than_the_po
     assert!(
         !event.to_string().contains("hidden") && event.get("requestObject").is_none(),
         "{event}"
+    );
+
+    assert_eq!(delete(&client, &format!("{CONFIG_MAPS}/m")).await.0, 200);
+    let status = &heard.one()["responseStatus"];
+    assert_eq!(
+        (&status["status"], &status["details"]["name"]),
+        (&json!("Success"), &json!("m"))
     );
 
     assert_eq!(get(&client, "/healthz").await.0, 200);

@@ -1,0 +1,298 @@
+//! The audit log as a file: lines as they come, a new file when one is full, the oldest deleted. A thread of its own writes,
+//! so that neither a slow disk nor a full one holds up a request: what the thread cannot take is lost, and counted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use base_clock::Clock;
+use cluster_apiserver::AuditSink;
+
+/// Events that wait to be written: kube-apiserver's `--audit-log-batch-buffer-size`.
+const WAITING_MAX: usize = 10_000;
+/// Bytes of all of these: an event may hold two objects of megabytes.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+/// How long the end of the process waits for what is still to be written.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the log is, and how much of it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The file that is written.
+    pub(crate) path: PathBuf,
+    /// When it is larger, it is set aside under a name with the time; in bytes.
+    pub(crate) file_bytes_max: u64,
+    /// How many are set aside; 0 for all.
+    pub(crate) kept_max: usize,
+}
+
+/// The log. Clones write to one file.
+#[derive(Clone)]
+pub(crate) struct AuditFile {
+    orders: SyncSender<Order>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    waiting_bytes: AtomicUsize,
+    lost: AtomicU64,
+}
+
+enum Order {
+    Write(Vec<u8>),
+    /// Answered when all that came before is written.
+    Flush(SyncSender<()>),
+}
+
+impl AuditFile {
+    /// Opens the file, which is made if it is not there, and begins to write.
+    ///
+    /// # Errors
+    /// It cannot be opened for writing.
+    pub(crate) fn open(options: Options, clock: Clock) -> io::Result<Self> {
+        let log = Log::open(options, clock)?;
+        let (orders, comes) = sync_channel(WAITING_MAX);
+        let shared = Arc::new(Shared::default());
+        let of_thread = shared.clone();
+        std::thread::Builder::new()
+            .name("audit-log".to_owned())
+            .spawn(move || run(log, &comes, &of_thread))?;
+        Ok(Self { orders, shared })
+    }
+
+    /// Waits until all that was told is written, but not for ever.
+    pub(crate) fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.orders.send(Order::Flush(done)).is_ok() && wait.recv_timeout(FLUSH_PATIENCE).is_err() {
+            tracing::warn!("the audit log is not written within {FLUSH_PATIENCE:?}");
+        }
+    }
+}
+
+impl AuditSink for AuditFile {
+    fn write(&self, event: Vec<u8>) {
+        let size = event.len();
+        let waiting = self.shared.waiting_bytes.fetch_add(size, Ordering::Relaxed);
+        let has_room = waiting + size <= WAITING_BYTES_MAX;
+        if !has_room || self.orders.try_send(Order::Write(event)).is_err() {
+            self.shared.waiting_bytes.fetch_sub(size, Ordering::Relaxed);
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// Writes until nobody has the log any more. An event that cannot be written is lost; the next one is tried all the same.
+fn run(mut log: Log, orders: &Receiver<Order>, shared: &Shared) {
+    let mut has_failed = false;
+    let mut judge = |outcome: io::Result<()>| {
+        if let Err(error) = &outcome {
+            shared.lost.fetch_add(1, Ordering::Relaxed);
+            if !has_failed {
+                tracing::warn!(%error, "the audit log cannot be written; events are lost until it can");
+            }
+        }
+        has_failed = outcome.is_err();
+    };
+    while let Ok(first) = orders.recv() {
+        let mut next = Some(first);
+        while let Some(order) = next {
+            match order {
+                Order::Write(event) => {
+                    judge(log.write(&event));
+                    shared.waiting_bytes.fetch_sub(event.len(), Ordering::Relaxed);
+                }
+                Order::Flush(done) => {
+                    judge(log.file.flush());
+                    // Who asked may have lost patience.
+                    let _ = done.send(());
+                }
+            }
+            next = orders.try_recv().ok();
+        }
+        judge(log.file.flush());
+    }
+}
+
+struct Log {
+    options: Options,
+    clock: Clock,
+    file: BufWriter<File>,
+    bytes: u64,
+}
+
+impl Log {
+    fn open(options: Options, clock: Clock) -> io::Result<Self> {
+        let (file, bytes) = append(&options.path)?;
+        Ok(Self {
+            options,
+            clock,
+            file,
+            bytes,
+        })
+    }
+
+    fn write(&mut self, event: &[u8]) -> io::Result<()> {
+        let size = event.len() as u64 + 1;
+        if self.bytes > 0 && self.bytes + size > self.options.file_bytes_max {
+            self.set_aside()?;
+        }
+        self.file.write_all(event)?;
+        self.file.write_all(b"\n")?;
+        self.bytes += size;
+        Ok(())
+    }
+
+    /// Goes on in a new file. The old one gets a name with the time, `audit-2026-01-02T03-04-05.678.log`.
+    fn set_aside(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        let time = self.clock.now().strftime("%Y-%m-%dT%H-%M-%S.%3f").to_string();
+        let (stem, ending) = self.names();
+        let folder = folder_of(&self.options.path);
+        fs::rename(&self.options.path, folder.join(format!("{stem}{time}{ending}")))?;
+        (self.file, self.bytes) = append(&self.options.path)?;
+        if self.options.kept_max > 0 {
+            self.delete_oldest(folder)?;
+        }
+        Ok(())
+    }
+
+    /// What stands before and behind the time.
+    fn names(&self) -> (String, String) {
+        let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let ending = part(self.options.path.extension());
+        let ending = if ending.is_empty() {
+            ending
+        } else {
+            format!(".{ending}")
+        };
+        (format!("{}-", part(self.options.path.file_stem())), ending)
+    }
+
+    fn delete_oldest(&self, folder: &Path) -> io::Result<()> {
+        let (stem, ending) = self.names();
+        let mut old: Vec<PathBuf> = fs::read_dir(folder)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let time = name.strip_prefix(&stem).and_then(|rest| rest.strip_suffix(&ending));
+                time.is_some_and(|time| time.starts_with(|first: char| first.is_ascii_digit()))
+            })
+            .collect();
+        old.sort();
+        let too_many = old.len().saturating_sub(self.options.kept_max);
+        old.iter().take(too_many).try_for_each(fs::remove_file)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// Opens a file for lines to come. Who wrote what is nobody else's business: the file is its owner's alone.
+fn append(path: &Path) -> io::Result<(BufWriter<File>, u64)> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    let bytes = file.metadata()?.len();
+    Ok((BufWriter::new(file), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn options(folder: &Path, kept_max: usize) -> Options {
+        Options {
+            path: folder.join("audit.log"),
+            file_bytes_max: 10,
+            kept_max,
+        }
+    }
+
+    #[test]
+    fn a_full_file_is_set_aside_and_the_oldest_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("audit-notes.log"), "mine").unwrap();
+        let clock = Clock::simulated("2026-01-02T03:04:05Z".parse().unwrap());
+        let mut log = Log::open(options(folder.path(), 1), clock.clone()).unwrap();
+        for (number, event) in ["aaaa", "bbbb", "cccc", "a long event that fits no file"]
+            .iter()
+            .enumerate()
+        {
+            log.write(event.as_bytes()).unwrap();
+            log.file.flush().unwrap();
+            if number == 1 {
+                assert_eq!(names(folder.path()), ["audit-notes.log", "audit.log"]);
+            }
+        }
+        // Both set aside at one moment have one name: the clock of this test stands still.
+        assert_eq!(
+            names(folder.path()),
+            ["audit-2026-01-02T03-04-05.000.log", "audit-notes.log", "audit.log"]
+        );
+        let text = fs::read_to_string(folder.path().join("audit.log")).unwrap();
+        assert_eq!(text, "a long event that fits no file\n");
+    }
+
+    #[test]
+    fn what_was_told_is_written_in_order_and_kept_over_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let wide = Options {
+            file_bytes_max: 1 << 20,
+            ..options(folder.path(), 0)
+        };
+        for round in 0..2 {
+            let file = AuditFile::open(wide.clone(), Clock::real()).unwrap();
+            for number in 0..100 {
+                file.write(format!("{round} {number}").into_bytes());
+            }
+            file.flush();
+            assert_eq!((file.lost(), file.shared.waiting_bytes.load(Ordering::Relaxed)), (0, 0));
+        }
+        let text = fs::read_to_string(&wide.path).unwrap();
+        let expected: String = (0..200)
+            .map(|line| format!("{} {}\n", line / 100, line % 100))
+            .collect();
+        assert_eq!(text, expected);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_loses_events_and_counts_them_and_nothing_waits() {
+        let options = Options {
+            path: PathBuf::from("/dev/full"),
+            file_bytes_max: u64::MAX,
+            kept_max: 0,
+        };
+        let file = AuditFile::open(options, Clock::real()).unwrap();
+        // More than the buffer before the file takes.
+        file.write(vec![b'x'; 1 << 20]);
+        file.flush();
+        assert!(file.lost() > 0);
+        file.write(vec![b'x'; WAITING_BYTES_MAX + 1]);
+        assert!(file.lost() > 1);
+        assert_eq!(file.shared.waiting_bytes.load(Ordering::Relaxed), 0);
+    }
+}
