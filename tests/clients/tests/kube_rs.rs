@@ -55,7 +55,8 @@ fn again(_: Arc<ConfigMap>, _: &finalizer::Error<kube::Error>, _: Arc<Client>) -
 
 /// Waits until a ConfigMap is as it should be; `None`: gone.
 async fn until(client: &Client, name: &str, value: Option<&str>) -> Option<ConfigMap> {
-    let waited = wait_until(&maps(client), name, PATIENCE, |found| {
+    let api = maps(client);
+    let waited = wait_until(&api, name, PATIENCE, |found| {
         let now = found.and_then(|map| map.data.as_ref()?.get("k").map(String::as_str));
         match (found, value) {
             (None, None) => Judgement::Done(None),

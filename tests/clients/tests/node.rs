@@ -1,6 +1,11 @@
 //! Our node as a Node of real Kubernetes: real kube-scheduler and kube-controller-manager place pods on two of them, real
 //! kube-apiserver asks them for logs. Run by `cargo xtask test node`, which prepares the real parts.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test ends where its set-up fails, and says why"
+)]
 
 #[path = "../src/node.rs"]
 mod node;
