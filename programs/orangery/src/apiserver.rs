@@ -1,7 +1,7 @@
 //! `orangery apiserver`: a bare Kubernetes for a person or a test. Writes its kubeconfig, says in one line where it is,
 //! and runs until it is told to stop.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
         Some(listener) => listener,
         None => landscape::bind(arguments.port).await?,
     };
+    let audit = audit(arguments)?;
     let state = State::open(arguments).await?;
     let Kept { store, keys } = state.kept.clone();
     let etcd = &arguments.etcd;
@@ -70,7 +71,6 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
             .node(catalogue, state.volumes.clone())
             .node_name(&arguments.node_name);
     }
-    let audit = audit(arguments)?;
     if let Some((policy, file)) = &audit {
         builder = builder.audit(policy.clone(), Arc::new(file.clone()));
     }
