@@ -271,7 +271,7 @@ impl Builder {
         let (listener, url) = listening(listener).await?;
         let services = NodeServices::default();
         let asked = services.clone();
-        let mut server = ApiServer::builder(NAME)
+        let server = ApiServer::builder(NAME)
             .shared_store(store)
             .git_version(&git_version)
             .clock(clock.clone())
@@ -281,13 +281,7 @@ impl Builder {
             .others_write(replicated)
             .nodes(move |node| asked.find(node))
             .service_range(SERVICES);
-        if let Some((policy, sink)) = audit {
-            server = server.audit_events(policy, sink);
-        }
-        let server = server
-            .build()
-            .await
-            .map_err(|status| Fault::bug(format!("the API server does not start: {status}")))?;
+        let server = built(server, audit).await?;
         let front = Front::new(clock.clone());
         let registration = front
             .register([ANY_NAME], registered(&server, &keys, &clock, &entropy)?)
@@ -325,6 +319,18 @@ impl Builder {
             _power: power.drop_guard(),
         })
     }
+}
+
+async fn built(
+    server: cluster_apiserver::Builder,
+    audit: Option<(AuditPolicy, Arc<dyn AuditSink>)>,
+) -> Result<ApiServer, Fault> {
+    let server = match audit {
+        Some((policy, sink)) => server.audit_events(policy, sink),
+        None => server,
+    };
+    let started = server.build().await;
+    started.map_err(|status| Fault::bug(format!("the API server does not start: {status}")))
 }
 
 async fn listening(listener: Option<TcpListener>) -> Result<(TcpListener, String), Fault> {
