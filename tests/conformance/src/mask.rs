@@ -259,7 +259,12 @@ fn without_chance(text: &str) -> String {
 
 fn without_version(value: &Value) -> Value {
     let mut value = value.clone();
-    for pointer in ["/resourceVersion", "/metadata/resourceVersion"] {
+    // A bookmark may be an object, or a table with one row.
+    for pointer in [
+        "/resourceVersion",
+        "/metadata/resourceVersion",
+        "/rows/0/object/metadata/resourceVersion",
+    ] {
         if let Some(version) = value
             .pointer_mut(pointer)
             .filter(|version| version.as_str().is_some_and(|text| !text.is_empty()))
