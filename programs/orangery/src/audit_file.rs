@@ -231,8 +231,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_full_file_is_set_aside_and_the_oldest_goes() {
+    #[tokio::test(start_paused = true)]
+    async fn a_full_file_is_set_aside_and_the_oldest_goes() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("audit-notes.log"), "mine").unwrap();
         let clock = Clock::simulated("2026-01-02T03:04:05Z".parse().unwrap());

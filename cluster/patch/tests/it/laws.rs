@@ -81,9 +81,10 @@ fn json_value(keys: &'static [&'static str]) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every leaf of the configuration is in the object.
+/// Every leaf of the configuration is in the object. A null says nothing of what is in a map or a list.
 fn contains(object: &Value, applied: &Value) -> bool {
     match (object, applied) {
+        (Value::Object(_) | Value::Array(_), Value::Null) => true,
         (Value::Object(object), Value::Object(applied)) => applied
             .iter()
             .all(|(key, value)| object.get(key).is_some_and(|mine| contains(mine, value))),

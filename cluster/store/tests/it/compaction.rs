@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cluster_store::{Entry, FileOptions, FileStore, Key, Object, Page, Range, Store};
+use cluster_store::{Changes, Entry, FileOptions, FileStore, Key, Object, Page, Range, Store};
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
 
@@ -65,15 +65,22 @@ async fn all(store: &FileStore) -> Vec<Entry> {
     entries
 }
 
-/// Writes twice, and on until the file is smaller than this.
-async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64) -> Vec<Entry> {
+/// Writes twice, and on until the file is smaller than this. The watch tells of all that is written.
+async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64, watch: &mut Changes) -> Vec<Entry> {
     let key = Key::new("pods", Some("n"), "x");
     let mut written = vec![store.create(key.clone(), object("x", 0)).await.unwrap()];
+    let mut told = 0;
     while written.len() < 2 || bytes(folder) > limit {
+        // Whoever waits longer may fall off the history.
+        assert_eq!(watch.next().await.unwrap().unwrap().entry, written[told]);
+        told += 1;
         let last = written.last().unwrap();
         let content = i64::try_from(written.len()).unwrap();
         assert!(content < WRITES_MAX, "the file still has {} bytes", bytes(folder));
         written.push(store.update(&key, last.revision, object("x", content)).await.unwrap());
+    }
+    for entry in &written[told..] {
+        assert_eq!(&watch.next().await.unwrap().unwrap().entry, entry);
     }
     written
 }
@@ -87,12 +94,8 @@ async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing()
     let full = fill_and_empty(&store, folder.path()).await;
     assert!(full > 16 * MIB, "{full}");
 
-    let written = write_until_smaller(&store, folder.path(), full / 4).await;
-    let mut told = Vec::new();
-    while let Some(change) = watch.next().now_or_never() {
-        told.push(change.unwrap().unwrap().entry.clone());
-    }
-    assert_eq!(told, written);
+    let written = write_until_smaller(&store, folder.path(), full / 4, &mut watch).await;
+    assert!(watch.next().now_or_never().is_none(), "nothing else was written");
     let expected = all(&store).await;
     assert_eq!(expected.len(), 51);
     // What was written before, while and after it was copied is in the file.
