@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster_schema::{Kind, ListType, Scalar, Schema};
+use cluster_schema::{Kind, ListType, Scalar, Schema, go_type};
 use serde_json::Value;
 
 use crate::element::Element;
@@ -127,19 +127,6 @@ fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
         }
         (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
         (Scalar::Quantity, other) => Some(format!("expected any scalar, got &{{{}}}", go_text(other))),
-    }
-}
-
-/// The type that Go reads a JSON value into.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

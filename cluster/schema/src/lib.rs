@@ -30,7 +30,7 @@ pub use default::{DEFAULTS_BYTES_MAX, TooManyDefaults};
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
 pub use format::unknown_formats;
 pub use from_crd::SchemaError;
-pub use go::json_type;
+pub use go::{go_type, json_type};
 pub use go_print::taken_apart;
 pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};
 pub use tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta};

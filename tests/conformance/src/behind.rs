@@ -3,16 +3,13 @@
 
 use std::sync::Arc;
 
-use base_clock::Clock;
 use base64::Engine as _;
 use cluster_apiserver::{ApiServer, Authorities, FrontProxies};
-use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_store::MemoryStore;
 use http::Method;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
+use crate::ours::Served;
 use crate::pki::{FRONT_PROXY, Pki, SERVER_NAME};
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
@@ -23,10 +20,8 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 
 /// The server, until it is dropped.
 pub(crate) struct Behind {
-    port: u16,
+    served: Served,
     authority: String,
-    _registration: Registration,
-    stop: CancellationToken,
 }
 
 impl Behind {
@@ -47,41 +42,23 @@ impl Behind {
             .build()
             .await
             .map_err(|status| format!("the server behind did not start: {status:?}"))?;
-        let front = Front::new(Clock::real());
-        let registered = RegisteredServer::new(
-            server.service(),
-            &(pki.server.certificate_pem() + &pki.authority.certificate_pem()),
-            pki.server.key_pem().expose(),
-        )
-        .map_err(|error| error.to_string())?;
-        let registration = front
-            .register([SERVICE, SERVER_NAME], registered)
-            .map_err(|error| error.to_string())?;
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .map_err(|error| error.to_string())?;
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        tokio::spawn(async move { front.serve(listener, stopped).await });
-        let admin = Endpoint::new("behind", pki.admin_kubeconfig(address.port())?)?;
+        let served = Served::start(&server, &pki, [SERVICE, SERVER_NAME]).await?;
+        let admin = Endpoint::new("behind", pki.admin_kubeconfig(served.port)?)?;
         let definition = Call::new(Method::POST, DEFINITIONS).with_body("application/json", definition().to_string());
         let answer = admin.connect().await?.send(&definition).await?;
         if !answer.status.is_success() {
             return Err(format!("the server behind took no definition: {}", answer.status));
         }
         Ok(Self {
-            port: address.port(),
+            served,
             authority: pki.authority.certificate_pem(),
-            _registration: registration,
-            stop,
         })
     }
 
     /// What cases know it by: `<behind.port>`, `<behind.ca>`.
     pub(crate) fn known(&self) -> Value {
         let authority = base64::engine::general_purpose::STANDARD.encode(&self.authority);
-        json!({"port": self.port, "ca": authority})
+        json!({"port": self.served.port, "ca": authority})
     }
 }
 
@@ -95,10 +72,4 @@ fn definition() -> Value {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
         },
     })
-}
-
-impl Drop for Behind {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
 }

@@ -21,8 +21,7 @@ use crate::{Endpoint, Outcome};
 pub struct Ours {
     /// How to reach it.
     pub endpoint: Endpoint,
-    _registration: Registration,
-    stop: CancellationToken,
+    _served: Served,
     _etcd: Option<Etcd>,
 }
 
@@ -89,29 +88,12 @@ impl Ours {
             .build()
             .await
             .map_err(|status| format!("the embedded API server did not start: {status:?}"))?;
-        let front = Front::new(Clock::real());
-        let registered = RegisteredServer::new(
-            server.service(),
-            &(pki.server.certificate_pem() + &pki.authority.certificate_pem()),
-            pki.server.key_pem().expose(),
-        )
-        .map_err(|error| error.to_string())?;
-        let registration = front
-            .register([SERVER_NAME], registered)
-            .map_err(|error| error.to_string())?;
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .map_err(|error| format!("cannot listen on loopback: {error}"))?;
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        tokio::spawn(async move { front.serve(listener, stopped).await });
-        let mut endpoint = Endpoint::new("ours", pki.admin_kubeconfig(address.port())?)?;
+        let served = Served::start(&server, &pki, [SERVER_NAME]).await?;
+        let mut endpoint = Endpoint::new("ours", pki.admin_kubeconfig(served.port)?)?;
         endpoint.front_authority = pki.front_authority.certificate_pem();
         Ok(Self {
             endpoint,
-            _registration: registration,
-            stop,
+            _served: served,
             _etcd: etcd,
         })
     }
@@ -125,7 +107,40 @@ fn etcd_store(etcd: &Etcd) -> Outcome<EtcdStore> {
     EtcdStore::new(&options).map_err(|error| error.to_string())
 }
 
-impl Drop for Ours {
+/// A server behind its TLS port on loopback, until it is dropped.
+pub(crate) struct Served {
+    pub(crate) port: u16,
+    _registration: Registration,
+    stop: CancellationToken,
+}
+
+impl Served {
+    /// Under these names, with the server's certificate of that PKI.
+    pub(crate) async fn start<const N: usize>(server: &ApiServer, pki: &Pki, names: [&str; N]) -> Outcome<Self> {
+        let front = Front::new(Clock::real());
+        let registered = RegisteredServer::new(
+            server.service(),
+            &(pki.server.certificate_pem() + &pki.authority.certificate_pem()),
+            pki.server.key_pem().expose(),
+        )
+        .map_err(|error| error.to_string())?;
+        let registration = front.register(names, registered).map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|error| format!("cannot listen on loopback: {error}"))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        tokio::spawn(async move { front.serve(listener, stopped).await });
+        Ok(Self {
+            port: address.port(),
+            _registration: registration,
+            stop,
+        })
+    }
+}
+
+impl Drop for Served {
     fn drop(&mut self) {
         self.stop.cancel();
     }

@@ -1,9 +1,11 @@
 //! A real etcd on loopback, which can be killed and started again where it was.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec, Issued};
 use tempfile::TempDir;
 
 use crate::{Outcome, Program, folder_of_programs, free_port};
@@ -12,6 +14,8 @@ use crate::{Outcome, Program, folder_of_programs, free_port};
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two looks at whether it is ready: nothing tells.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// How long the certificates are good: longer than any test.
+const VALIDITY: Duration = Duration::from_secs(3600);
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 
@@ -25,15 +29,21 @@ pub struct Etcd {
     folder: TempDir,
 }
 
+/// What clients of an etcd need that wants to know them.
+pub struct Secured {
+    /// Who has signed what the etcd shows, and what it wants to see.
+    pub authority: Authority,
+    /// The client that it knows.
+    pub client: Issued,
+}
+
 /// What an etcd shows its clients, and what it wants of them; all PEM.
 #[derive(Clone)]
-pub struct ServerTls {
-    /// Its certificate chain.
-    pub certificates: String,
-    /// Its key.
-    pub key: String,
+struct ServerTls {
+    certificates: String,
+    key: String,
     /// What its clients' certificates must be signed by. Without one a client is turned away.
-    pub client_authorities: String,
+    client_authorities: String,
 }
 
 impl Etcd {
@@ -45,12 +55,29 @@ impl Etcd {
         Self::start_with(None)
     }
 
-    /// As [`Etcd::start`], for clients with certificates.
+    /// As [`Etcd::start`], for a client of this name that has a certificate.
     ///
     /// # Errors
     /// As [`Etcd::start`].
-    pub fn start_secured(tls: ServerTls) -> Outcome<Self> {
-        Self::start_with(Some(tls))
+    pub fn start_secured(client: &str) -> Outcome<(Self, Secured)> {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
+        let failed = |error: &dyn std::fmt::Display| format!("the certificates of etcd cannot be made: {error}");
+        let authority = Authority::generate("etcd", &clock, &entropy).map_err(|error| failed(&error))?;
+        let issue = |spec| authority.issue(&spec, &clock, &entropy).map_err(|error| failed(&error));
+        let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        let server = issue(CertificateSpec::server(
+            "etcd",
+            vec!["localhost".to_owned()],
+            local,
+            VALIDITY,
+        ))?;
+        let client = issue(CertificateSpec::client(client, &[], VALIDITY))?;
+        let etcd = Self::start_with(Some(ServerTls {
+            certificates: server.certificate_pem(),
+            key: server.key_pem().expose().to_owned(),
+            client_authorities: authority.certificate_pem(),
+        }))?;
+        Ok((etcd, Secured { authority, client }))
     }
 
     fn start_with(tls: Option<ServerTls>) -> Outcome<Self> {

@@ -5,7 +5,7 @@ mod etcd;
 mod machine;
 mod program;
 
-pub use etcd::{Etcd, ServerTls, flags as etcd_flags};
+pub use etcd::{Etcd, Secured, flags as etcd_flags};
 pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port};
 pub use program::Program;
 

@@ -58,14 +58,11 @@ async fn run(server: &Arc<Inner>) {
                 false
             }
         };
-        pause = match all_well {
-            true => AGAIN_AFTER,
+        let soon = match all_well {
+            true => CHECK_EVERY,
             false => (pause * 2).min(CHECK_EVERY),
         };
-        let soon = match (all_well, server.aggregation.is_used()) {
-            (true, _) => CHECK_EVERY,
-            (false, _) => pause,
-        };
+        pause = if all_well { AGAIN_AFTER } else { soon };
         let timer = async {
             match server.aggregation.is_used() || !all_well {
                 true => sleep(soon).await,
@@ -235,8 +232,22 @@ pub(super) fn local_condition(now: jiff::Timestamp) -> Value {
     })
 }
 
+/// The condition that an object is to have, if it has another one.
+fn changed(object: &Value, (is, reason, message): &Found, now: jiff::Timestamp) -> Option<Value> {
+    let before = condition(object);
+    let since = before.filter(|before| before["status"] == *is);
+    let since = since.and_then(|before| before.get("lastTransitionTime").cloned());
+    let since = since.unwrap_or_else(|| Value::String(metadata::timestamp(now)));
+    let condition =
+        json!({"type": "Available", "status": is, "lastTransitionTime": since, "reason": reason, "message": message});
+    (before != Some(&condition)).then_some(condition)
+}
+
 /// Writes the condition if it is another one.
-async fn set(server: &Arc<Inner>, key: &Key, judged: &Value, (is, reason, message): Found) -> Result<(), StoreError> {
+async fn set(server: &Arc<Inner>, key: &Key, judged: &Value, found: Found) -> Result<(), StoreError> {
+    if changed(judged, &found, server.clock.now()).is_none() {
+        return Ok(());
+    }
     let kinds = server.registry.snapshot();
     let Some(served) = kinds.find(GROUP, "apiservices") else {
         return Ok(());
@@ -251,14 +262,9 @@ async fn set(server: &Arc<Inner>, key: &Key, judged: &Value, (is, reason, messag
             return Ok(());
         }
         let (mut new, now) = (old.clone(), server.clock.now());
-        let before = condition(&old);
-        let since = before.filter(|before| before["status"] == is);
-        let since = since.and_then(|before| before.get("lastTransitionTime").cloned());
-        let since = since.unwrap_or_else(|| Value::String(metadata::timestamp(now)));
-        let condition = json!({"type": "Available", "status": is, "lastTransitionTime": since, "reason": reason, "message": message});
-        if before == Some(&condition) {
+        let Some(condition) = changed(&old, &found, now) else {
             return Ok(());
-        }
+        };
         let conditions = old.pointer("/status/conditions").and_then(Value::as_array);
         let mut conditions: Vec<Value> = conditions.cloned().unwrap_or_default();
         conditions.retain(|condition| condition["type"] != "Available");

@@ -88,12 +88,16 @@ pub(crate) async fn make(server: &Arc<Inner>) -> Result<(), Status> {
     if kinds.find(GROUP, "apiservices").is_none() {
         return Ok(());
     }
-    for group in group_names(&kinds).iter().filter(|group| *group != GROUP) {
-        for version in version_names(&kinds, group) {
-            put(server, group, &version, ON_START, priority(group, &version, false)).await?;
-        }
-    }
-    Ok(())
+    let groups = group_names(&kinds);
+    let places = groups.iter().filter(|group| *group != GROUP).flat_map(|group| {
+        let versions = version_names(&kinds, group);
+        versions.into_iter().map(move |version| (group, version))
+    });
+    // All at once: a store on a disk makes them durable together.
+    let puts = places.map(|(group, version)| async move {
+        put(server, group, &version, ON_START, priority(group, &version, false)).await
+    });
+    futures::future::try_join_all(puts).await.map(drop)
 }
 
 async fn put(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster_schema::{FieldError, FieldPath, aggregate, names};
+use cluster_schema::{FieldError, FieldPath, aggregate, go_type, names};
 use serde_json::{Map, Value, json};
 
 use super::recent::Recent;
@@ -263,18 +263,5 @@ fn check(field: &str, new: &Map<String, Value>) -> Result<(), String> {
         Ok(())
     } else {
         Err(aggregate(&errors))
-    }
-}
-
-/// What Go calls the type of a value that it has read.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

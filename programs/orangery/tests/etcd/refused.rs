@@ -1,17 +1,13 @@
 //! What `orangery apiserver` says of an etcd that it cannot use: which flag, what is wrong, one way out.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec};
-use tests_kit::{Etcd, ServerTls, free_port};
+use base_secrets::Authority;
+use tests_kit::{Etcd, Secured, free_port};
 
 use crate::{Running, etcd};
-
-const VALIDITY: Duration = Duration::from_secs(3600);
 
 fn refusal(folder: &Path, arguments: &str, code: i32) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_orangery"))
@@ -61,20 +57,9 @@ async fn an_etcd_that_cannot_be_used_is_told_by_its_flag_with_a_way_out() {
 #[tokio::test]
 async fn an_etcd_behind_tls_is_used_with_the_right_files_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let (clock, entropy) = (Clock::real(), Entropy::os());
-    let authority = Authority::generate("etcd", &clock, &entropy).unwrap();
-    let stranger = Authority::generate("stranger", &clock, &entropy).unwrap();
-    let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-    let server = CertificateSpec::server("etcd", vec!["localhost".to_owned()], local, VALIDITY);
-    let server = authority.issue(&server, &clock, &entropy).unwrap();
-    let client = CertificateSpec::client("orangery", &[], VALIDITY);
-    let client = authority.issue(&client, &clock, &entropy).unwrap();
-    let etcd = Etcd::start_secured(ServerTls {
-        certificates: server.certificate_pem(),
-        key: server.key_pem().expose().to_owned(),
-        client_authorities: authority.certificate_pem(),
-    });
-    let etcd = etcd.unwrap_or_else(|why| panic!("{why}"));
+    let secured = Etcd::start_secured("orangery").unwrap_or_else(|why| panic!("{why}"));
+    let (etcd, Secured { authority, client }) = secured;
+    let stranger = Authority::generate("stranger", &Clock::real(), &Entropy::os()).unwrap();
     for (file, text) in [
         ("ca.pem", authority.certificate_pem()),
         ("other.pem", stranger.certificate_pem()),

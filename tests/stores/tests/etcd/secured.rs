@@ -1,34 +1,18 @@
 //! etcd behind TLS that wants to know its clients.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
-
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec};
+use base_secrets::Authority;
 use cluster_store::{Store, StoreError};
 use cluster_store_etcd::{EtcdIdentity, EtcdOptions, EtcdStore, EtcdTls};
-use tests_parts::{Etcd, ServerTls};
+use tests_parts::{Etcd, Secured};
 
 use crate::options;
 use crate::suite::{object, pod};
 
-const VALIDITY: Duration = Duration::from_secs(3600);
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_with_a_certificate_is_let_in_and_others_are_told_why_not() {
-    let (clock, entropy) = (Clock::real(), Entropy::os());
-    let authority = Authority::generate("etcd", &clock, &entropy).unwrap();
-    let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-    let server = CertificateSpec::server("etcd", vec!["localhost".to_owned()], local, VALIDITY);
-    let server = authority.issue(&server, &clock, &entropy).unwrap();
-    let client = CertificateSpec::client("store", &[], VALIDITY);
-    let client = authority.issue(&client, &clock, &entropy).unwrap();
-    let etcd = Etcd::start_secured(ServerTls {
-        certificates: server.certificate_pem(),
-        key: server.key_pem().expose().to_owned(),
-        client_authorities: authority.certificate_pem(),
-    });
-    let etcd = etcd.unwrap_or_else(|why| panic!("{why}"));
+    let secured = Etcd::start_secured("store").unwrap_or_else(|why| panic!("{why}"));
+    let (etcd, Secured { authority, client }) = secured;
     let store = |authority: &Authority, identity| {
         EtcdStore::new(&EtcdOptions {
             tls: Some(EtcdTls {
@@ -48,7 +32,7 @@ async fn a_client_with_a_certificate_is_let_in_and_others_are_told_why_not() {
     let created = known.create(pod("n", "a"), object("a", 0)).await.unwrap();
     assert_eq!(known.get(&created.key).await.unwrap(), Some(created.clone()));
 
-    let stranger = Authority::generate("other", &clock, &entropy).unwrap();
+    let stranger = Authority::generate("other", &Clock::real(), &Entropy::os()).unwrap();
     let (unknown, deceived) = (store(&authority, None), store(&stranger, Some(identity)));
     let (unknown, deceived) = tokio::join!(unknown.get(&created.key), deceived.get(&created.key));
     let Err(StoreError::Unavailable(why)) = deceived else {
