@@ -53,26 +53,5 @@ fn read(media_type: &'static str, input: &[u8]) -> Option<Said> {
 fn again(value: &Value, printed: &str) {
     let said = read("application/json", printed.as_bytes()).expect("what was printed is JSON");
     assert!(said.problems.is_empty(), "{:?}", said.problems);
-    assert!(is_like(value, &said.value), "{value} has become {}", said.value);
-}
-
-/// Whether two values are the same, numbers with a point but for their last digit: FIXME, serde_json reads these exactly only
-/// with its feature `float_roundtrip`, so that an object which is read and written again and again may change a little.
-fn is_like(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => {
-            let (Some(exact), Some(read)) = (one.as_f64(), other.as_f64()) else {
-                return false;
-            };
-            one == other || (exact - read).abs() <= exact.abs() * 4.0 * f64::EPSILON
-        }
-        (Value::Array(items), Value::Array(others)) => {
-            items.len() == others.len() && items.iter().zip(others).all(|(one, other)| is_like(one, other))
-        }
-        (Value::Object(fields), Value::Object(others)) => {
-            let mut pairs = fields.iter().zip(others);
-            fields.len() == others.len() && pairs.all(|((key, one), (name, other))| key == name && is_like(one, other))
-        }
-        _ => one == other,
-    }
+    assert_eq!(value, &said.value);
 }
