@@ -57,12 +57,12 @@ pub enum TokenFault {
     Bound(String),
 }
 
-/// Impersonation headers that contradict themselves; answered with 500 by kube-apiserver, and here with 400.
+/// Impersonation headers that contradict themselves; answered with 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImpersonationError {
-    /// Groups, extra or uid without a user.
-    #[error("requested groups, extra or uid without impersonating a user")]
-    WithoutUser,
+    /// Groups, extra or uid without a user; what was asked for, as Go prints it.
+    #[error("requested [{0}] without impersonating a user")]
+    WithoutUser(String),
     /// A header value that is not text.
     #[error("the impersonation header {0} is not text")]
     NotText(String),

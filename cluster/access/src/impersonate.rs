@@ -63,8 +63,22 @@ impl Impersonation {
         if asked.uid.is_empty() && asked.groups.is_empty() && asked.extra.is_empty() {
             Ok(None)
         } else {
-            Err(ImpersonationError::WithoutUser)
+            Err(ImpersonationError::WithoutUser(asked.printed()))
         }
+    }
+
+    /// What is asked for beside a user, as Go prints its object references: kind, namespace, name, uid, version, resource
+    /// version and field.
+    fn printed(&self) -> String {
+        let version = format!("{AUTHENTICATION_GROUP}/v1");
+        let groups = self.groups.iter().map(|group| format!("{{Group  {group}    }}"));
+        let extra = self.extra.iter().flat_map(|(key, values)| {
+            let one = |value: &String| format!("{{UserExtra  {value}  {version}  {key}}}");
+            values.iter().map(one).collect::<Vec<_>>()
+        });
+        let uid = Some(&self.uid).filter(|uid| !uid.is_empty());
+        let uid = uid.map(|uid| format!("{{UID  {uid}  {version}  }}"));
+        groups.chain(extra).chain(uid).collect::<Vec<_>>().join(" ")
     }
 
     /// What the real user must be allowed, one by one (verb `impersonate`).

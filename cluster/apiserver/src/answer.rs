@@ -30,6 +30,7 @@ enum Content {
 /// An answer before it becomes an HTTP response.
 pub(crate) struct Answer {
     pub(crate) code: StatusCode,
+    /// Empty when nothing is said.
     media_type: &'static str,
     body: Content,
     warnings: Vec<String>,
@@ -185,7 +186,7 @@ impl Answer {
         if self.unsniffed {
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
-        if self.code != StatusCode::NO_CONTENT {
+        if self.code != StatusCode::NO_CONTENT && !media_type.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
         let caching = if self.public { "public" } else { "no-cache, private" };

@@ -12,10 +12,15 @@ use crate::server::Inner;
 use crate::status::Status;
 use crate::{aggregation, crds, establish, metadata, namespaces};
 
+/// Who has written what a server makes for itself.
+const MANAGER: &str = "kube-apiserver";
+
 pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     for name in namespaces::SYSTEM {
         let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         namespaces::prepare(None, &mut namespace, None);
+        let labels = json!({".": {}, "f:kubernetes.io/metadata.name": {}});
+        note_manager(server, &mut namespace, json!({"f:metadata": {"f:labels": labels}}));
         ensure(server, Key::new("namespaces", None, name), namespace, false).await?;
     }
     crate::default_policy::run(server).await?;
@@ -40,6 +45,16 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
         }
     }
     crate::admission::load(server).await
+}
+
+/// Notes who writes these fields: the server itself, as kube-apiserver does. Written out, so that no start has to read the
+/// schemas of the kinds.
+fn note_manager(server: &Inner, object: &mut Value, fields: Value) {
+    let entry = json!({
+        "manager": MANAGER, "operation": "Update", "apiVersion": object["apiVersion"],
+        "time": metadata::timestamp(server.clock.now()), "fieldsType": "FieldsV1", "fieldsV1": fields,
+    });
+    object["metadata"]["managedFields"] = json!([entry]);
 }
 
 /// Creates what is missing; what is there stays as it is.
@@ -111,10 +126,15 @@ async fn system_priorities(server: &Arc<Inner>) -> Result<(), Status> {
         "Used for system critical pods that must not be moved from their current node.",
         "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
     ]) {
-        let class = json!({
+        let mut class = json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
             "description": what, "preemptionPolicy": "PreemptLowerPriority",
         });
+        note_manager(
+            server,
+            &mut class,
+            json!({"f:description": {}, "f:preemptionPolicy": {}, "f:value": {}}),
+        );
         let key = Key::new("scheduling.k8s.io/priorityclasses", None, name);
         ensure(server, key, class, true).await?;
     }

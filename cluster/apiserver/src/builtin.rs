@@ -19,7 +19,8 @@ use crate::{events, namespaces, pods, signing_requests, strategies};
 const LEFT_OUT: [&str; 3] = ["authentication.k8s.io", "authorization.k8s.io", "events.k8s.io"];
 
 /// Short names and categories (kubernetes/kubernetes v1.35 pkg/registry/*/storage, ShortNames and Categories).
-const NAMES: [(&str, &[&str], &[&str]); 30] = [
+const NAMES: [(&str, &[&str], &[&str]); 35] = [
+    ("apiservices", &[], &["api-extensions"]),
     ("certificatesigningrequests", &["csr"], &[]),
     ("configmaps", &["cm"], &[]),
     ("cronjobs", &["cj"], &["all"]),
@@ -32,6 +33,7 @@ const NAMES: [(&str, &[&str], &[&str]); 30] = [
     ("ingresses", &["ing"], &[]),
     ("jobs", &[], &["all"]),
     ("limitranges", &["limits"], &[]),
+    ("mutatingwebhookconfigurations", &[], &["api-extensions"]),
     ("namespaces", &["ns"], &[]),
     ("networkpolicies", &["netpol"], &[]),
     ("nodes", &["no"], &[]),
@@ -47,6 +49,9 @@ const NAMES: [(&str, &[&str], &[&str]); 30] = [
     ("services", &["svc"], &["all"]),
     ("statefulsets", &["sts"], &["all"]),
     ("storageclasses", &["sc"], &[]),
+    ("validatingadmissionpolicies", &[], &["api-extensions"]),
+    ("validatingadmissionpolicybindings", &[], &["api-extensions"]),
+    ("validatingwebhookconfigurations", &[], &["api-extensions"]),
     ("volumeattributesclasses", &["vac"], &[]),
     ("ipaddresses", &["ip"], &[]),
     ("roles", &[], &[]),

@@ -142,7 +142,12 @@ fn custom_version(version: &Value, shape: usize, passed_over: &mut Vec<String>) 
             name: text("name"),
             type_: text("type"),
             format: text("format"),
-            description: text("description"),
+            description: match text("description") {
+                none if none.is_empty() => {
+                    format!("Custom resource definition column (in JSONPath format): {}", text("jsonPath"))
+                }
+                given => given,
+            },
             priority: i32::try_from(priority).unwrap_or_default(),
             json_path: text("jsonPath"),
         }

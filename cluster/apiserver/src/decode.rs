@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use cluster_schema::json_problem;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
@@ -16,6 +17,9 @@ use crate::{protobuf, replaced};
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
 /// Duplicate keys reported per body; more tell nobody more.
 const DUPLICATES_MAX: usize = 16;
+
+/// A letter that tells the last text of a body.
+const MARK: &str = "x";
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +114,42 @@ pub(crate) fn try_decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, St
 }
 
 fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
+    let mut decoded = read_yaml(bytes)?;
+    if !bytes.ends_with(b"\n") && bytes.iter().any(|byte| matches!(byte, b'|' | b'>')) {
+        let more = [bytes, MARK.as_bytes()].concat();
+        if let Ok(marked) = read_yaml(&more) {
+            end_block(&mut decoded.value, &marked.value);
+        }
+    }
+    Ok(decoded)
+}
+
+/// A block of text whose last line does not end has no end of line in its value, as Go reads it; this crate's reader adds
+/// one. Where the last text stands is where a letter at the end makes a difference.
+fn end_block(value: &mut Value, marked: &Value) {
+    match (value, marked) {
+        (Value::String(text), Value::String(marked)) if text != marked => {
+            if let Some(whole) = text.strip_suffix('\n')
+                && marked.strip_suffix('\n') == Some(&format!("{whole}{MARK}"))
+            {
+                *text = whole.to_owned();
+            }
+        }
+        (Value::Array(items), Value::Array(marked)) => {
+            items.iter_mut().zip(marked).for_each(|(item, marked)| end_block(item, marked));
+        }
+        (Value::Object(fields), Value::Object(marked)) => {
+            for (name, value) in fields {
+                if let Some(marked) = marked.get(name) {
+                    end_block(value, marked);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn read_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
@@ -137,8 +177,7 @@ fn decode_json(bytes: &[u8]) -> Result<Decoded, String> {
         .and_then(|value| deserializer.end().map(|()| value));
     match value {
         Ok(value) => Ok(Decoded { value, duplicates }),
-        Err(error) if error.is_eof() => Err("unexpected end of JSON input".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(json_problem(bytes).unwrap_or_else(|| error.to_string())),
     }
 }
 
@@ -300,5 +339,9 @@ mod tests {
         let decoded = decode(b"a: 1\nb: [x, true, {c: 1, c: 2}]\na: 3", Encoding::Yaml).unwrap();
         assert_eq!(decoded.value, json!({"a": 3, "b": ["x", true, {"c": 2}]}));
         assert_eq!(decoded.duplicates, ["b[2].c", "a"]);
+        let read = |text: &str| decode(text.as_bytes(), Encoding::Yaml).unwrap().value;
+        let blocks = json!({"a": "one\ntwo\n", "b": ["one\ntwo"]});
+        assert_eq!(read("a: |\n  one\n  two\nb:\n- |\n  one\n  two"), blocks);
+        assert_eq!(read("a: |\n  one\nb: x"), json!({"a": "one\n", "b": "x"}));
     }
 }

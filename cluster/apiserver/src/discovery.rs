@@ -22,6 +22,12 @@ use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// Kinds that kube-apiserver v1.35 stores in version v1beta1 still. Clients read from the hash when that changes.
+const LATE: [(&str, &str); 2] = [
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("storage.k8s.io", "volumeattributesclasses"),
+];
+
 pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match segments {
@@ -37,10 +43,16 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
             };
             Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).public())
         }
-        ["api"] => Ok(Answer::value(
-            StatusCode::OK,
-            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        )),
+        ["api"] => {
+            // Where the client has found it is where it is.
+            let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+            let addresses: Vec<Value> = host
+                .map(|host| json!({"clientCIDR": "0.0.0.0/0", "serverAddress": host}))
+                .into_iter()
+                .collect();
+            let body = json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses});
+            Ok(Answer::value(StatusCode::OK, &body))
+        }
         ["apis"] => {
             let groups: Vec<Value> = groups(&kinds, &server.aggregation.routes())
                 .iter()
@@ -174,7 +186,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
                 "namespaced": info.namespaced, "kind": kind, "verbs": verbs(subresource),
             });
-            if subresource.body.is_some() {
+            if (body_group, body_version) != (group, version) {
                 entry["group"] = json!(body_group);
                 entry["version"] = json!(body_version);
             }
@@ -200,7 +212,11 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
     } else {
         format!("{group}/{version}")
     };
-    let body = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list});
+    let mut body = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
+    // The core group is older than the version of such lists.
+    if !group.is_empty() {
+        body["apiVersion"] = json!("v1");
+    }
     Ok(Answer::value(StatusCode::OK, &body))
 }
 
@@ -210,6 +226,8 @@ fn storage_version_hash(served: &Served) -> String {
     let info = served.info();
     let (group, version) = match served.storage_version.as_str() {
         events::HUB => ("", "v1"),
+        // What kube-apiserver stores in a version of theirs that this server never had.
+        "v1" if LATE.contains(&(&*info.group, &*info.plural)) => (&*info.group, "v1beta1"),
         version => (&*info.group, version),
     };
     let stored = format!("{group}/{version}/{}", info.kind);
@@ -353,10 +371,12 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         }
         let subresources: Vec<Value> = done(served, version)
             .map(|subresource| {
-                let (group, version, kind) = body(served, subresource, version);
-                let kind = match &subresource.body {
-                    Some(_) => json!({"group": group, "version": version, "kind": kind}),
-                    None => response_kind(Some(served), (group, version, kind)),
+                let told = body(served, subresource, version);
+                let kind = match told {
+                    (of_group, of_version, kind) if (of_group, of_version) != (group, version) => {
+                        json!({"group": of_group, "version": of_version, "kind": kind})
+                    }
+                    told => response_kind(Some(served), told),
                 };
                 json!({"subresource": subresource.name, "verbs": verbs(subresource), "responseKind": kind})
             })

@@ -47,11 +47,9 @@ fn is_true(definition: &Value, kind: &str) -> bool {
 /// Remembers in which versions objects may be stored.
 pub(crate) fn remember_stored_versions(definition: &mut Value) {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
-    let storing = versions
-        .into_iter()
-        .flatten()
-        .filter(|version| version["storage"] == true);
-    let storing: Vec<Value> = storing.filter_map(|version| version.get("name").cloned()).collect();
+    // Of several, which is refused later, only the first.
+    let storing = versions.into_iter().flatten().find(|version| version["storage"] == true);
+    let storing: Option<Value> = storing.and_then(|version| version.get("name").cloned());
     let Some(fields) = definition.as_object_mut() else {
         return;
     };

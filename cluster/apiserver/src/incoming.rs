@@ -96,7 +96,14 @@ pub(crate) fn accept(
     if context.served.role == Role::Custom {
         check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
-    check_type(context, &mut object, source)?;
+    if let Err(refused) = check_type(context, &mut object, source) {
+        if context.served.role != Role::Custom {
+            return Err(refused);
+        }
+        // It was read before anybody looked at what it is.
+        problems.extend(unknown_in_version(context, &object));
+        return Err(refused.warned(strictly(context, problems, validation, (source, &object))?));
+    }
     metadata::of_mut(&mut object)?;
     kind.accept(version, &mut object);
     let mut whole = None;
@@ -270,6 +277,19 @@ fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Resu
         fields.insert("kind".to_owned(), kind);
     }
     Ok(())
+}
+
+/// Of a custom resource in a version that its kind does not have, nothing is known but what all objects have.
+fn unknown_in_version(context: &Context, object: &Value) -> Vec<String> {
+    let info = context.served.info();
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or_default();
+    if group != &*info.group || text("kind") != &*info.kind || context.served.version(version).is_some() {
+        return Vec::new();
+    }
+    let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
+    let unknown = fields.filter(|field| !matches!(field.as_str(), "apiVersion" | "kind" | "metadata"));
+    unknown.map(|field| format!("unknown field \"{field}\"")).collect()
 }
 
 /// No patch makes a custom resource another one.

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cluster_schema::json_problem;
 use cluster_store::{Entry, Key, Listing, Page, Revision, StoreError};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -138,7 +139,8 @@ fn page_status(error: StoreError, continued: bool) -> Status {
 fn parse_continue(token: &str) -> Result<Continue, Status> {
     let bad = |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
-    let next: Continue = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
+    let next: Continue = serde_json::from_slice(&bytes)
+        .map_err(|error| bad(&json_problem(&bytes).unwrap_or_else(|| error.to_string())))?;
     if next.v != "meta.k8s.io/v1" {
         let why = format!("server does not recognize this encoded version {}", next.v);
         return Err(bad(&why));

@@ -186,7 +186,7 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
         }
         if (get("apiVersion"), get("kind")) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(list, owner.clone(), why));
+            errors.push(FieldError::invalid(list, owner.clone(), why).shown_as(in_order(owner)));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             let named = format!("{}/{}", get("kind"), get("name"));
@@ -194,12 +194,23 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {named}"
                 );
-                errors.push(FieldError::invalid(list, Value::Array(owners.clone()), why));
+                let shown: Vec<String> = owners.iter().map(in_order).collect();
+                let error = FieldError::invalid(list, Value::Array(owners.clone()), why);
+                errors.push(error.shown_as(format!("[{}]", shown.join(","))));
                 return;
             }
             controller = Some(named);
         }
     }
+}
+
+/// An owner reference with its fields as Go declares them.
+fn in_order(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let shown = fields
+        .into_iter()
+        .filter_map(|field| Some(format!("{field:?}:{}", owner.get(field)?)));
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
 }
 
 /// What is said of finalizers that are new, and whose names others might use as well. Custom resources may have them.

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use http::StatusCode;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -16,6 +17,8 @@ use crate::registry::{Kinds, Served};
 use crate::server::Inner;
 use crate::status::Status;
 
+/// What the index is said to be: kube-apiserver lets Go guess.
+const INDEX_MEDIA_TYPE: &str = "text/plain; charset=utf-8";
 /// What kubectl asks `/openapi/v2` for.
 const SECOND_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// A Document of gnostic's openapiv2 without paths: swagger (1) is "2.0", info (2) has title (1) and version (2),
@@ -33,17 +36,36 @@ pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Statu
     match rest {
         [] => {
             let own = kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone();
-            Ok(Answer::json(StatusCode::OK, with_others(server, own)))
+            Ok(Answer::typed(StatusCode::OK, INDEX_MEDIA_TYPE, with_others(server, own)))
         }
         ["api", version] => document(&kinds, "", version),
         ["apis", group, version] => document(&kinds, group, version),
-        _ => Err(Status::no_such_page()),
+        path => Ok(match roots(&kinds).find(|(root, _)| root.split('/').eq(path.iter().copied())) {
+            Some((_, document)) => Answer::json(StatusCode::OK, document.get()),
+            None => nothing(),
+        }),
     }
+}
+
+/// The documents of what lists groups and versions.
+fn roots(kinds: &Kinds) -> impl Iterator<Item = (&'static String, &'static RawValue)> {
+    let groups = group_names(kinds);
+    let served = move |path: &str| match path.strip_prefix("apis/") {
+        Some(group) => groups.iter().any(|name| name == group),
+        None => true,
+    };
+    let all = cluster_schema::builtin::openapi_roots().iter();
+    all.filter(move |(path, _)| served(path)).map(|(path, document)| (path, &**document))
+}
+
+/// A document that is not there is answered without a word, as kube-apiserver does.
+fn nothing() -> Answer {
+    Answer::typed(StatusCode::NOT_FOUND, "", Bytes::new())
 }
 
 fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
     if !version_names(kinds, group).iter().any(|known| known == version) {
-        return Err(Status::no_such_page());
+        return Ok(nothing());
     }
     let key = format!("{group}/{version}");
     let mut made = kinds.documents.openapi.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,14 +93,18 @@ fn index(kinds: &Kinds) -> Bytes {
                     digest.update(openapi.to_string());
                 }
             }
-            let hash: String = digest.finalize().iter().map(|byte| format!("{byte:02X}")).collect();
-            paths.insert(
-                path.clone(),
-                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
-            );
+            paths.insert(path.clone(), entry(&path, digest));
         }
     }
+    for (path, document) in roots(kinds) {
+        paths.insert(path.clone(), entry(path, Sha256::new().chain_update(document.get())));
+    }
     Bytes::from(json!({"paths": paths}).to_string())
+}
+
+fn entry(path: &str, digest: Sha256) -> Value {
+    let hash: String = digest.finalize().iter().map(|byte| format!("{byte:02X}")).collect();
+    json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")})
 }
 
 /// The index with what other servers describe of their versions.

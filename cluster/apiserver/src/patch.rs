@@ -265,10 +265,14 @@ impl Request {
             reset: &reset,
         };
         let mut object = server_side_apply(live, &checked, options, schema).map_err(|error| patch_status(&error))?;
-        // What was applied may pin a version; otherwise the version that was read stays, and is the current one.
+        // What was applied may pin a version; otherwise the version that was read stays, and is the current one. Where
+        // nothing is there yet, a version says nothing.
         let pinned = metadata::text(&self.patch, "resourceVersion");
-        if !pinned.is_empty() {
-            metadata::of_mut(&mut object)?.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
+        let metadata = metadata::of_mut(&mut object)?;
+        if live.is_none() {
+            metadata.remove("resourceVersion");
+        } else if !pinned.is_empty() {
+            metadata.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
         }
         let accepted = incoming::accept(
             context,

@@ -59,24 +59,27 @@ fn paths(server: &Inner) -> Answer {
         "/api",
         "/api/v1",
         "/apis",
+        "/apis/",
         "/healthz",
+        "/healthz/ping",
         "/livez",
+        "/livez/ping",
         "/metrics",
+        "/openapi/v2",
         "/openapi/v3",
+        "/openapi/v3/",
         "/readyz",
         "/version",
     ]
     .map(str::to_owned)
     .to_vec();
-    for (group, _) in kinds.groups().filter(|(group, _)| !group.is_empty()) {
+    for group in discovery::group_names(&kinds).iter().filter(|group| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
-        paths.extend(
-            kinds
-                .versions(group)
-                .iter()
-                .map(|version| format!("/apis/{group}/{version}")),
-        );
+        let versions = discovery::version_names(&kinds, group);
+        paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
     }
+    let checks = server.readiness.run();
+    paths.extend(checks.iter().map(|(check, _)| format!("/readyz/{check}")));
     paths.sort();
     Answer::value(StatusCode::OK, &json!({"paths": paths}))
 }
@@ -85,9 +88,12 @@ fn version(server: &Inner) -> Answer {
     let git_version = server.git_version.as_str();
     let mut numbers = git_version.trim_start_matches('v').split(['.', '-', '+']);
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    // It behaves as that version alone; storage may be shared with the one before.
+    let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
     let body = json!({
-        "major": major, "minor": minor, "gitVersion": git_version, "gitCommit": "", "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
+        "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": before, "gitVersion": git_version,
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
     });
     Answer::value(StatusCode::OK, &body)
 }

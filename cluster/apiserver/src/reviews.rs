@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster_access::{Attributes, Decision, ResourceTarget};
+use cluster_access::{Attributes, AuthenticationError, Decision, ResourceTarget, TokenFault};
 use cluster_patch::{UpdateOptions, track_update};
 use cluster_schema::{Schema, builtin};
 use http::StatusCode;
@@ -194,9 +194,25 @@ async fn token(server: &Inner, spec: &Value) -> Result<Value, Status> {
     Ok(
         match server.access.authenticator.authenticate_token(token, &audiences).await {
             Ok(found) => json!({"authenticated": true, "user": user_info(&found.user), "audiences": found.audiences}),
-            Err(error) => json!({"user": {}, "error": error.to_string()}),
+            Err(error) => json!({"user": {}, "error": refused_token(&error, &audiences)}),
         },
     )
+}
+
+/// Why a token is none. Of one that is for others kube-apiserver says whom it is for, behind what its other authenticators
+/// say of it.
+fn refused_token(error: &AuthenticationError, audiences: &[String]) -> String {
+    match error {
+        AuthenticationError::Token(TokenFault::Audience(found)) => {
+            let printed = |names: &[String]| {
+                let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+                quoted.join(" ")
+            };
+            let (found, wanted) = (printed(found), printed(audiences));
+            format!("[invalid bearer token, token audiences [{found}] is invalid for the target audiences [{wanted}]]")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! (kubernetes/kubernetes v1.35 pkg/registry/apps/deployment/storage, apiextensions-apiserver pkg/registry/customresource)
 
 use cluster_patch::{ApplyOptions, json_patch, merge_patch, server_side_apply};
-use cluster_schema::{FieldError, Schema};
+use cluster_schema::{FieldError, Schema, taken_apart};
 use cluster_store::Entry;
 use http::StatusCode;
 use kube::client::Body;
@@ -54,18 +54,32 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
             let media = media_type(&context.headers);
             let patch = decode(&read_body(body).await?, Encoding::Json)?.value;
             change(context, paths, |scale| {
-                let patched = match media.as_str() {
-                    "application/json-patch+json" => json_patch(scale, &patch),
+                let (patched, apart) = match media.as_str() {
+                    "application/json-patch+json" => (json_patch(scale, &patch), taken_apart(&patch)),
                     "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-                        merge_patch(scale, &patch)
+                        (merge_patch(scale, &patch), patch.clone())
                     }
                     _ => return Err(Status::unknown_patch()),
                 };
-                patched.map_err(|error| patch_status(&error))
+                let patched = patched.map_err(|error| patch_status(&error))?;
+                check_patched(&patched, &apart)?;
+                Ok(patched)
             })
             .await
         }
         _ => Err(Status::method_not_allowed()),
+    }
+}
+
+/// Refuses what a patch has made of a Scale if it cannot be read as one. `apart` is what the patch went through.
+fn check_patched(scale: &Value, apart: &Value) -> Result<(), Status> {
+    let schema = cluster_schema::builtin::schema("autoscaling", "v1", "Scale").unwrap_or_else(Schema::any);
+    match schema.unreadable(scale) {
+        Some(why) => {
+            let error = FieldError::invalid("patch", schema.print_patched(scale, apart), why);
+            Err(Status::invalid("", "", "", &[error]))
+        }
+        None => Ok(()),
     }
 }
 
@@ -235,6 +249,19 @@ pub(crate) fn replicas_of(scale: &Value) -> Result<i32, Status> {
     }
 }
 
+/// Whether somebody's fields have the replicas. Of a Scale that nobody manages none is noted as its manager
+/// (apimachinery v0.35 `pkg/util/managedfields/internal/skipnonapplied.go`).
+fn is_managed(object: &Value, replicas: &str) -> bool {
+    let place: String = replicas
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/f:{part}"))
+        .collect();
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut entries = entries.into_iter().flatten();
+    entries.any(|entry| entry["fieldsV1"].pointer(&place).is_some())
+}
+
 async fn change(
     context: &Context,
     paths: &ScalePaths,
@@ -259,6 +286,9 @@ async fn change(
             return Err(Status::internal("the object has no place for its replicas"));
         }
         let mut write = Write::new(context);
+        if !is_managed(&object, &paths.spec_replicas) {
+            write.manager = None;
+        }
         match write.replace(&live, object).await {
             Ok(written) => {
                 let scale = scale_of(context, written.entry(), paths).await?;

@@ -35,6 +35,9 @@ const WANTED: [(&str, &str); 20] = [
     ("storage.k8s.io", "v1"),
 ];
 
+/// What is described beside groups and versions, by the path below `/openapi/v3/`; groups come from [`WANTED`].
+const ROOTS: [&str; 3] = ["api", "apis", "version"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(documents), Some(out)) = (arguments.next(), arguments.next()) else {
@@ -55,6 +58,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         write_compressed(&out.join(name), &serde_json::to_vec(&document)?)?;
     }
+    let groups = WANTED.iter().filter(|(group, _)| !group.is_empty());
+    let mut roots: BTreeMap<String, Value> = BTreeMap::new();
+    let paths = ROOTS.map(str::to_owned).into_iter();
+    for path in paths.chain(groups.map(|(group, _)| format!("apis/{group}"))) {
+        let source = format!("{}_openapi.json", path.replace('/', "__"));
+        let mut document: Value = serde_json::from_slice(&std::fs::read(documents.join(source))?)?;
+        trim(&mut document);
+        roots.insert(path, document);
+    }
+    write_compressed(&out.join("roots.json.gz"), &serde_json::to_vec(&roots)?)?;
     let mut index = serde_json::to_vec_pretty(&kinds)?;
     index.push(b'\n');
     std::fs::write(out.join("kinds.json"), index)?;

@@ -99,9 +99,9 @@ impl FieldError {
         }
     }
 
-    /// Shows the value as this text.
+    /// Shows the value as this text, where it is not shown as JSON has it.
     #[must_use]
-    pub(crate) fn shown_as(mut self, text: impl Into<String>) -> Self {
+    pub fn shown_as(mut self, text: impl Into<String>) -> Self {
         self.shown = Some(text.into());
         self
     }

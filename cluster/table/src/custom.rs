@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cell::{self, UNKNOWN};
-use crate::{Body, Column, JsonPath, PathError, Printer, human_duration};
+use crate::{Body, Column, JsonPath, PathError, Printer, description, human_duration};
 
 /// One entry of `additionalPrinterColumns`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,7 @@ pub(crate) fn printer(columns: &[CustomColumn]) -> Result<Printer, PathError> {
         name: "Age".to_owned(),
         type_: "date".to_owned(),
         json_path: ".metadata.creationTimestamp".to_owned(),
+        description: description::common("Age").to_owned(),
         ..CustomColumn::default()
     }];
     let columns = if columns.is_empty() { &age } else { columns };

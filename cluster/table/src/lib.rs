@@ -8,6 +8,7 @@ mod access;
 mod cell;
 mod cluster;
 mod custom;
+mod description;
 mod duration;
 mod network;
 mod path;
@@ -46,9 +47,15 @@ impl Column {
             name: name.to_owned(),
             type_: type_.to_owned(),
             format: format.to_owned(),
-            description: String::new(),
+            description: description::common(name).to_owned(),
             priority,
         }
+    }
+
+    /// The same, as it is described for a resource: `deployments.apps`.
+    fn of_resource(mut self, resource: &str) -> Self {
+        description::of(resource, &self.name).clone_into(&mut self.description);
+        self
     }
 }
 
@@ -94,10 +101,14 @@ impl Printer {
             "rbac.authorization.k8s.io" => access::printer(resource),
             _ => cluster::printer(group, resource),
         }?;
+        let qualified = match group {
+            "" => resource.to_owned(),
+            group => format!("{resource}.{group}"),
+        };
         let columns = found
             .columns
             .iter()
-            .map(|(name, type_, priority)| Column::new(name, type_, *priority));
+            .map(|(name, type_, priority)| Column::new(name, type_, *priority).of_resource(&qualified));
         Some(Self {
             columns: columns.collect(),
             body: Body::Builtin(found.cells),

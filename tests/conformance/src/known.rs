@@ -25,7 +25,7 @@ pub struct Known {
 }
 
 /// What is to become of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Status {
     /// A fault of ours.
     #[serde(rename = "to be mended")]
@@ -40,6 +40,16 @@ pub struct Table {
     entries: Vec<Known>,
     /// By the number of the entry, case and place: what has explained a difference.
     needed: Mutex<BTreeSet<(usize, String, String)>>,
+    /// By the number of the entry, how many cases have met it.
+    met: Mutex<BTreeMap<usize, usize>>,
+}
+
+/// An entry that explains a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Explained {
+    /// What is to become of it.
+    pub status: Status,
+    entry: usize,
 }
 
 impl Table {
@@ -51,17 +61,27 @@ impl Table {
         Self::read(TABLE)
     }
 
+    /// One in which nothing is known.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            entries: Vec::new(),
+            needed: Mutex::default(),
+            met: Mutex::default(),
+        }
+    }
+
     fn read(text: &str) -> Outcome<Self> {
         let entries: Vec<Known> =
             base_yaml::read(text).map_err(|error| format!("known-differences.yaml cannot be read: {error}"))?;
         Ok(Self {
             entries,
-            needed: Mutex::default(),
+            ..Self::empty()
         })
     }
 
-    /// What is to become of a difference, when it is known. What explains it counts as needed from then on.
-    pub fn explain(&self, case: &str, difference: &Difference) -> Option<Status> {
+    /// What explains a difference, when it is known; that counts as needed from then on.
+    pub fn explain(&self, case: &str, difference: &Difference) -> Option<Explained> {
         let explains =
             |(_, pattern, place): &(usize, &String, &String)| covers(place, &difference.at) && is_like(pattern, case);
         let (index, pattern, place) = self.places().find(explains)?;
@@ -71,7 +91,26 @@ impl Table {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(needed);
-        Some(status)
+        Some(Explained { status, entry: index })
+    }
+
+    /// Counts a case that met these.
+    pub fn count(&self, met: &BTreeSet<Explained>) {
+        let mut counts = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        for explained in met {
+            *counts.entry(explained.entry).or_default() += 1;
+        }
+    }
+
+    /// Each entry that was met, in how many cases, the commonest first.
+    pub fn met(&self) -> Vec<(usize, &Known)> {
+        let counts = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let met = counts.iter();
+        let mut met: Vec<_> = met
+            .filter_map(|(index, times)| Some((*times, self.entries.get(*index)?)))
+            .collect();
+        met.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
+        met
     }
 
     /// Places for one of the cases that ran, which explained nothing. With `all`, those for any case as well.
@@ -169,6 +208,19 @@ mod tests {
         table.explain("a / one", &difference("2/status"));
         assert_eq!(table.stale(&["a / one".to_owned()], false), ["a / one: 1/body/x"]);
         assert_eq!(table.stale(&[], true).len(), 3);
+    }
+
+    #[test]
+    fn what_cases_meet_is_counted_once_a_case() {
+        let table = Table::read(ENTRIES).unwrap();
+        let met = |places: &[&str]| -> BTreeSet<Explained> {
+            let explained = places.iter().map(|at| table.explain("a / one", &difference(at)));
+            explained.collect::<Option<_>>().unwrap()
+        };
+        table.count(&met(&["9/status", "2/headers/warning"]));
+        table.count(&met(&["9/status", "1/body/x/0", "1/body/x/1"]));
+        let times: Vec<(usize, Status)> = table.met().iter().map(|(times, known)| (*times, known.status)).collect();
+        assert_eq!(times, [(2, Status::ToBeMended), (1, Status::Meant)]);
     }
 
     #[test]

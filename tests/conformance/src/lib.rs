@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod behind;
+pub mod columns;
 mod compare;
 mod converting;
 mod fill;

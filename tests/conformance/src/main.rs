@@ -13,12 +13,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use tests_conformance::known::Table;
+use tests_conformance::known::{Status, Table};
 use tests_conformance::ours::{Keeps, Ours};
 use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 use tests_conformance::script::{self, Case};
-use tests_conformance::{Outcome, audit, generate, raw};
+use tests_conformance::{Outcome, audit, columns, generate, raw};
 
 /// Where the cases are.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
@@ -49,6 +49,9 @@ struct Arguments {
     /// not close because real Kubernetes answered late
     #[arg(long)]
     again: bool,
+    /// Tell what is known as if it were not: every difference
+    #[arg(long)]
+    unknown: bool,
     /// Let the embedded server keep its objects in an etcd of its own
     #[arg(long)]
     etcd: bool,
@@ -56,6 +59,9 @@ struct Arguments {
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
     serve: Option<PathBuf>,
+    /// Run no cases: write what real Kubernetes says of the columns of its tables to this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose", "serve"])]
+    columns: Option<PathBuf>,
 }
 
 /// What came of the cases of one file.
@@ -68,7 +74,7 @@ struct Count {
 
 impl Count {
     fn add(&mut self, verdict: &Verdict) {
-        match (verdict.unexplained.len(), verdict.to_be_mended + verdict.meant) {
+        match (verdict.unexplained.len(), verdict.known.len()) {
             (0, 0) => self.agree += 1,
             (0, _) => self.known += 1,
             _ => self.differ += 1,
@@ -79,9 +85,10 @@ impl Count {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = match &arguments.serve {
-        Some(kubeconfig) => serve(kubeconfig).await,
-        None => run(&arguments).await,
+    let outcome = match (&arguments.serve, &arguments.columns) {
+        (Some(kubeconfig), _) => serve(kubeconfig).await,
+        (None, Some(file)) => describe(file).await,
+        (None, None) => run(&arguments).await,
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -114,8 +121,19 @@ async fn serve(kubeconfig: &Path) -> Outcome<bool> {
     Ok(true)
 }
 
+async fn describe(file: &Path) -> Outcome<bool> {
+    let real = Real::start(Options::default()).await?;
+    let described = columns::read(&real.endpoint).await?;
+    std::fs::write(file, format!("{described:#}\n"))
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    Ok(true)
+}
+
 async fn run(arguments: &Arguments) -> Outcome<bool> {
-    let table = Table::committed()?;
+    let table = match arguments.unknown {
+        true => Table::empty(),
+        false => Table::committed()?,
+    };
     let filter = arguments.filter.as_deref();
     let is_no_script = matches!(filter, Some(audit::FILE | generate::FILE | raw::FILE));
     let cases = match is_no_script {
@@ -161,6 +179,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     for entry in &stale {
         println!("known-differences.yaml has an entry that nothing needs any more; remove it: {entry}");
     }
+    tell_known(&table);
     let total = summary(&counts);
     println!(
         "\n{} cases in {:.1} s: {} agree, {} with known differences, {} differ",
@@ -309,6 +328,17 @@ fn propose(verdict: &Verdict) {
     let places: Vec<String> = differences.map(|difference| quoted(&difference.at)).collect();
     if !places.is_empty() {
         println!("\n    {}: [{}]", quoted(&verdict.case), places.join(", "));
+    }
+}
+
+/// Which entries of the table were met, and in how many cases.
+fn tell_known(table: &Table) {
+    for (times, known) in table.met() {
+        let status = match known.status {
+            Status::ToBeMended => "to be mended",
+            Status::Meant => "meant",
+        };
+        println!("{times:>6} met what is {status}: {}", known.reason);
     }
 }
 

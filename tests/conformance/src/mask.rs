@@ -136,6 +136,10 @@ impl<'a> Mask<'a> {
         {
             return self.symbol(kind, text, place);
         }
+        // What a document is called to be told from an older one.
+        if let Some((path, _)) = text.split_once("?hash=").filter(|_| key == "serverRelativeURL") {
+            return format!("{path}?hash=<hash>");
+        }
         let mut masked = self.uids(place, text);
         for (value, symbol) in &self.seen {
             // A version is a short number: it is recognised only in a sentence.

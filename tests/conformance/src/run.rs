@@ -1,5 +1,6 @@
 //! Runs cases on both servers and tells what came of it.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use crate::behind::Behind;
 use crate::compare::{body, differences, picture};
 use crate::fill::{Answers, fill};
-use crate::known::{Status, Table};
+use crate::known::{Explained, Table};
 use crate::mask::Mask;
 use crate::script::{Body, Case, Step};
 use crate::webhook::Webhook;
@@ -26,10 +27,8 @@ pub struct Verdict {
     pub case: String,
     /// Each request with what differed and is not known.
     pub unexplained: Vec<(String, Vec<Difference>)>,
-    /// Differences that are known and faults of ours.
-    pub to_be_mended: usize,
-    /// Differences that are known and meant.
-    pub meant: usize,
+    /// What explains differences that are known.
+    pub known: BTreeSet<Explained>,
     /// Each request with what the real server said, masked.
     pub transcript: Vec<(String, Value)>,
 }
@@ -70,8 +69,7 @@ impl Court {
         let mut verdict = Verdict {
             case: case.name.clone(),
             unexplained: Vec::new(),
-            to_be_mended: 0,
-            meant: 0,
+            known: BTreeSet::new(),
             transcript: Vec::new(),
         };
         let known = |behind: &Behind| {
@@ -90,8 +88,7 @@ impl Court {
             let mut unexplained = Vec::new();
             for difference in differences(&number.to_string(), &real, &ours) {
                 match table.explain(&case.name, &difference) {
-                    Some(Status::ToBeMended) => verdict.to_be_mended += 1,
-                    Some(Status::Meant) => verdict.meant += 1,
+                    Some(explained) => drop(verdict.known.insert(explained)),
                     None => unexplained.push(difference),
                 }
             }
@@ -100,6 +97,7 @@ impl Court {
             }
             verdict.transcript.push((step.written.clone(), real));
         }
+        table.count(&verdict.known);
         Ok(verdict)
     }
 

@@ -345,7 +345,7 @@ fn impersonation_asks_for_each_part_and_becomes_what_was_asked() {
     headers.append("Impersonate-Group", "dev".parse().unwrap());
     assert_eq!(
         Impersonation::from_headers(&headers),
-        Err(ImpersonationError::WithoutUser)
+        Err(ImpersonationError::WithoutUser("{Group  dev    }".to_owned()))
     );
     headers.append("Impersonate-User", "jane".parse().unwrap());
     headers.append("Impersonate-Group", "ops".parse().unwrap());

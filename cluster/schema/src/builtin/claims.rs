@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::quantity::Quantity;
 use super::rules::label_selector;
 use super::{elements, text};
-use crate::{FieldError, FieldPath, names};
+use crate::{FieldError, FieldPath, go_internal, names};
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
@@ -77,35 +77,43 @@ fn storage(value: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldEr
     }
 }
 
-/// The spec without what may change: what the binder writes once, and what a bound claim may ask for.
-fn fixed(claim: &Value, new: &Value, old: &Value) -> Value {
-    let mut spec = claim["spec"].clone();
+/// The old and the new spec, alike where one may differ from the other: what the binder writes once, and what a bound
+/// claim may ask for.
+fn fixed(old: &Value, new: &Value) -> (Value, Value) {
+    let (mut before, mut after) = (old["spec"].clone(), new["spec"].clone());
     let bound = text(&new["status"], "phase") == "Bound";
-    let was_unnamed = text(&old["spec"], "volumeName").is_empty();
-    if let Some(spec) = spec.as_object_mut() {
-        if was_unnamed {
-            spec.remove("volumeName");
-        }
-        if old["spec"].get("storageClassName").is_none() && new["spec"].get("storageClassName").is_some() {
-            spec.remove("storageClassName");
-        }
-        if bound {
-            spec.remove("volumeAttributesClassName");
+    if text(&before, "volumeName").is_empty() {
+        copy(&after, &mut before, "volumeName");
+    }
+    if before.get("storageClassName").is_none() {
+        copy(&before, &mut after, "storageClassName");
+    }
+    if bound {
+        copy(&before, &mut after, "volumeAttributesClassName");
+        if after.pointer("/resources/requests").is_some_and(Value::is_object) {
+            let asked = before.pointer(REQUESTED).cloned();
+            after["resources"]["requests"]["storage"] = asked.unwrap_or_else(|| "0".into());
         }
     }
-    if let Some(requests) = spec.pointer_mut("/resources/requests").and_then(Value::as_object_mut)
-        && bound
-    {
-        requests.remove("storage");
+    (before, after)
+}
+
+fn copy(from: &Value, to: &mut Value, field: &str) {
+    if let Some(to) = to.as_object_mut() {
+        match from.get(field) {
+            Some(value) => drop(to.insert(field.to_owned(), value.clone())),
+            None => drop(to.remove(field)),
+        }
     }
-    spec
 }
 
 fn unchanged(object: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    if fixed(object, object, old) != fixed(old, object, old) {
+    let (before, after) = fixed(old, object);
+    if before != after {
         let words =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.push(FieldError::forbidden(path, words));
+        let changes = go_internal::changes("PersistentVolumeClaimSpec", &before, &after);
+        errors.push(FieldError::forbidden(path, format!("{words}\n{changes}")));
     }
     let (before, now) = (amount(old.pointer(REQUESTED)), amount(object.pointer(REQUESTED)));
     if now < before && now <= amount(old.pointer("/status/capacity/storage")) {

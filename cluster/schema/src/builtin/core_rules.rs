@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::rules::{immutable, kube_finalizers};
 use super::{claims, elements, pod_rules, service, text};
-use crate::{FieldError, FieldErrorKind, FieldPath, names};
+use crate::{FieldError, FieldErrorKind, FieldPath, go_internal, json_problem, json_type, names};
 
 /// Most bytes in a Secret or ConfigMap (`core.MaxSecretSize`).
 const CONFIG_BYTES_MAX: usize = 1024 * 1024;
@@ -100,12 +100,8 @@ fn taints(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
         }
         if !seen.insert((key, effect)) {
             let words = "taints must be unique by key and effect pair";
-            errors.push(FieldError::new(
-                at,
-                FieldErrorKind::Duplicate,
-                Some(taint.clone()),
-                words,
-            ));
+            let error = FieldError::new(at, FieldErrorKind::Duplicate, Some(taint.clone()), words);
+            errors.push(error.shown_as(go_internal::line("Taint", taint)));
         }
     }
 }
@@ -178,8 +174,14 @@ fn docker_config(data: &Value, key: &str, path: &FieldPath<'_>, errors: &mut Vec
     let decoded = base64::engine::general_purpose::STANDARD
         .decode(encoded)
         .unwrap_or_default();
-    if serde_json::from_slice::<Option<Map<String, Value>>>(&decoded).is_err() {
-        let words = "must be a JSON object";
-        errors.push(FieldError::invalid(path.key(key), "<secret contents redacted>", words));
+    let why = json_problem(&decoded).or_else(|| match serde_json::from_slice(&decoded).unwrap_or_default() {
+        Value::Null | Value::Object(_) => None,
+        other => Some(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&other)
+        )),
+    });
+    if let Some(why) = why {
+        errors.push(FieldError::invalid(path.key(key), "<secret contents redacted>", why));
     }
 }

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::admission_rules::client_config;
 use super::rules::{one_of, require};
 use super::{elements, text};
-use crate::{FieldError, FieldPath, Schema, document, names};
+use crate::{FieldError, FieldPath, Schema, document, go_internal, names};
 
 /// The annotation by which those who own Kubernetes' groups allow a definition in them.
 const APPROVED: &str = "api-approved.kubernetes.io";
@@ -68,22 +68,28 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
     group(spec, &path, errors);
     one_of(spec, "scope", &["Cluster", "Namespaced"], &path, errors);
+    let common = Common::of(spec);
+    if !same_spec {
+        versions(spec, &common, &path, errors);
+    }
     for name in ["plural", "singular", "kind", "listKind"] {
         require(&spec["names"], name, &path.field("names"), errors);
     }
     judge_names(&spec["names"], &path.field("names"), errors);
+    if !same_spec {
+        common.judge(spec, &path, errors);
+    }
     conversion(&spec["conversion"], &path.field("conversion"), errors);
+    if !same_spec {
+        stored_versions(object, errors);
+    }
+    approval(object, old, errors);
     let had = old.is_some_and(|old| old["spec"]["preserveUnknownFields"] == true);
     if spec["preserveUnknownFields"] == true && !had {
         let words =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid(path.field("preserveUnknownFields"), true, words));
     }
-    if !same_spec {
-        versions(spec, &path, errors);
-        stored_versions(object, errors);
-    }
-    approval(object, old, errors);
     if let Some(old) = old {
         unchanged(spec, old, &path, errors);
     }
@@ -179,42 +185,105 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
     }
 }
 
-/// What all versions have alike under that name.
-fn common<'v>(spec: &'v Value, field: &str) -> Option<&'v Value> {
-    let mut all = elements(spec, "versions").map(|version| version.get(field).filter(|value| !value.is_null()));
-    let first = all.next()??;
-    all.all(|other| other == Some(first)).then_some(first)
+/// What all versions have alike, which is told beside them.
+struct Common<'v> {
+    schema: Option<&'v Value>,
+    subresources: Option<&'v Value>,
+    columns: Option<&'v Value>,
+    fields: Option<&'v Value>,
 }
 
-fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn has_status(version: &Value) -> bool {
+    !version.pointer("/subresources/status").is_none_or(Value::is_null)
+}
+
+impl<'v> Common<'v> {
+    fn of(spec: &'v Value) -> Self {
+        let common = |field: &str| {
+            let mut all = elements(spec, "versions").map(|version| version.get(field).filter(|value| !value.is_null()));
+            let first = all.next()??;
+            all.all(|other| other == Some(first)).then_some(first)
+        };
+        Self {
+            schema: common("schema"),
+            subresources: common("subresources"),
+            columns: common("additionalPrinterColumns"),
+            fields: common("selectableFields"),
+        }
+    }
+
+    fn judge(&self, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+        if let Some(validation) = self.schema.filter(|validation| has_schema(validation)) {
+            let with_status = elements(spec, "versions").any(has_status);
+            schema(validation, with_status, &path.field("validation"), errors);
+        }
+        if let Some(subresources) = self.subresources {
+            scale(&subresources["scale"], &path.field("subresources"), errors);
+        }
+        if let Some(given) = self.columns {
+            columns(given, &path.field("additionalPrinterColumns"), errors);
+        }
+        if let Some(given) = self.fields {
+            let document = &self.schema.unwrap_or(&Value::Null)["openAPIV3Schema"];
+            selectable(given, document, &path.field("selectableFields"), errors);
+        }
+    }
+
+    /// The versions without it, as Go holds and shows them.
+    fn shown(&self, spec: &Value) -> String {
+        let versions = elements(spec, "versions").map(|version| {
+            let mut version = version.clone();
+            let fields = version.as_object_mut().into_iter();
+            for fields in fields {
+                for (field, common) in [
+                    ("schema", self.schema),
+                    ("subresources", self.subresources),
+                    ("additionalPrinterColumns", self.columns),
+                    ("selectableFields", self.fields),
+                ] {
+                    if common.is_some() {
+                        fields.remove(field);
+                    }
+                }
+            }
+            version
+        });
+        go_internal::line("[]CustomResourceDefinitionVersion", &versions.collect())
+    }
+}
+
+fn has_schema(validation: &Value) -> bool {
+    validation.get("openAPIV3Schema").is_some_and(|schema| !schema.is_null())
+}
+
+fn versions(spec: &Value, common: &Common<'_>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let at = path.field("versions");
     let versions: Vec<&Value> = elements(spec, "versions").collect();
-    let with_status = |version: &Value| !version.pointer("/subresources/status").is_none_or(Value::is_null);
-    let (of_schema, of_subresources) = (common(spec, "schema"), common(spec, "subresources"));
-    let (of_columns, of_fields) = (
-        common(spec, "additionalPrinterColumns"),
-        common(spec, "selectableFields"),
-    );
+    for (index, version) in versions.iter().enumerate() {
+        if !has_schema(&version["schema"]) {
+            errors.push(FieldError::required(at.index(index).field("schema.openAPIV3Schema"), ""));
+        }
+    }
     for (index, version) in versions.iter().enumerate() {
         let (at, name) = (at.index(index), text(version, "name"));
         if let Some(why) = names::dns_label_1035(name) {
             errors.push(FieldError::invalid(at.field("name"), name, why));
         }
         warning(version, &at, errors);
-        if of_schema.is_none() {
-            schema(&version["schema"], with_status(version), &at.field("schema"), errors);
+        if common.schema.is_none() && has_schema(&version["schema"]) {
+            schema(&version["schema"], has_status(version), &at.field("schema"), errors);
         }
-        if of_subresources.is_none() {
+        if common.subresources.is_none() {
             scale(&version["subresources"]["scale"], &at.field("subresources"), errors);
         }
-        if of_columns.is_none() {
+        if common.columns.is_none() {
             columns(
                 &version["additionalPrinterColumns"],
                 &at.field("additionalPrinterColumns"),
                 errors,
             );
         }
-        if of_fields.is_none() {
+        if common.fields.is_none() {
             let document = &version["schema"]["openAPIV3Schema"];
             selectable(
                 &version["selectableFields"],
@@ -224,28 +293,17 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
             );
         }
     }
-    if let Some(validation) = of_schema {
-        let with_status = versions.iter().any(|version| with_status(version));
-        schema(validation, with_status, &path.field("validation"), errors);
-    }
-    if let Some(subresources) = of_subresources {
-        scale(&subresources["scale"], &path.field("subresources"), errors);
-    }
-    if let Some(given) = of_columns {
-        columns(given, &path.field("additionalPrinterColumns"), errors);
-    }
-    if let Some(given) = of_fields {
-        let document = &of_schema.unwrap_or(&Value::Null)["openAPIV3Schema"];
-        selectable(given, document, &path.field("selectableFields"), errors);
-    }
-    let shown = || json!(versions.iter().map(|version| text(version, "name")).collect::<Vec<_>>());
+    let mut refuse = |words: &str| {
+        let value = spec.get("versions").cloned().unwrap_or_default();
+        let error = FieldError::invalid(at, value, words);
+        errors.push(error.shown_as(common.shown(spec)));
+    };
     let mut seen = HashSet::new();
     if !versions.iter().all(|version| seen.insert(text(version, "name"))) {
-        errors.push(FieldError::invalid(at, shown(), "must contain unique version names"));
+        refuse("must contain unique version names");
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        let words = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(at, shown(), words));
+        refuse("must have exactly one version marked as storage version");
     }
 }
 
@@ -272,13 +330,7 @@ fn warning(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
 
 fn schema(validation: &Value, with_status: bool, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let at = path.field("openAPIV3Schema");
-    let document = match validation.get("openAPIV3Schema") {
-        None | Some(Value::Null) => {
-            errors.push(FieldError::required(at, ""));
-            return;
-        }
-        Some(document) => document,
-    };
+    let document = &validation["openAPIV3Schema"];
     let fields = document.as_object().into_iter().flatten();
     let odd = |(name, value): &(&String, &Value)| !value.is_null() && !ROOT_FIELDS.contains(&name.as_str());
     if with_status && fields.clone().any(|field| odd(&field)) {
@@ -411,8 +463,15 @@ fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
     let status = root.field("status");
     let at = status.field("storedVersions");
     if stored.is_empty() {
-        errors.push(FieldError::invalid(at, stored, "must have at least one stored version"));
+        errors.push(FieldError::invalid(at, Value::Null, "must have at least one stored version"));
         return;
+    }
+    for version in elements(&object["spec"], "versions").filter(|version| version["storage"] == true) {
+        let name = text(version, "name");
+        if !stored.contains(&name) {
+            let words = format!("must have the storage version {name}");
+            errors.push(FieldError::invalid(at, stored.clone(), words));
+        }
     }
     let is_there = |name: &str| elements(&object["spec"], "versions").any(|version| text(version, "name") == name);
     for (index, name) in stored.iter().enumerate().filter(|(_, name)| !is_there(name)) {

@@ -118,6 +118,16 @@ pub fn openapi_v3(group: &str, version: &str) -> Option<Arc<[u8]>> {
     Some(table.document.get_or_init(|| unpack(table).into()).clone())
 }
 
+/// The OpenAPI v3 documents of what lists groups and versions, by their path below `/openapi/v3/`: `api`, `apis/apps`,
+/// `version`.
+pub fn openapi_roots() -> &'static BTreeMap<String, Box<serde_json::value::RawValue>> {
+    static ROOTS: OnceLock<BTreeMap<String, Box<serde_json::value::RawValue>>> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        serde_json::from_slice(&unzip(include_bytes!("../../data/roots.json.gz")))
+            .expect("a committed table, read by a test of this crate")
+    })
+}
+
 fn table(group: &str, version: &str) -> Option<&'static Table> {
     TABLES
         .iter()
@@ -125,8 +135,12 @@ fn table(group: &str, version: &str) -> Option<&'static Table> {
 }
 
 fn unpack(table: &Table) -> Vec<u8> {
+    unzip(table.compressed)
+}
+
+fn unzip(compressed: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(table.compressed)
+    flate2::read::GzDecoder::new(compressed)
         .read_to_end(&mut bytes)
         .expect("a committed table, read by a test of this crate");
     bytes
@@ -284,5 +298,7 @@ mod tests {
         assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Deployment");
         assert!(elements(patch, "parameters").any(|parameter| parameter["name"] == "fieldValidation"));
         assert!(openapi_v3("apps", "v9").is_none());
+        let group = openapi_roots().get("apis/apps").map(|document| document.get());
+        assert!(group.is_some_and(|document| document.contains("getAppsAPIGroup")));
     }
 }

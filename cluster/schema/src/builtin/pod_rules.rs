@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::quantity::Quantity;
 use super::rules::{one_of, port_number, require};
 use super::{elements, text};
-use crate::{FieldError, FieldPath, names};
+use crate::{FieldError, FieldPath, go_internal, names};
 
 /// When a pod's containers are started again.
 pub(super) const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
@@ -24,9 +24,11 @@ pub(super) fn pod(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
     }
     deadline(&object["spec"], &old["spec"], &path, errors);
     tolerations(&object["spec"], &old["spec"], &path, errors);
-    if comparable(&object["spec"], &old["spec"]) != comparable(&old["spec"], &old["spec"]) {
+    let munged = munged(&object["spec"], &old["spec"]);
+    if munged != old["spec"] {
         let words = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-        errors.push(FieldError::forbidden(path, words));
+        let changes = go_internal::changes("PodSpec", &old["spec"], &munged);
+        errors.push(FieldError::forbidden(path, format!("{words}\n{changes}")));
     }
 }
 
@@ -73,30 +75,40 @@ fn tolerations(spec: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec
     }
 }
 
-/// A pod's spec without what an update may change.
-fn comparable(spec: &Value, old: &Value) -> Value {
-    let mut spec = spec.clone();
-    let Some(map) = spec.as_object_mut() else { return spec };
-    map.remove("activeDeadlineSeconds");
-    map.remove("tolerations");
+/// A pod's new spec with the old one's values where an update may change them.
+fn munged(spec: &Value, old: &Value) -> Value {
+    let mut munged = spec.clone();
+    let Some(map) = munged.as_object_mut() else {
+        return munged;
+    };
+    let mut keep = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     // What was below zero may become one.
     let grace = "terminationGracePeriodSeconds";
     if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && map.get(grace).is_some_and(|seconds| seconds == 1) {
-        map.insert(grace.to_owned(), old[grace].clone());
+        keep.push(grace);
     }
     if elements(old, "schedulingGates").next().is_some() {
-        map.remove("schedulingGates");
-        map.remove("nodeSelector");
-        map.remove("affinity");
+        keep.extend(["nodeSelector", "affinity"]);
+    }
+    for field in keep {
+        keep_old(map, old, field);
     }
     for list in ["containers", "initContainers"] {
-        for container in map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+        let containers = map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, old) in containers.zip(elements(old, list)) {
             if let Some(container) = container.as_object_mut() {
-                container.remove("image");
+                keep_old(container, old, "image");
             }
         }
     }
-    spec
+    munged
+}
+
+fn keep_old(fields: &mut Map<String, Value>, old: &Value, field: &str) {
+    match old.get(field) {
+        Some(value) => drop(fields.insert(field.to_owned(), value.clone())),
+        None => drop(fields.remove(field)),
+    }
 }
 
 /// The pod template of a controller: its labels and its spec.

@@ -7,7 +7,7 @@ use super::{
     admission_rules, api_services, certificates, claims, core_rules, definition, elements, endpoint_slices,
     policy_rules, service, text, workload_rules,
 };
-use crate::{FieldError, FieldPath, names};
+use crate::{FieldError, FieldPath, go_internal, names};
 
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -93,7 +93,8 @@ fn budget(object: &Value, errors: &mut Vec<FieldError>) {
     let path = root.field("spec");
     if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
         let words = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid(path, spec.clone(), words));
+        let error = FieldError::invalid(path, spec.clone(), words);
+        errors.push(error.shown_as(go_internal::line("PodDisruptionBudgetSpec", spec)));
     }
     for name in ["minAvailable", "maxUnavailable"] {
         number_or_percent(spec.get(name), &path.field(name), errors);
@@ -259,7 +260,8 @@ fn binding(binding: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<
         }
     }
     if old.is_some_and(|old| old["roleRef"] != *role) {
-        errors.push(FieldError::invalid("roleRef", role.clone(), "cannot change roleRef"));
+        let error = FieldError::invalid("roleRef", role.clone(), "cannot change roleRef");
+        errors.push(error.shown_as(go_internal::line("RoleRef", role)));
     }
 }
 

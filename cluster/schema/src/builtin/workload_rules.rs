@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::rules::{not_negative, one_of, require};
 use super::{elements, pod_rules, text};
-use crate::{FieldError, FieldPath, names};
+use crate::{FieldError, FieldPath, go_internal, names};
 
 /// Longest name of a CronJob: its Jobs add eleven characters.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
@@ -53,9 +53,9 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
             );
             let rolling = &spec["updateStrategy"]["rollingUpdate"];
             if text(&spec["updateStrategy"], "type") == "OnDelete" && rolling.is_object() {
-                let shown = json!({"Partition": rolling["partition"], "MaxUnavailable": rolling["maxUnavailable"]});
                 let words = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.push(FieldError::invalid(at.field("rollingUpdate"), shown, words));
+                let error = FieldError::invalid(at.field("rollingUpdate"), rolling.clone(), words);
+                errors.push(error.shown_as(go_internal::line("RollingUpdateStatefulSetStrategy", rolling)));
             }
         }
         _ => {}

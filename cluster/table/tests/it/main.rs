@@ -305,11 +305,24 @@ fn columns_of_custom_resources_follow_their_types() {
         line(&printer, &given),
         r#"x;local;True;42;true;a b;{"k":1};60m;null;null|null"#
     );
+    let mut name = serde_json::to_value(&printer.columns()[0]).unwrap();
+    assert!(name["description"].take().as_str().is_some_and(|said| said.starts_with("Name must be unique")));
     assert_eq!(
-        serde_json::to_value(&printer.columns()[0]).unwrap(),
-        json!({"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0})
+        name,
+        json!({"name": "Name", "type": "string", "format": "name", "description": null, "priority": 0})
     );
     assert_eq!(line(&Printer::custom(&[]).unwrap(), &given), "x;60m");
     assert_eq!(line(&Printer::plain(), &given), "x;2026-01-01T00:00:00Z");
     assert!(Printer::custom(&[column("Bad", "string", ".a[1:2]")]).is_err());
+}
+
+#[test]
+fn columns_of_built_in_kinds_say_what_they_hold() {
+    let ready = |group: &str, resource: &str| {
+        let printer = Printer::builtin(group, resource).unwrap();
+        let column = printer.columns().iter().find(|column| column.name == "Ready").cloned();
+        column.unwrap().description
+    };
+    assert!(ready("", "pods").contains("containers") || ready("", "pods").contains("pod"), "{}", ready("", "pods"));
+    assert_ne!(ready("", "pods"), ready("apps", "deployments"));
 }

@@ -20,6 +20,8 @@ pub(crate) struct Resource {
     pub(crate) shape: Shape,
     /// What its status holds, where it has that subresource.
     pub(crate) status: Option<Shape>,
+    /// Whether it is scaled apart.
+    pub(crate) scales: bool,
     /// Whether there is a strategic merge patch of it.
     pub(crate) strategic: bool,
 }
@@ -33,8 +35,19 @@ impl Resource {
             kind: kind.to_owned(),
             shape: Shape::Object(fields),
             status: None,
+            scales: false,
             strategic: true,
         }
+    }
+
+    fn with_status(mut self, fields: Vec<Field>) -> Self {
+        self.status = Some(Shape::Object(fields));
+        self
+    }
+
+    fn scaled(mut self) -> Self {
+        self.scales = true;
+        self
     }
 }
 
@@ -64,6 +77,8 @@ fn words() -> Shape {
 pub(crate) fn built_in() -> Vec<Resource> {
     let mut all = configurations();
     all.extend([service(), claim(), lease(), role(), budget()]);
+    all.extend([workload("deployments", "Deployment"), workload("replicasets", "ReplicaSet")]);
+    all.extend([binding(), slice()]);
     all
 }
 
@@ -161,10 +176,91 @@ fn budget() -> Resource {
     Resource::built_in("policy/v1/poddisruptionbudgets", "PodDisruptionBudget", fields)
 }
 
+/// What makes pods.
+fn workload(resource: &str, kind: &str) -> Resource {
+    let field = Field::new;
+    let labels = || Shape::Object(vec![field("app", text(&["a"])).required()]);
+    let container = vec![
+        field("name", text(&["one", "two"])).required(),
+        field("image", text(&["x", "y"])).required(),
+        field("args", list(words())),
+        field("imagePullPolicy", text(&["Always", "Never"])),
+    ];
+    let pod = Shape::Object(vec![
+        field("containers", Shape::Named("name".to_owned(), container)).required(),
+        field("nodeSelector", map(text(&["x", "y"]))),
+        field("terminationGracePeriodSeconds", Shape::Integer(0, 60)),
+    ]);
+    let metadata = Shape::Object(vec![field("labels", labels()).required()]);
+    let template = Shape::Object(vec![
+        field("metadata", metadata).required(),
+        field("spec", pod).required(),
+    ]);
+    let selector = Shape::Object(vec![field("matchLabels", labels()).required()]);
+    let spec = Shape::Object(vec![
+        field("replicas", Shape::Integer(0, 5)),
+        field("minReadySeconds", Shape::Integer(0, 5)),
+        field("selector", selector).required(),
+        field("template", template).required(),
+    ]);
+    let path = format!("apps/v1/{resource}");
+    let status = vec![
+        field("replicas", Shape::Integer(0, 5)),
+        field("readyReplicas", Shape::Integer(0, 5)),
+        field("observedGeneration", Shape::Integer(0, 3)),
+    ];
+    let fields = vec![field("spec", spec).required()];
+    Resource::built_in(&path, kind, fields).with_status(status).scaled()
+}
+
+fn binding() -> Resource {
+    let subject = vec![
+        Field::new("kind", text(&["User", "Group"])).required(),
+        Field::new("apiGroup", text(&["rbac.authorization.k8s.io"])),
+        Field::new("name", text(&["a", "b"])).required(),
+    ];
+    let role = Shape::Object(vec![
+        Field::new("apiGroup", text(&["rbac.authorization.k8s.io"])).required(),
+        Field::new("kind", text(&["Role", "Role", "ClusterRole"])).required(),
+        Field::new("name", text(&["a", "b"])).required(),
+    ]);
+    let fields = vec![
+        Field::new("roleRef", role).required(),
+        Field::new("subjects", list(Shape::Object(subject))),
+    ];
+    Resource::built_in("rbac.authorization.k8s.io/v1/rolebindings", "RoleBinding", fields)
+}
+
+fn slice() -> Resource {
+    let field = Field::new;
+    let conditions = Shape::Object(vec![field("ready", Shape::Flag), field("serving", Shape::Flag)]);
+    let endpoint = vec![
+        field("addresses", Shape::Set(vec!["10.1.0.1".to_owned()])).required(),
+        field("conditions", conditions),
+        field("nodeName", text(&["n1", "n2"])),
+    ];
+    let port = vec![
+        field("name", text(&["http", "https"])).required(),
+        field("port", Shape::Integer(79, 81)),
+        field("protocol", text(&["TCP", "UDP"])),
+    ];
+    let fields = vec![
+        field("addressType", text(&["IPv4"])).required(),
+        field("endpoints", list(Shape::Object(endpoint))).required(),
+        field("ports", Shape::Named("name".to_owned(), port)),
+    ];
+    Resource::built_in("discovery.k8s.io/v1/endpointslices", "EndpointSlice", fields)
+}
+
 /// A drawn definition: its object, and the resource it makes.
 pub(crate) fn definition(number: usize, rng: &mut StdRng) -> (Value, Resource) {
     let (kind, plural) = (format!("Drawn{number}"), format!("drawn{number}s"));
-    let spec = fields(rng, 0);
+    let mut spec = fields(rng, 0);
+    spec.iter_mut().for_each(|field| draw_rules(field, rng));
+    let scales = rng.random_bool(0.3);
+    if scales {
+        spec.push(Field::new("replicas", Shape::Integer(0, 9)));
+    }
     let status = rng.random_bool(0.7).then(|| Shape::Object(fields(rng, 1)));
     let mut shape = vec![Field::new("spec", Shape::Object(spec))];
     shape[0].required = rng.random_bool(0.5);
@@ -177,7 +273,11 @@ pub(crate) fn definition(number: usize, rng: &mut StdRng) -> (Value, Resource) {
         "schema": {"openAPIV3Schema": Shape::Object(schema_fields).schema()},
     });
     if status.is_some() {
-        version["subresources"] = json!({"status": {}});
+        version["subresources"]["status"] = json!({});
+    }
+    if scales {
+        version["subresources"]["scale"] =
+            json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
     }
     let object = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -194,6 +294,7 @@ pub(crate) fn definition(number: usize, rng: &mut StdRng) -> (Value, Resource) {
         kind,
         shape: Shape::Object(shape),
         status,
+        scales,
         strategic: false,
     };
     (object, resource)
@@ -210,6 +311,24 @@ fn fields(rng: &mut StdRng, depth: usize) -> Vec<Field> {
         .take(count)
         .map(|name| drawn_field(name, rng, depth))
         .collect()
+}
+
+/// Rules for what stands directly in a spec: of a new value alone, and of the old beside the new one.
+fn draw_rules(field: &mut Field, rng: &mut StdRng) {
+    let choice: &[&'static str] = match &field.shape {
+        Shape::Text(_) => &["self == oldSelf", "self != 'x'", "size(self) < 6", "self.startsWith(oldSelf)"],
+        Shape::Integer(..) => &["self >= oldSelf", "self > 1", "self - oldSelf <= 2", "self % 2 == 1 || self > 3"],
+        Shape::Flag => &["self || !oldSelf", "self"],
+        _ => return,
+    };
+    // Rules do not see null.
+    let chance = if field.nullable { 0.0 } else { 0.35 };
+    let drawn = choice.iter().filter(|_| rng.random_bool(chance / 2.0)).copied();
+    field.rules = drawn.collect();
+    // A default that breaks a rule of its own makes no definition.
+    if !field.rules.is_empty() {
+        field.default = None;
+    }
 }
 
 fn drawn_field(name: &str, rng: &mut StdRng, depth: usize) -> Field {

@@ -244,7 +244,7 @@ impl Draw<'_> {
         match if self.number == 1 {
             0
         } else {
-            self.rng.random_range(0..20)
+            self.rng.random_range(0..22)
         } {
             0..=3 => self.create(),
             4 | 5 => self.get(),
@@ -255,6 +255,8 @@ impl Draw<'_> {
             14 => self.strategic(),
             15..=17 => self.apply(),
             18 => self.status(),
+            19 => self.scale(),
+            20 => self.watch(),
             _ => self.delete(),
         }
     }
@@ -374,7 +376,13 @@ impl Draw<'_> {
             "?limit=1",
             "?resourceVersion=0",
         ]);
-        let line = format!("GET {}{query}", self.resource.path);
+        // What a list had more than it showed; of anything else there is no more, and it is the first page again.
+        let line = match self.rng.random_range(1..self.number.max(2)) {
+            earlier if query == "?limit=1" && earlier < self.number => {
+                format!("GET {}?limit=1&continue=<r{earlier}.metadata.continue>", self.resource.path)
+            }
+            _ => format!("GET {}{query}", self.resource.path),
+        };
         let form = match self.rng.random_range(0..10) {
             0 => vec!["Accept: Table"],
             1 => vec!["Accept: PartialObjectMetadataList"],
@@ -458,6 +466,42 @@ impl Draw<'_> {
         let part = json!({"status": status.draw_part(self.rng)});
         let line = format!("MERGE {}/{}/status{}", self.resource.path, self.name(), self.query(&[]));
         self.made(line, Vec::new(), Some(part))
+    }
+
+    fn scale(mut self) -> Request {
+        let resource = self.resource;
+        if !resource.scales {
+            return self.status();
+        }
+        let (path, name) = (&resource.path, self.name());
+        let query = self.query(&[]);
+        match self.rng.random_range(0..3) {
+            0 => {
+                let line = format!("GET {path}/{name}/scale");
+                self.made(line, Vec::new(), None)
+            }
+            1 => {
+                let part = json!({"spec": {"replicas": Shape::Integer(-1, 5).draw(self.rng)}});
+                self.made(format!("MERGE {path}/{name}/scale{query}"), Vec::new(), Some(part))
+            }
+            _ => {
+                let spec = json!({"replicas": Shape::Integer(0, 5).draw(self.rng)});
+                let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": spec});
+                self.made(format!("PUT {path}/{name}/scale{query}"), Vec::new(), Some(scale))
+            }
+        }
+    }
+
+    /// What happened since an earlier answer, or what is there and then a bookmark.
+    fn watch(mut self) -> Request {
+        let since = match self.earlier() {
+            Some(earlier) if self.rng.random_bool(0.7) => format!("resourceVersion=<r{earlier}.metadata.resourceVersion>"),
+            _ => "sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan".to_owned(),
+        };
+        let only = self.some(&["", "", "&labelSelector=a", "&fieldSelector=metadata.name=a"]);
+        let line = format!("GET {}?watch=true&timeoutSeconds=1&{since}{only}", self.resource.path);
+        let form = self.form();
+        self.made(line, form, None)
     }
 
     fn delete(mut self) -> Request {

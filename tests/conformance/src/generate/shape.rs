@@ -46,6 +46,8 @@ pub(crate) struct Field {
     pub(crate) nullable: bool,
     /// What it is when it is left out; of definitions of our own.
     pub(crate) default: Option<Value>,
+    /// What must be true of it, in CEL; of definitions of our own.
+    pub(crate) rules: Vec<&'static str>,
 }
 
 impl Field {
@@ -56,6 +58,7 @@ impl Field {
             required: false,
             nullable: false,
             default: None,
+            rules: Vec::new(),
         }
     }
 
@@ -240,6 +243,10 @@ fn object_schema(fields: &[Field]) -> Value {
         }
         if let Some(default) = &field.default {
             schema["default"] = default.clone();
+        }
+        if !field.rules.is_empty() {
+            let rules = field.rules.iter().map(|rule| json!({"rule": rule}));
+            schema["x-kubernetes-validations"] = rules.collect();
         }
         properties.insert(field.name.clone(), schema);
         if field.required {
