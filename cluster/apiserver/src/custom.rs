@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cluster_schema::{FieldError, Schema};
+use cluster_patch::go_text;
+use cluster_schema::{FieldError, Schema, go_type};
 use serde_json::Value;
 
 use crate::admission::Admission;
@@ -208,10 +209,27 @@ fn deprecation(version: &str, spec: &Value, info: &ResourceInfo) -> String {
 
 /// A number of replicas where a scale looks for it.
 fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let mut parts = path.split('.').filter(|part| !part.is_empty());
-    let found = parts.try_fold(object, |value, part| value.get(part));
-    let Some(replicas) = found.and_then(Value::as_i64) else {
-        return;
+    let mut refuse = |at: &str, found: &Value, wanted: &str| {
+        let why = format!(
+            "{at} accessor error: {} is of the type {}, expected {wanted}",
+            go_text(found),
+            go_type(found)
+        );
+        errors.push(FieldError::invalid(path, 0, why));
+    };
+    let (mut here, mut at) = (object, String::new());
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        let Some(fields) = here.as_object() else {
+            return refuse(&at, here, "map[string]interface{}");
+        };
+        at = format!("{at}.{part}");
+        match fields.get(part) {
+            Some(value) => here = value,
+            None => return,
+        }
+    }
+    let Some(replicas) = here.as_i64() else {
+        return refuse(&at, here, "int64");
     };
     let why = match i32::try_from(replicas) {
         Ok(0..) => return,

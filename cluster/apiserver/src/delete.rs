@@ -305,7 +305,7 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
     let object = Object::from_value(object)?;
     let store = &context.server.store;
     // What goes at once goes as it was.
-    let marked = waits || context.served.role == Role::Pod || finalizers != entry.object.meta().finalizers;
+    let marked = waits || context.served.role == Role::Pod;
     let next = Entry {
         object: if marked {
             Arc::new(object.clone())

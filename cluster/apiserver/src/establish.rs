@@ -56,10 +56,11 @@ pub(crate) fn remember_stored_versions(definition: &mut Value) {
     let status = fields.entry("status").or_insert_with(|| json!({}));
     let Some(status) = status.as_object_mut() else { return };
     let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
-    for version in storing {
-        if let Some(stored) = stored.as_array_mut().filter(|stored| !stored.contains(&version)) {
-            stored.push(version);
-        }
+    let stored = stored.as_array_mut();
+    if let (Some(version), Some(stored)) = (storing, stored)
+        && !stored.contains(&version)
+    {
+        stored.push(version);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{DecodeError, Engine};
 use cluster_schema::json_problem;
 use cluster_store::{Entry, Key, Listing, Page, Revision, StoreError};
 use http::StatusCode;
@@ -36,6 +37,9 @@ pub(crate) struct Found {
     pub(crate) entries: Vec<Entry>,
     pub(crate) meta: ListMeta,
 }
+
+/// How Go reads base64 in a URL: what is left over in the last letter says nothing.
+const TOKEN: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// Where the next page begins.
 #[derive(Default, Deserialize, Serialize)]
@@ -138,7 +142,7 @@ fn page_status(error: StoreError, continued: bool) -> Status {
 
 fn parse_continue(token: &str) -> Result<Continue, Status> {
     let bad = |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
+    let bytes = TOKEN.decode(token).map_err(|error| bad(&corrupt(token, &error)))?;
     let next: Continue = serde_json::from_slice(&bytes)
         .map_err(|error| bad(&json_problem(&bytes).unwrap_or_else(|| error.to_string())))?;
     if next.v != "meta.k8s.io/v1" {
@@ -154,6 +158,16 @@ fn parse_continue(token: &str) -> Result<Continue, Status> {
     Ok(next)
 }
 
+/// As Go tells it: the place of the first byte that does not belong there.
+fn corrupt(token: &str, error: &DecodeError) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => *at,
+        DecodeError::InvalidLength(_) => token.len().saturating_sub(1),
+        DecodeError::InvalidPadding => token.find('=').unwrap_or_default(),
+    };
+    format!("illegal base64 data at input byte {at}")
+}
+
 fn print_continue(revision: Revision, last: &Key) -> String {
     let start = match &last.namespace {
         Some(namespace) => format!("{namespace}/{}", last.name),
@@ -164,7 +178,7 @@ fn print_continue(revision: Revision, last: &Key) -> String {
         rv: revision.0,
         start,
     };
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&next).unwrap_or_default())
+    TOKEN.encode(serde_json::to_vec(&next).unwrap_or_default())
 }
 
 /// A key that lies in what the request asks for: one of elsewhere would show too little or the whole list again.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::decode::{Encoding, decode, encoding, media_type, read_body};
-use crate::patch::patch_status;
+use crate::patch::{check_names, patch_status};
 use crate::registry::Role;
 use crate::resource::ScalePaths;
 use crate::status::Status;
@@ -27,8 +27,9 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
     match verb {
         "get" => {
             let entry = read::current(context, context.name()).await?;
-            let scale = scale_of(context, &entry, paths).await?;
-            if context.served.role == Role::Custom && scale["spec"]["replicas"].is_null() {
+            let object = conversion::value(&context.server, &context.served, context.working_version(), &entry).await?;
+            let scale = view(&object, paths);
+            if context.served.role == Role::Custom && at(&object, &paths.spec_replicas).is_none_or(Value::is_null) {
                 let why = format!("the spec replicas field {:?} does not exist", paths.spec_replicas);
                 return Err(Status::internal(why));
             }
@@ -37,12 +38,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
         "update" => {
             context.query.check("UpdateOptions", Vec::new())?;
             let wanted = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
-            let (name, given) = (context.name(), metadata::text(&wanted, "name"));
-            if !given.is_empty() && given != name {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({given}) does not match the name on the URL ({name})"
-                )));
-            }
+            check_names(context, &wanted)?;
             change(context, paths, |_| Ok(wanted.clone())).await
         }
         "patch" if media_type(&context.headers) == APPLY => {
@@ -177,6 +173,8 @@ pub(crate) fn view(object: &Value, paths: &ScalePaths) -> Value {
     {
         status["selector"] = Value::String(selector);
     }
+    // Go leaves out a number that is zero.
+    let replicas = replicas.filter(|replicas| *replicas != 0);
     let spec = replicas.map_or_else(|| json!({}), |replicas| json!({"replicas": replicas}));
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status})
 }
@@ -249,17 +247,49 @@ pub(crate) fn replicas_of(scale: &Value) -> Result<i32, Status> {
     }
 }
 
-/// Whether somebody's fields have the replicas. Of a Scale that nobody manages none is noted as its manager
-/// (apimachinery v0.35 `pkg/util/managedfields/internal/skipnonapplied.go`).
-fn is_managed(object: &Value, replicas: &str) -> bool {
-    let place: String = replicas
-        .split('.')
-        .filter(|part| !part.is_empty())
-        .map(|part| format!("/f:{part}"))
-        .collect();
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let mut entries = entries.into_iter().flatten();
-    entries.any(|entry| entry["fieldsV1"].pointer(&place).is_some())
+/// Where managers have the replicas among their fields.
+struct ManagedPlace(Vec<String>);
+
+impl ManagedPlace {
+    fn new(replicas: &str) -> Self {
+        let parts = replicas.split('.').filter(|part| !part.is_empty());
+        Self(parts.map(|part| format!("f:{part}")).collect())
+    }
+
+    /// Whether somebody has them. Of a Scale that nobody manages none is noted as its manager
+    /// (apimachinery v0.35 `pkg/util/managedfields/internal/skipnonapplied.go`).
+    fn is_managed(&self, object: &Value) -> bool {
+        let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+        entries.into_iter().flatten().any(|entry| {
+            let mut parts = self.0.iter();
+            let found = parts.try_fold(&entry["fieldsV1"], |fields, part| fields.get(part));
+            found.is_some()
+        })
+    }
+
+    /// Takes them from all who have them; who has nothing else is no manager any more.
+    fn forget(&self, object: &mut Value) {
+        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        let Some(entries) = entries else { return };
+        for entry in entries.iter_mut() {
+            without(&mut entry["fieldsV1"], &self.0);
+        }
+        entries.retain(|entry| entry["fieldsV1"].as_object().is_none_or(|fields| !fields.is_empty()));
+    }
+}
+
+/// Takes the field away, and what is empty without it.
+fn without(fields: &mut Value, place: &[String]) {
+    let (Some((first, rest)), Some(fields)) = (place.split_first(), fields.as_object_mut()) else {
+        return;
+    };
+    if let Some(below) = fields.get_mut(first).filter(|_| !rest.is_empty()) {
+        without(below, rest);
+        if below.as_object().is_none_or(|below| !below.is_empty()) {
+            return;
+        }
+    }
+    fields.remove(first);
 }
 
 async fn change(
@@ -282,11 +312,17 @@ async fn change(
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
         }
         let mut object = conversion::value(&context.server, &context.served, context.version(), &live).await?;
+        let before = at(&object, &paths.spec_replicas).and_then(Value::as_i64);
         if !set(&mut object, &paths.spec_replicas, Value::from(replicas)) {
             return Err(Status::internal("the object has no place for its replicas"));
         }
         let mut write = Write::new(context);
-        if !is_managed(&object, &paths.spec_replicas) {
+        let place = ManagedPlace::new(&paths.spec_replicas);
+        if replicas == 0 && before != Some(0) {
+            // A Scale says nothing of zero, so that nobody has the field.
+            place.forget(&mut object);
+            write.manager = None;
+        } else if !place.is_managed(&object) {
             write.manager = None;
         }
         match write.replace(&live, object).await {

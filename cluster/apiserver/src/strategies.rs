@@ -63,11 +63,18 @@ pub(crate) fn orphans(group: &str, kind: &str) -> Option<&'static str> {
 
 /// Whether something beyond the spec raises the generation.
 pub(crate) fn changes_generation(group: &str, kind: &str, object: &Value, old: &Value) -> bool {
-    fn annotations(object: &Value) -> Option<&Value> {
-        let found = object.pointer("/metadata/annotations");
-        found.filter(|found| found.as_object().is_none_or(|found| !found.is_empty()))
+    let differ = |field: &str| {
+        let of = |object: &Value| {
+            let found = object["metadata"].get(field).cloned();
+            found.filter(|found| found.as_object().is_none_or(|found| !found.is_empty()))
+        };
+        of(object) != of(old)
+    };
+    match (group, kind) {
+        ("apps", "Deployment") => differ("annotations"),
+        ("discovery.k8s.io", "EndpointSlice") => differ("labels"),
+        _ => false,
     }
-    (group, kind) == ("apps", "Deployment") && annotations(object) != annotations(old)
 }
 
 fn map<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut Map<String, Value>> {

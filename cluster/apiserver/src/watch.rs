@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use cluster_schema::Schema;
 use cluster_store::{Change, Changes, Entry, Object, Page, Revision, StoreError};
 use futures::{FutureExt, StreamExt, stream};
 use tokio::task::unconstrained;
@@ -343,7 +344,11 @@ impl Watcher {
             metadata["annotations"] = serde_json::json!({tables::INITIAL_END: "true"});
         }
         let api_version = info.api_version(&self.version);
-        let object = serde_json::json!({"kind": info.kind, "apiVersion": api_version, "metadata": metadata});
+        let mut object = serde_json::json!({"kind": info.kind, "apiVersion": api_version, "metadata": metadata});
+        // An object of a type of Go, in which nobody has set anything.
+        if let Some(schema) = self.served.kind.schema(&self.version).filter(Schema::is_of_go) {
+            schema.fill_zeros(&mut object);
+        }
         let bytes = self.shaped(object.to_string().into())?;
         frame(out, "BOOKMARK", &bytes);
         Ok(())

@@ -45,12 +45,12 @@ async fn bodies_that_cannot_be_taken_get_a_status() {
     #[rustfmt::skip]
     let table = [
         (CONFIG_MAPS, JSON, too_large, 413, "RequestEntityTooLarge", "limit is 3145728"),
-        (CONFIG_MAPS, JSON, deep("{\"a\":", "}"), 400, "BadRequest", "recursion limit"),
-        (CONFIG_MAPS, JSON, deep("[", "]"), 400, "BadRequest", "recursion limit"),
+        (CONFIG_MAPS, JSON, deep("{\"a\":", "}"), 400, "BadRequest", "exceeded max depth"),
+        (CONFIG_MAPS, JSON, deep("[", "]"), 400, "BadRequest", "exceeded max depth"),
         (CONFIG_MAPS, JSON, b"{\"metadata\":{\"name\":\"\xff\"}}".to_vec(), 422, "Invalid", "RFC 1123 subdomain"),
-        (CONFIG_MAPS, JSON, b"{\"metadata\":\xff}".to_vec(), 400, "BadRequest", "expected value"),
+        (CONFIG_MAPS, JSON, b"{\"metadata\":\xff}".to_vec(), 400, "BadRequest", "looking for beginning of value"),
         (CONFIG_MAPS, JSON, map("").split_last().unwrap().1.to_vec(), 400, "BadRequest", "unexpected end of JSON input"),
-        (CONFIG_MAPS, JSON, [map(""), map("")].concat(), 400, "BadRequest", "trailing"),
+        (CONFIG_MAPS, JSON, [map(""), map("")].concat(), 400, "BadRequest", "after top-level value"),
         (CONFIG_MAPS, JSON, Vec::new(), 400, "BadRequest", "unexpected end of JSON input"),
         (CONFIG_MAPS, JSON, b"null".to_vec(), 400, "BadRequest", "cannot unmarshal null"),
         (CONFIG_MAPS, JSON, b"{\"metadata\":[]}".to_vec(), 400, "BadRequest", "metadata"),

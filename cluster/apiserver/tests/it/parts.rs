@@ -31,7 +31,7 @@ async fn a_scale_that_is_none_changes_nothing() {
         let (code, refused) = put(&client, &path, &body).await;
         assert_eq!(code, 400, "{replicas}: {refused}");
         let (code, refused) = merge(&client, &path, &json!({"spec": {"replicas": replicas}})).await;
-        assert_eq!(code, 400, "{replicas}: {refused}");
+        assert_eq!(code, 422, "{replicas}: {refused}");
     }
     let mut whole = get(&client, &format!("{DEPLOYMENTS}/web")).await.1;
     whole["spec"]["replicas"] = json!(5);

@@ -231,7 +231,9 @@ fn binding(binding: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<
     } else {
         &["ClusterRole"]
     };
-    one_of(role, "kind", kinds, &path, errors);
+    if !kinds.contains(&text(role, "kind")) {
+        errors.push(FieldError::not_supported(path.field("kind"), text(role, "kind"), kinds));
+    }
     require(role, "name", &path, errors);
     let path = root.field("subjects");
     for (index, subject) in elements(object, "subjects").enumerate() {

@@ -114,15 +114,19 @@ impl World {
         });
         if let Some(resource) = resource {
             let count = rng.random_range(REQUESTS);
-            let mut objects = Vec::new();
+            let (mut objects, mut pages) = (Vec::new(), Vec::new());
             for number in 1..=count {
                 let drawn = Draw {
                     resource,
                     number,
                     objects: &objects,
+                    pages: &pages,
                     rng: &mut rng,
                 };
                 let request = drawn.request();
+                if request.line.contains("?limit=1") {
+                    pages.push(number);
+                }
                 let path = request.line.split(['?', ' ']).nth(1).unwrap_or_default();
                 if request.line.starts_with("POST ") || path != resource.path {
                     objects.push(number);
@@ -235,6 +239,8 @@ struct Draw<'a> {
     number: usize,
     /// Earlier requests that are about one object.
     objects: &'a [usize],
+    /// Earlier requests that are for a page of a list.
+    pages: &'a [usize],
     rng: &'a mut StdRng,
 }
 
@@ -374,12 +380,14 @@ impl Draw<'_> {
             "?fieldSelector=metadata.name=a",
             "?fieldSelector=metadata.name!=a",
             "?limit=1",
+            "?limit=1",
             "?resourceVersion=0",
         ]);
-        // What a list had more than it showed; of anything else there is no more, and it is the first page again.
-        let line = match self.rng.random_range(1..self.number.max(2)) {
-            earlier if query == "?limit=1" && earlier < self.number => {
-                format!("GET {}?limit=1&continue=<r{earlier}.metadata.continue>", self.resource.path)
+        // What is behind an earlier page; behind the last one is nothing to go on from.
+        let pages = self.pages;
+        let line = match pages.choose(self.rng) {
+            Some(page) if self.rng.random_bool(0.6) => {
+                format!("GET {}?limit=1&continue=<r{page}.metadata.continue>", self.resource.path)
             }
             _ => format!("GET {}{query}", self.resource.path),
         };
