@@ -145,7 +145,10 @@ fn custom_version(version: &Value, shape: usize, passed_over: &mut Vec<String>) 
             format: text("format"),
             description: match text("description") {
                 none if none.is_empty() => {
-                    format!("Custom resource definition column (in JSONPath format): {}", text("jsonPath"))
+                    format!(
+                        "Custom resource definition column (in JSONPath format): {}",
+                        text("jsonPath")
+                    )
                 }
                 given => given,
             },
@@ -219,10 +222,10 @@ fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     };
     let (mut here, mut at) = (object, String::new());
     for part in path.split('.').filter(|part| !part.is_empty()) {
+        at = format!("{at}.{part}");
         let Some(fields) = here.as_object() else {
             return refuse(&at, here, "map[string]interface{}");
         };
-        at = format!("{at}.{part}");
         match fields.get(part) {
             Some(value) => here = value,
             None => return,

@@ -136,7 +136,10 @@ fn end_block(value: &mut Value, marked: &Value) {
             }
         }
         (Value::Array(items), Value::Array(marked)) => {
-            items.iter_mut().zip(marked).for_each(|(item, marked)| end_block(item, marked));
+            items
+                .iter_mut()
+                .zip(marked)
+                .for_each(|(item, marked)| end_block(item, marked));
         }
         (Value::Object(fields), Value::Object(marked)) => {
             for (name, value) in fields {

@@ -48,7 +48,10 @@ fn is_true(definition: &Value, kind: &str) -> bool {
 pub(crate) fn remember_stored_versions(definition: &mut Value) {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     // Of several, which is refused later, only the first.
-    let storing = versions.into_iter().flatten().find(|version| version["storage"] == true);
+    let storing = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true);
     let storing: Option<Value> = storing.and_then(|version| version.get("name").cloned());
     let Some(fields) = definition.as_object_mut() else {
         return;

@@ -36,14 +36,20 @@ pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Statu
     match rest {
         [] => {
             let own = kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone();
-            Ok(Answer::typed(StatusCode::OK, INDEX_MEDIA_TYPE, with_others(server, own)))
+            Ok(Answer::typed(
+                StatusCode::OK,
+                INDEX_MEDIA_TYPE,
+                with_others(server, own),
+            ))
         }
         ["api", version] => document(&kinds, "", version),
         ["apis", group, version] => document(&kinds, group, version),
-        path => Ok(match roots(&kinds).find(|(root, _)| root.split('/').eq(path.iter().copied())) {
-            Some((_, document)) => Answer::json(StatusCode::OK, document.get()),
-            None => nothing(),
-        }),
+        path => Ok(
+            match roots(&kinds).find(|(root, _)| root.split('/').eq(path.iter().copied())) {
+                Some((_, document)) => Answer::json(StatusCode::OK, document.get()),
+                None => nothing(),
+            },
+        ),
     }
 }
 
@@ -55,7 +61,8 @@ fn roots(kinds: &Kinds) -> impl Iterator<Item = (&'static String, &'static RawVa
         None => true,
     };
     let all = cluster_schema::builtin::openapi_roots().iter();
-    all.filter(move |(path, _)| served(path)).map(|(path, document)| (path, &**document))
+    all.filter(move |(path, _)| served(path))
+        .map(|(path, document)| (path, &**document))
 }
 
 /// A document that is not there is answered without a word, as kube-apiserver does.

@@ -269,7 +269,9 @@ impl ManagedPlace {
 
     /// Takes them from all who have them; who has nothing else is no manager any more.
     fn forget(&self, object: &mut Value) {
-        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        let entries = object
+            .pointer_mut("/metadata/managedFields")
+            .and_then(Value::as_array_mut);
         let Some(entries) = entries else { return };
         for entry in entries.iter_mut() {
             without(&mut entry["fieldsV1"], &self.0);

@@ -30,6 +30,8 @@ use crate::tables::{self, Tables};
 
 /// Open watches per server. A laptop's landscape has a few hundred; a thousand watchers are a goal of the bench.
 const WATCHES_MAX: usize = 20_000;
+/// Kinds whose replicas upstream holds as a number that is there even if nobody has said it.
+const HOLD_REPLICAS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"];
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long before its end a watch gets its last one, as kube-apiserver: the client begins anew from there.
@@ -390,6 +392,10 @@ impl Watcher {
         // An object of a type of Go, in which nobody has set anything.
         if let Some(schema) = self.served.kind.schema(&self.version).filter(Schema::is_of_go) {
             schema.fill_zeros(&mut object);
+            // Where they can be left out, upstream holds them as a number all the same.
+            if HOLD_REPLICAS.contains(&&*info.kind) {
+                object["spec"]["replicas"] = 0.into();
+            }
         }
         let bytes = self.shaped(object.to_string().into())?;
         out.put_slice(&framed("BOOKMARK", &bytes));

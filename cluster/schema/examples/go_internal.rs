@@ -45,8 +45,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut next: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
         while let Some(name) = next.pop() {
             if reached.insert(name.clone()) {
-                let fields = declared.get(&name).into_iter().flatten().map(|(_, type_name)| type_name);
-                next.extend(fields.chain(renamed.get(&name)).map(|type_name| bare(type_name).to_owned()));
+                let fields = declared
+                    .get(&name)
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, type_name)| type_name);
+                next.extend(
+                    fields
+                        .chain(renamed.get(&name))
+                        .map(|type_name| bare(type_name).to_owned()),
+                );
             }
         }
         structs.extend(declared.into_iter().filter(|(name, _)| reached.contains(name)));
@@ -66,8 +74,14 @@ fn bare(type_name: &str) -> &str {
 fn read(text: &str) -> (BTreeMap<String, Struct>, BTreeMap<String, String>) {
     let (mut structs, mut others) = (BTreeMap::new(), BTreeMap::new());
     let mut open: Option<(String, Struct)> = None;
-    for line in text.lines().map(|line| line.split("//").next().unwrap_or_default().trim()) {
-        let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('`')).collect();
+    for line in text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default().trim())
+    {
+        let words: Vec<&str> = line
+            .split_whitespace()
+            .take_while(|word| !word.starts_with('`'))
+            .collect();
         match (words.as_slice(), &mut open) {
             (["type", name, "struct", "{"], None) => open = Some(((*name).to_owned(), Vec::new())),
             (["type", name, other], None) => drop(others.insert((*name).to_owned(), (*other).to_owned())),

@@ -11,7 +11,13 @@ use serde_json::{Map, Value, json};
 use crate::unified;
 
 /// Fields of a pod's spec that Go has in its security context.
-const OF_SECURITY_CONTEXT: [&str; 5] = ["hostIPC", "hostNetwork", "hostPID", "hostUsers", "shareProcessNamespace"];
+const OF_SECURITY_CONTEXT: [&str; 5] = [
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostUsers",
+    "shareProcessNamespace",
+];
 /// The order of what is printed as clients see it.
 const SELECTOR: [&str; 2] = ["matchLabels", "matchExpressions"];
 
@@ -221,15 +227,25 @@ mod tests {
         let taint = json!({"key": "a<b", "effect": "NoSchedule"});
         let expected = r#"{"Key":"a\u003cb","Value":"","Effect":"NoSchedule","TimeAdded":null}"#;
         assert_eq!(line("Taint", &taint), expected);
-        let spec = json!({"hostNetwork": true, "containers": [{"name": "a", "livenessProbe": {"httpGet": {"port": 1}}}]});
+        let spec =
+            json!({"hostNetwork": true, "containers": [{"name": "a", "livenessProbe": {"httpGet": {"port": 1}}}]});
         let text = line("PodSpec", &spec);
-        assert!(text.contains(r#""SecurityContext":{"HostNetwork":true,"HostPID":false,"#), "{text}");
-        assert!(text.contains(r#""LivenessProbe":{"Exec":null,"HTTPGet":{"Path":"","Port":1,"#), "{text}");
+        assert!(
+            text.contains(r#""SecurityContext":{"HostNetwork":true,"HostPID":false,"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#""LivenessProbe":{"Exec":null,"HTTPGet":{"Path":"","Port":1,"#),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_change_is_shown_with_the_lines_around_it() {
-        let (old, new) = (json!({"accessModes": ["ReadWriteOnce"]}), json!({"accessModes": ["ReadOnlyMany"]}));
+        let (old, new) = (
+            json!({"accessModes": ["ReadWriteOnce"]}),
+            json!({"accessModes": ["ReadOnlyMany"]}),
+        );
         let text = changes("PersistentVolumeClaimSpec", &old, &new);
         let expected = "@@ -1,6 +1,6 @@\n {\n  \"AccessModes\": [\n-  \"ReadWriteOnce\"\n+  \"ReadOnlyMany\"\n  ],\n  \"Selector\": null,\n  \"Resources\": {\n";
         assert_eq!(text, expected);

@@ -239,15 +239,24 @@ mod tests {
             ("no", "invalid character 'o' in literal null (expecting 'u')"),
             ("<html>", "invalid character '<' looking for beginning of value"),
             ("{} x", "invalid character 'x' after top-level value"),
-            ("{nonsense", "invalid character 'n' looking for beginning of object key string"),
+            (
+                "{nonsense",
+                "invalid character 'n' looking for beginning of object key string",
+            ),
             ("{\"a\" 1}", "invalid character '1' after object key"),
             ("{\"a\": 1 2}", "invalid character '2' after object key:value pair"),
-            ("{\"a\": 1,}", "invalid character '}' looking for beginning of object key string"),
+            (
+                "{\"a\": 1,}",
+                "invalid character '}' looking for beginning of object key string",
+            ),
             ("[1 2]", "invalid character '2' after array element"),
             ("[1,]", "invalid character ']' looking for beginning of value"),
             ("\"a\nb\"", "invalid character '\\n' in string literal"),
             ("\"\\x\"", "invalid character 'x' in string escape code"),
-            ("\"\\u12g4\"", "invalid character 'g' in \\u hexadecimal character escape"),
+            (
+                "\"\\u12g4\"",
+                "invalid character 'g' in \\u hexadecimal character escape",
+            ),
             ("01", "invalid character '1' after top-level value"),
             ("-a", "invalid character 'a' in numeric literal"),
             ("1.e", "invalid character 'e' after decimal point in numeric literal"),
@@ -257,7 +266,11 @@ mod tests {
         ] {
             assert_eq!(json_problem(text.as_bytes()).as_deref(), Some(expected), "{text}");
         }
-        for text in ["1", " {\"a\": [], \"b\": [{}, -0.5e+1, true, \"\\u00e9\"]} ", "\"\u{e9}\""] {
+        for text in [
+            "1",
+            " {\"a\": [], \"b\": [{}, -0.5e+1, true, \"\\u00e9\"]} ",
+            "\"\u{e9}\"",
+        ] {
             assert_eq!(json_problem(text.as_bytes()), None, "{text}");
         }
         assert_eq!(json_problem(&[b'['; 10_001]).as_deref(), Some("exceeded max depth"));

@@ -20,7 +20,8 @@ fn all() -> &'static BTreeMap<String, String> {
 /// That of a column of a resource (`pods`, `deployments.apps`), or of one that most tables have; else empty.
 pub(crate) fn of(resource: &str, column: &str) -> &'static str {
     let own = all().get(&format!("{resource}/{column}"));
-    own.or_else(|| all().get(&format!("*/{column}"))).map_or("", String::as_str)
+    own.or_else(|| all().get(&format!("*/{column}")))
+        .map_or("", String::as_str)
 }
 
 /// That of a column of a kind that has no table of its own.

@@ -131,6 +131,8 @@ fn slice(object: &Value, now: Timestamp) -> Vec<Value> {
     let port = |port: &Value| {
         if has(port, "/port") {
             number(port, "/port").to_string()
+        } else if has(port, "/name") {
+            text(port, "/name").to_owned()
         } else {
             "*".to_owned()
         }

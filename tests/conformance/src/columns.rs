@@ -35,7 +35,9 @@ pub async fn read(real: &Endpoint) -> Outcome<Value> {
                 "" => format!("/api/{}", text(&version["version"])),
                 name => format!("/apis/{name}/{}", text(&version["version"])),
             };
-            for resource in list(&version["resources"]).filter(|resource| list(&resource["verbs"]).any(|verb| verb == "list")) {
+            for resource in
+                list(&version["resources"]).filter(|resource| list(&resource["verbs"]).any(|verb| verb == "list"))
+            {
                 let plural = text(&resource["resource"]);
                 let table = get(&mut connection, &format!("{at}/{plural}"), TABLE).await?;
                 let dot = if name.is_empty() { "" } else { "." };
@@ -57,7 +59,11 @@ fn by_description(mut columns: BTreeMap<String, String>) -> Value {
         for (_, description) in columns.iter().filter(|(key, _)| key.ends_with(&ends)) {
             *times.entry(description).or_default() += 1;
         }
-        let Some(commonest) = times.into_iter().max_by_key(|(_, times)| *times).map(|(text, _)| text.clone()) else {
+        let Some(commonest) = times
+            .into_iter()
+            .max_by_key(|(_, times)| *times)
+            .map(|(text, _)| text.clone())
+        else {
             continue;
         };
         columns.retain(|key, description| !key.ends_with(&ends) || *description != commonest);
@@ -94,9 +100,18 @@ mod tests {
 
     #[test]
     fn a_description_is_told_once_and_common_columns_without_their_tables() {
-        let columns = [("pods/Name", "n"), ("nodes/Name", "n"), ("pods/Ready", "r"), ("odd/Name", "other"), ("odd/Ready", "r")];
+        let columns = [
+            ("pods/Name", "n"),
+            ("nodes/Name", "n"),
+            ("pods/Ready", "r"),
+            ("odd/Name", "other"),
+            ("odd/Ready", "r"),
+        ];
         let columns = columns.map(|(key, text)| (key.to_owned(), text.to_owned()));
         let described = by_description(BTreeMap::from(columns));
-        assert_eq!(described, json!({"n": ["*/Name"], "other": ["odd/Name"], "r": ["odd/Ready", "pods/Ready"]}));
+        assert_eq!(
+            described,
+            json!({"n": ["*/Name"], "other": ["odd/Name"], "r": ["odd/Ready", "pods/Ready"]})
+        );
     }
 }

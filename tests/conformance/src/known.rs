@@ -219,7 +219,11 @@ mod tests {
         };
         table.count(&met(&["9/status", "2/headers/warning"]));
         table.count(&met(&["9/status", "1/body/x/0", "1/body/x/1"]));
-        let times: Vec<(usize, Status)> = table.met().iter().map(|(times, known)| (*times, known.status)).collect();
+        let times: Vec<(usize, Status)> = table
+            .met()
+            .iter()
+            .map(|(times, known)| (*times, known.status))
+            .collect();
         assert_eq!(times, [(2, Status::ToBeMended), (1, Status::Meant)]);
     }
 

@@ -253,7 +253,9 @@ impl<'v> Common<'v> {
 }
 
 fn has_schema(validation: &Value) -> bool {
-    validation.get("openAPIV3Schema").is_some_and(|schema| !schema.is_null())
+    validation
+        .get("openAPIV3Schema")
+        .is_some_and(|schema| !schema.is_null())
 }
 
 fn versions(spec: &Value, common: &Common<'_>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
@@ -261,7 +263,10 @@ fn versions(spec: &Value, common: &Common<'_>, path: &FieldPath<'_>, errors: &mu
     let versions: Vec<&Value> = elements(spec, "versions").collect();
     for (index, version) in versions.iter().enumerate() {
         if !has_schema(&version["schema"]) {
-            errors.push(FieldError::required(at.index(index).field("schema.openAPIV3Schema"), ""));
+            errors.push(FieldError::required(
+                at.index(index).field("schema.openAPIV3Schema"),
+                "",
+            ));
         }
     }
     for (index, version) in versions.iter().enumerate() {
@@ -463,7 +468,11 @@ fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
     let status = root.field("status");
     let at = status.field("storedVersions");
     if stored.is_empty() {
-        errors.push(FieldError::invalid(at, Value::Null, "must have at least one stored version"));
+        errors.push(FieldError::invalid(
+            at,
+            Value::Null,
+            "must have at least one stored version",
+        ));
         return;
     }
     for version in elements(&object["spec"], "versions").filter(|version| version["storage"] == true) {

@@ -306,7 +306,12 @@ fn columns_of_custom_resources_follow_their_types() {
         r#"x;local;True;42;true;a b;{"k":1};60m;null;null|null"#
     );
     let mut name = serde_json::to_value(&printer.columns()[0]).unwrap();
-    assert!(name["description"].take().as_str().is_some_and(|said| said.starts_with("Name must be unique")));
+    assert!(
+        name["description"]
+            .take()
+            .as_str()
+            .is_some_and(|said| said.starts_with("Name must be unique"))
+    );
     assert_eq!(
         name,
         json!({"name": "Name", "type": "string", "format": "name", "description": null, "priority": 0})
@@ -323,6 +328,10 @@ fn columns_of_built_in_kinds_say_what_they_hold() {
         let column = printer.columns().iter().find(|column| column.name == "Ready").cloned();
         column.unwrap().description
     };
-    assert!(ready("", "pods").contains("containers") || ready("", "pods").contains("pod"), "{}", ready("", "pods"));
+    assert!(
+        ready("", "pods").contains("containers") || ready("", "pods").contains("pod"),
+        "{}",
+        ready("", "pods")
+    );
     assert_ne!(ready("", "pods"), ready("apps", "deployments"));
 }

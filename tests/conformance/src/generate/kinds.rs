@@ -77,7 +77,10 @@ fn words() -> Shape {
 pub(crate) fn built_in() -> Vec<Resource> {
     let mut all = configurations();
     all.extend([service(), claim(), lease(), role(), budget()]);
-    all.extend([workload("deployments", "Deployment"), workload("replicasets", "ReplicaSet")]);
+    all.extend([
+        workload("deployments", "Deployment"),
+        workload("replicasets", "ReplicaSet"),
+    ]);
     all.extend([binding(), slice()]);
     all
 }
@@ -316,8 +319,18 @@ fn fields(rng: &mut StdRng, depth: usize) -> Vec<Field> {
 /// Rules for what stands directly in a spec: of a new value alone, and of the old beside the new one.
 fn draw_rules(field: &mut Field, rng: &mut StdRng) {
     let choice: &[&'static str] = match &field.shape {
-        Shape::Text(_) => &["self == oldSelf", "self != 'x'", "size(self) < 6", "self.startsWith(oldSelf)"],
-        Shape::Integer(..) => &["self >= oldSelf", "self > 1", "self - oldSelf <= 2", "self % 2 == 1 || self > 3"],
+        Shape::Text(_) => &[
+            "self == oldSelf",
+            "self != 'x'",
+            "size(self) < 6",
+            "self.startsWith(oldSelf)",
+        ],
+        Shape::Integer(..) => &[
+            "self >= oldSelf",
+            "self > 1",
+            "self - oldSelf <= 2",
+            "self % 2 == 1 || self > 3",
+        ],
         Shape::Flag => &["self || !oldSelf", "self"],
         _ => return,
     };

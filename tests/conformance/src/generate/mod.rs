@@ -262,7 +262,9 @@ impl Draw<'_> {
             15..=17 => self.apply(),
             18 => self.status(),
             19 => self.scale(),
-            20 => self.watch(),
+            // One lasts a second or three, so that they are fewer.
+            20 if self.rng.random_bool(0.5) => self.watch(),
+            20 => self.get(),
             _ => self.delete(),
         }
     }
@@ -387,7 +389,10 @@ impl Draw<'_> {
         let pages = self.pages;
         let line = match pages.choose(self.rng) {
             Some(page) if self.rng.random_bool(0.6) => {
-                format!("GET {}?limit=1&continue=<r{page}.metadata.continue>", self.resource.path)
+                format!(
+                    "GET {}?limit=1&continue=<r{page}.metadata.continue>",
+                    self.resource.path
+                )
             }
             _ => format!("GET {}{query}", self.resource.path),
         };
@@ -489,25 +494,30 @@ impl Draw<'_> {
                 self.made(line, Vec::new(), None)
             }
             1 => {
-                let part = json!({"spec": {"replicas": Shape::Integer(-1, 5).draw(self.rng)}});
+                let part = json!({"spec": {"replicas": self.rng.random_range(-1..=5)}});
                 self.made(format!("MERGE {path}/{name}/scale{query}"), Vec::new(), Some(part))
             }
             _ => {
-                let spec = json!({"replicas": Shape::Integer(0, 5).draw(self.rng)});
-                let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": spec});
+                let spec = json!({"replicas": self.rng.random_range(0..=5)});
+                let scale =
+                    json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": spec});
                 self.made(format!("PUT {path}/{name}/scale{query}"), Vec::new(), Some(scale))
             }
         }
     }
 
-    /// What happened since an earlier answer, or what is there and then a bookmark.
+    /// What happened since an earlier answer, or what is there and then a bookmark, which real Kubernetes may take more than
+    /// a second for.
     fn watch(mut self) -> Request {
         let since = match self.earlier() {
-            Some(earlier) if self.rng.random_bool(0.7) => format!("resourceVersion=<r{earlier}.metadata.resourceVersion>"),
-            _ => "sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan".to_owned(),
+            Some(earlier) if self.rng.random_bool(0.8) => {
+                format!("timeoutSeconds=1&resourceVersion=<r{earlier}.metadata.resourceVersion>")
+            }
+            _ => "timeoutSeconds=3&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+                .to_owned(),
         };
         let only = self.some(&["", "", "&labelSelector=a", "&fieldSelector=metadata.name=a"]);
-        let line = format!("GET {}?watch=true&timeoutSeconds=1&{since}{only}", self.resource.path);
+        let line = format!("GET {}?watch=true&{since}{only}", self.resource.path);
         let form = self.form();
         self.made(line, form, None)
     }
