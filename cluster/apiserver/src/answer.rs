@@ -3,7 +3,7 @@
 use base_client::{ResponseBody, full_body};
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyStream;
 use serde_json::Value;
 
@@ -166,7 +166,10 @@ impl Answer {
     pub(crate) fn into_response(self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
         let mut media_type = self.media_type;
         let body = match self.body {
-            Content::Passed(response) => return *response,
+            Content::Passed(mut response) => {
+                add_warnings(response.headers_mut(), &self.warnings);
+                return *response;
+            }
             _ if head_only => base_client::empty_body(),
             Content::Whole(bytes) if media_type == JSON => match writing {
                 Writing::Json => full_body(bytes),
@@ -190,11 +193,7 @@ impl Answer {
         }
         let caching = if self.public { "public" } else { "no-cache, private" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
-        for warning in &self.warnings {
-            if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
-                headers.append(header::WARNING, value);
-            }
-        }
+        add_warnings(headers, &self.warnings);
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -205,6 +204,14 @@ impl Answer {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
+            headers.append(header::WARNING, value);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::connect::Connect;
+use crate::relay::Proxied;
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::resource::{Form, ResourceInfo, ScalePaths, Version};
@@ -235,19 +236,22 @@ fn subresource(resource: &str, name: &str) -> (Body, Form) {
         ("serviceaccounts", "token") => (Some(("authentication.k8s.io", "v1", "TokenRequest")), Form::Internal),
         ("pods", "log") => (None, Form::Connect(Connect::Log)),
         ("pods", "exec") => (Some(("", "v1", "PodExecOptions")), Form::Connect(Connect::Exec)),
-        ("pods", "attach") => (Some(("", "v1", "PodAttachOptions")), Form::Connect(Connect::Exec)),
+        ("pods", "attach") => (Some(("", "v1", "PodAttachOptions")), Form::Connect(Connect::Attach)),
         ("pods", "portforward") => (
             Some(("", "v1", "PodPortForwardOptions")),
             Form::Connect(Connect::PortForward),
         ),
         ("pods", "ephemeralcontainers") => (None, Form::Unsupported("ephemeral containers")),
         ("pods", "resize") => (None, Form::Unsupported("resizing a pod in place")),
-        (_, "proxy") => (
-            None,
-            Form::Unsupported("a way to the ports of pods, services and nodes"),
-        ),
+        ("nodes", "proxy") => proxy(Proxied::Node),
+        ("pods", "proxy") => proxy(Proxied::Pod),
+        ("services", "proxy") => proxy(Proxied::Service),
         _ => (None, Form::Unsupported("this subresource")),
     }
+}
+
+fn proxy(what: Proxied) -> (Body, Form) {
+    (Some(("", "v1", what.options())), Form::Proxy(what))
 }
 
 fn selectable(label: &str) -> SelectableField {

@@ -229,7 +229,7 @@ fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Su
     all.filter(|subresource| {
         !matches!(
             subresource.form,
-            Form::Unsupported(_) | Form::Connect(Connect::Exec | Connect::PortForward)
+            Form::Unsupported(_) | Form::Connect(Connect::Exec | Connect::Attach | Connect::PortForward)
         )
     })
 }
@@ -240,7 +240,8 @@ fn verbs(subresource: &Subresource) -> &'static [&'static str] {
         Form::Part | Form::Scale(_) => &["get", "patch", "update"],
         Form::Action(_) | Form::Internal => &["create"],
         Form::Connect(Connect::Log) => &["get"],
-        Form::Connect(Connect::Exec | Connect::PortForward) | Form::Unsupported(_) => &[],
+        Form::Proxy(_) => &["create", "delete", "get", "patch", "update"],
+        Form::Connect(Connect::Exec | Connect::Attach | Connect::PortForward) | Form::Unsupported(_) => &[],
     }
 }
 

@@ -24,7 +24,7 @@ use crate::query::Query;
 use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{User, access, aggregation, plain, route};
+use crate::{User, access, aggregation, connect, plain, route};
 
 /// Answers one request. Never fails and never panics: a refusal is an answer.
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
@@ -185,6 +185,7 @@ async fn begin(
     }
     let served = find(&kinds, &trace.info, &target, parts.method == Method::HEAD)?;
     let deadline = Instant::now() + query.timeout();
+    let connected = connect::is_connection(served, &target).then(|| parts.clone());
     let context = Context {
         server: server.clone(),
         served: served.clone(),
@@ -196,6 +197,10 @@ async fn begin(
         deadline,
         annotations: Mutex::default(),
     };
+    if let Some(parts) = connected {
+        let answer = Box::pin(connect::connected(&context, &trace.info, &parts, body));
+        return answer.await.map(Begun::Answered);
+    }
     if matches!(trace.info.verb, "get" | "list" | "watch") {
         return Ok(Begun::Reading(context, body));
     }
@@ -220,7 +225,7 @@ fn find<'a>(kinds: &'a Kinds, info: &RequestInfo, target: &Target, head: bool) -
     if info.has_bad_namespace {
         return Err(path::bad_namespace());
     }
-    if head && served.role != Role::Custom {
+    if head && served.role != Role::Custom && !connect::is_connection(served, target) {
         return Err(Status::method_not_allowed());
     }
     // The name of an update is compared with that in its body first.

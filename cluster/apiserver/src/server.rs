@@ -1,5 +1,6 @@
 //! The server as a value: built, served, shut down. What a request goes through is in `pipeline`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -26,8 +27,10 @@ use crate::context::store_status;
 use crate::fairness::Fairness;
 use crate::health::Readiness;
 use crate::kind::Kind;
+use crate::kubelets::{KubeletClient, Kubelets};
 use crate::metrics::Metrics;
 use crate::protection::Protection;
+use crate::relay::{Carried, PodPort, Pods};
 use crate::registry::{Registry, Role, Served};
 use crate::services::Addresses;
 use crate::status::Status;
@@ -67,6 +70,10 @@ pub(crate) struct Inner {
     pub(crate) accounts: bool,
     /// Who answers for nodes.
     pub(crate) nodes: Option<Nodes>,
+    /// What listens on pods.
+    pub(crate) pods: Option<Pods>,
+    pub(crate) kubelets: Kubelets,
+    pub(crate) carried: Carried,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -91,6 +98,8 @@ pub struct Builder {
     identity: Option<ClientIdentity>,
     shared: bool,
     nodes: Option<Nodes>,
+    pods: Option<Pods>,
+    kubelets: KubeletClient,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -132,6 +141,8 @@ impl ApiServer {
             identity: None,
             shared: false,
             nodes: None,
+            pods: None,
+            kubelets: KubeletClient::new(),
         }
     }
 
@@ -311,7 +322,7 @@ impl Builder {
     /// # Errors
     /// When one of them cannot be read.
     pub fn proxy_identity(mut self, certificate: &str, key: &[u8]) -> Result<Self, Status> {
-        let identity = ClientIdentity::of(certificate, key).map_err(Status::internal)?;
+        let identity = ClientIdentity::of("front proxy", certificate, key).map_err(Status::internal)?;
         self.identity = Some(identity);
         Ok(self)
     }
@@ -328,6 +339,20 @@ impl Builder {
     #[must_use]
     pub fn nodes(mut self, find: impl Fn(&str) -> Option<HttpService> + Send + Sync + 'static) -> Self {
         self.nodes = Some(Box::new(find));
+        self
+    }
+
+    /// What listens on pods of this process, by address and port; without, they are reached by their addresses.
+    #[must_use]
+    pub fn pods(mut self, find: impl Fn(IpAddr, u16) -> PodPort + Send + Sync + 'static) -> Self {
+        self.pods = Some(Box::new(find));
+        self
+    }
+
+    /// How kubelets of other processes are reached.
+    #[must_use]
+    pub fn kubelets(mut self, client: KubeletClient) -> Self {
+        self.kubelets = client;
         self
     }
 
@@ -376,6 +401,9 @@ impl Builder {
             protection: self.protection,
             accounts: self.accounts,
             nodes: self.nodes,
+            pods: self.pods,
+            kubelets: self.kubelets.build()?,
+            carried: Carried::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
