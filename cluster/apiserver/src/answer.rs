@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::audit_event::AtEnd;
 use crate::negotiate::Writing;
+use crate::relay::held;
 use crate::status::Status;
 use crate::writing;
 
@@ -123,6 +124,18 @@ impl Answer {
         let body = match self.body {
             Content::Stream(body) => Content::Stream(until_end(body)),
             Content::Passed(response) => Content::Passed(Box::new(response.map(until_end))),
+            whole @ Content::Whole(_) => whole,
+        };
+        Self { body, ..self }
+    }
+
+    /// The same; what is given is dropped when its stream has ended or nobody reads it any more. Of one that is no stream
+    /// it is dropped at once.
+    #[must_use]
+    pub(crate) fn keeping(self, keep: impl Send + Unpin + 'static) -> Self {
+        let body = match self.body {
+            Content::Stream(body) => Content::Stream(held(body, keep)),
+            Content::Passed(response) => Content::Passed(Box::new(response.map(|body| held(body, keep)))),
             whole @ Content::Whole(_) => whole,
         };
         Self { body, ..self }

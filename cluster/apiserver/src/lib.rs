@@ -41,6 +41,7 @@ pub mod kind;
 mod kubelets;
 mod label_text;
 mod list;
+mod measured;
 mod metadata;
 mod metrics;
 mod namespaces;

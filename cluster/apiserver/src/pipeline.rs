@@ -87,6 +87,9 @@ fn finish(server: &Inner, mut trace: Trace, outcome: Result<Answer, Status>) -> 
         let clock = server.clock.clone();
         answer = draft.finish(answer, &trace.annotations, &trace.info, move || clock.now());
     }
+    if let Some(going_on) = server.metrics.goes_on(&trace.info) {
+        answer = answer.keeping(going_on);
+    }
     record(server, trace, answer.code);
     answer
 }
@@ -176,7 +179,7 @@ async fn begin(
         return passed.await.map(Begun::Answered);
     }
     let Some(target) = trace.info.target.clone() else {
-        return plain::answer(server, &trace.info, &parts, &query).map(Begun::Answered);
+        return plain::answer(server, &trace.info, &parts, &query).await.map(Begun::Answered);
     };
     let kinds = server.registry.snapshot();
     if let Some(review) = crate::reviews::Review::find(&target) {

@@ -28,6 +28,7 @@ use crate::fairness::Fairness;
 use crate::health::Readiness;
 use crate::kind::Kind;
 use crate::kubelets::{KubeletClient, Kubelets};
+use crate::measured::{Measured, StoreFigures};
 use crate::metrics::Metrics;
 use crate::protection::Protection;
 use crate::relay::{Carried, PodPort, Pods};
@@ -57,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: Metrics,
+    pub(crate) store_figures: Arc<StoreFigures>,
     pub(crate) addresses: Addresses,
     pub(crate) watches: AtomicUsize,
     pub(crate) fairness: Fairness,
@@ -362,6 +364,8 @@ impl Builder {
         let store = self
             .store
             .ok_or_else(|| Status::internal("an API server needs a store"))?;
+        let store_figures = Arc::new(StoreFigures::default());
+        let store: Arc<dyn Store> = Arc::new(Measured::new(store, store_figures.clone()));
         let registry = Registry::default();
         if self.builtin {
             let guards: Vec<_> = self.kinds.iter().flat_map(|kind| kind.guards()).collect();
@@ -391,6 +395,7 @@ impl Builder {
             auditing: self.auditing,
             readiness: Readiness::default(),
             metrics: Metrics::default(),
+            store_figures,
             addresses: Addresses::new(self.service_range),
             watches: AtomicUsize::new(0),
             fairness: Fairness::default(),

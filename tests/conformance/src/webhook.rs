@@ -31,6 +31,8 @@ const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// Longer than the shortest time-out that a webhook may have.
 const SLOW: Duration = Duration::from_secs(3);
 /// How the Services are called through which it is reached as well.
+/// What is no review: it is for a server behind an APIService, or for a kubelet.
+const PRINTED: [&str; 6] = ["/apis/", "/openapi/", "/containerLogs/", "/exec/", "/attach/", "/portForward/"];
 const SERVICES: [&str; 2] = ["hook.default.svc", "printer.default.svc"];
 
 /// The webhook, until it is dropped.
@@ -108,7 +110,7 @@ async fn answer(request: Request<Incoming>) -> Outcome<Response<Printed>> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-    if path.starts_with("/apis/") || path.starts_with("/openapi/") {
+    if PRINTED.iter().any(|start| path.starts_with(start)) {
         return printer::print(&head, &body).await;
     }
     let review: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;

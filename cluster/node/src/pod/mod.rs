@@ -3,6 +3,7 @@
 
 mod environment;
 mod health;
+mod hook;
 mod probe;
 mod report;
 mod slot;
@@ -32,6 +33,7 @@ use crate::node::Host;
 use crate::{EXIT_KILLED, Exit, Found};
 use environment::Facts;
 use health::Answer;
+use hook::Begun;
 use slot::{Doing, Restart, Slot};
 use sources::Sources;
 use volumes::Wanted;
@@ -117,6 +119,7 @@ enum Woken {
     Sources,
     Ended(Result<(Id, (usize, Exit)), JoinError>),
     Answered(Answer),
+    Begun(Begun),
     Turned,
     Freed,
     Due,
@@ -154,6 +157,8 @@ struct Life {
     asked: JoinSet<Answer>,
     /// What runs before containers are asked to stop.
     hooks: JoinSet<()>,
+    /// What runs when containers have started.
+    begun: JoinSet<Begun>,
     /// Runs of containers so far.
     runs: u64,
     /// It has run for longer than it may.
@@ -209,6 +214,7 @@ impl Life {
             tasks: JoinSet::new(),
             asked: JoinSet::new(),
             hooks: JoinSet::new(),
+            begun: JoinSet::new(),
             runs: 0,
             expired: false,
             turned: Arc::default(),
@@ -273,6 +279,9 @@ impl Life {
             if self.slots[index].is_due(now) {
                 self.start(index).await;
             }
+            if self.slots[index].begins() {
+                return;
+            }
         }
     }
 
@@ -285,6 +294,7 @@ impl Life {
             sources,
             tasks,
             asked,
+            begun,
             turned,
             updates,
             stop,
@@ -299,6 +309,7 @@ impl Life {
             }),
             () = stop.cancelled(), if !stopping => Woken::Stopped,
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
+            Some(Ok(begun)) = begun.join_next() => Woken::Begun(begun),
             Some(Ok(answer)) = asked.join_next() => Woken::Answered(answer),
             () = turned.notified() => Woken::Turned,
             () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
@@ -325,6 +336,7 @@ impl Life {
             Woken::Stopped => self.end(Why::NodeStops, NODE_STOP_GRACE).await,
             Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
             Woken::Answered(answer) => self.answered(answer).await,
+            Woken::Begun(begun) => self.has_begun(begun).await,
             Woken::Ended(Err(error)) => {
                 let id = error.id();
                 let is_it = |slot: &Slot| {

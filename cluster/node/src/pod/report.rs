@@ -63,6 +63,8 @@ impl Life {
         let meta = &self.pod.metadata;
         let pod = ShownPod {
             uid: meta.uid.clone().unwrap_or_default(),
+            pod: self.pod.clone(),
+            status: status.clone(),
             containers: containers.collect(),
         };
         let namespace = meta.namespace.as_deref().unwrap_or_default();

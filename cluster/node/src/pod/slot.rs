@@ -82,6 +82,8 @@ pub(crate) struct Run {
     pub(crate) number: u64,
     /// It is asked to stop, and killed then.
     pub(crate) kill_at: Option<Instant>,
+    /// Its hook after the start has not ended.
+    pub(crate) begins: bool,
     /// It stops because a probe said so, and is started again whatever its code is.
     pub(crate) unhealthy: bool,
 }
@@ -91,7 +93,7 @@ impl Run {
     fn due_at(&self) -> Option<Instant> {
         match self.kill_at {
             Some(at) => Some(at).filter(|_| !self.killed),
-            None => self.probes.due_at(),
+            None => self.probes.due_at().filter(|_| !self.begins),
         }
     }
 }
@@ -198,16 +200,20 @@ impl Slot {
         }
     }
 
+    /// Whether the hook after its start has not ended.
+    pub(crate) fn begins(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.begins)
+    }
+
     pub(crate) fn is_ready(&self) -> bool {
-        self.run
-            .as_ref()
-            .is_some_and(|run| run.probes.ready(run.ready.is_ready()))
+        let ready = |run: &Run| !run.begins && run.probes.ready(run.ready.is_ready());
+        self.run.as_ref().is_some_and(ready)
     }
 
     /// Whether it runs, and its startup probe knows.
     fn is_started(&self) -> bool {
         let running = matches!(self.doing, Doing::Running(_));
-        running && self.run.as_ref().is_none_or(|run| run.probes.started())
+        running && self.run.as_ref().is_none_or(|run| !run.begins && run.probes.started())
     }
 
     /// Whether it is over for good or will be, as far as its last run tells.
@@ -290,6 +296,14 @@ impl Slot {
     /// The container's part of the pod's status.
     pub(crate) fn status(&self) -> ContainerStatus {
         let state = match &self.doing {
+            // As a kubelet shows it, which knows of the container only then.
+            Doing::Running(_) if self.begins() => ContainerState {
+                waiting: Some(ContainerStateWaiting {
+                    reason: Some("ContainerCreating".to_owned()),
+                    message: None,
+                }),
+                ..ContainerState::default()
+            },
             Doing::Waiting { reason, message, .. } => ContainerState {
                 waiting: Some(ContainerStateWaiting {
                     reason: Some((*reason).to_owned()),
@@ -361,6 +375,7 @@ mod tests {
             probes: Probes::new(&slot.container, false, Instant::now()),
             number: 0,
             kill_at: None,
+            begins: false,
             unhealthy: false,
         });
     }

@@ -168,8 +168,10 @@ impl Life {
             probes: Probes::new(&container, image.as_ref().is_some_and(|image| image.is_probed()), now),
             number: self.runs,
             kill_at: None,
+            begins: false,
             unhealthy: false,
         };
+        let simulated = image.is_none();
         let log = self.slots[index].new_log(&self.host.clock);
         match image {
             Some(image) => self.spawn(index, image, env, ip, log, &mut run),
@@ -184,6 +186,9 @@ impl Life {
         self.slots[index].doing = Doing::Running(self.host.clock.now());
         self.slots[index].run = Some(run);
         self.say(Weight::Normal, "Started", Some(&name), &message).await;
+        if !simulated {
+            self.begin_post_start(index).await;
+        }
     }
 
     fn spawn(

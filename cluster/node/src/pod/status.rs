@@ -90,7 +90,7 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
     }
     if main
         .iter()
-        .any(|slot| matches!(slot.doing, Doing::Waiting { .. }) && slot.last.is_none())
+        .any(|slot| (slot.begins() || matches!(slot.doing, Doing::Waiting { .. })) && slot.last.is_none())
     {
         return "Pending";
     }
