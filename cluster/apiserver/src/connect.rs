@@ -62,6 +62,9 @@ pub(crate) async fn connected(
     parts: &Parts,
     body: Body,
 ) -> Result<Answer, Status> {
+    if context.query.all("dryRun").next().is_some() {
+        return Err(Status::bad_request("dryRun is not supported"));
+    }
     let name = context.subresource().unwrap_or_default();
     let found = context.served.info().find_subresource(name, context.version());
     match found.map(|found| &found.form) {

@@ -1,7 +1,7 @@
 //! A webhook that both servers reach over TLS on loopback. What it answers hangs on the path alone, so that it makes no
 //! difference who asks first; see `cases/README.md`.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,13 +37,13 @@ const SERVICES: [&str; 2] = ["hook.default.svc", "printer.default.svc"];
 
 /// The webhook, until it is dropped.
 pub(crate) struct Webhook {
-    address: SocketAddr,
+    port: u16,
     authority: String,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Webhook {
-    /// Starts it on a free port of loopback.
+    /// Starts it on a free port of all addresses: servers refuse to carry requests on to loopback.
     pub(crate) async fn start() -> Outcome<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let wrong = |error: &dyn std::fmt::Display| format!("the webhook did not start: {error}");
@@ -62,21 +62,22 @@ impl Webhook {
             .with_no_client_auth()
             .with_single_cert(chain.map_err(|error| wrong(&error))?, key)
             .map_err(|error| wrong(&error))?;
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| wrong(&error))?;
-        let address = listener.local_addr().map_err(|error| wrong(&error))?;
+        let listener = TcpListener::bind("0.0.0.0:0").await.map_err(|error| wrong(&error))?;
+        let port = listener.local_addr().map_err(|error| wrong(&error))?.port();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Ok(Self {
-            address,
+            port,
             authority: authority.certificate_pem(),
             serving: tokio::spawn(serve(listener, acceptor)),
         })
     }
 
-    /// What cases know it by: `<webhook.url>`, `<webhook.port>`, `<webhook.ca>`.
+    /// What cases know it by: `<webhook.url>`, `<webhook.port>`, `<webhook.ca>`, `<webhook.address>`.
     pub(crate) fn known(&self) -> Value {
         json!({
-            "url": format!("https://{}", self.address),
-            "port": self.address.port(),
+            "url": format!("https://127.0.0.1:{}", self.port),
+            "port": self.port,
+            "address": own_address(),
             "ca": base64(self.authority.as_bytes()),
         })
     }
@@ -86,6 +87,16 @@ impl Drop for Webhook {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// An address of this machine by which it is known to others; 127.0.0.1 where it has none. Nothing is sent.
+fn own_address() -> String {
+    let found = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+        // An address of documentation: whoever has a route has one that leads there.
+        socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9))?;
+        socket.local_addr()
+    });
+    found.map_or_else(|_| "127.0.0.1".to_owned(), |address| address.ip().to_string())
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor) {

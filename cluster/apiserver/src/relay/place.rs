@@ -149,20 +149,24 @@ async fn node(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
     let found = match &here {
         // One that runs here needs no address.
         Some(_) if split.port.is_empty() => None,
-        _ => Some(kubelet(server, split.name).await?.ok_or_else(|| context.not_found(split.name))?),
+        _ => {
+            let found = kubelet(server, split.name).await?;
+            let found = found.ok_or_else(|| context.not_found(split.name))?;
+            if !is_reachable_host(&found.host).await {
+                return Err(Status::bad_request("address not allowed"));
+            }
+            Some(found)
+        }
     };
     let port = found.as_ref().map_or(KUBELET_PORT, |found| found.port).to_string();
+    let host = found.map_or_else(|| split.name.to_owned(), |found| found.host);
     if split.port.is_empty() || split.port == port {
         return Ok(Place {
             scheme: Scheme::Https,
-            host: found.map_or_else(|| split.name.to_owned(), |found| found.host),
+            host,
             port: Some(port),
             way: here.map_or(Way::Kubelet, Way::Here),
         });
-    }
-    let host = found.map(|found| found.host).unwrap_or_default();
-    if !is_reachable_host(&host).await {
-        return Err(Status::bad_request("address not allowed"));
     }
     Ok(Place {
         scheme: split.scheme,
@@ -254,7 +258,7 @@ async fn service(context: &Context, split: &Split<'_>) -> Result<Place, Status> 
         port_name = found["name"].as_str().unwrap_or_default().to_owned();
     }
     let endpoints = object(context, "endpoints", name).await?;
-    let endpoints = endpoints.ok_or_else(|| Status::not_found("", "endpoints", name))?;
+    let endpoints = endpoints.ok_or_else(|| context.not_found(name))?;
     let none = |id: &str| Status::unavailable(format!("no endpoints available for service {id:?}"));
     let subsets = endpoints["subsets"].as_array().filter(|subsets| !subsets.is_empty());
     let subsets = subsets.ok_or_else(|| none(name))?;

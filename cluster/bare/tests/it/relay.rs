@@ -88,11 +88,15 @@ async fn the_log_of_a_pod_is_read_at_the_node_of_another_process() {
             assert!(said.contains("simulated"), "{said}");
         }
     }
-    let listed = text(&first.client(), "/api/v1/nodes/two/proxy/pods").await;
+    let listed = text(&second.client(), "/api/v1/nodes/two/proxy/pods").await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["items"][0]["metadata"]["name"], "two");
     assert_eq!(listed["items"][0]["status"]["phase"], "Running");
-    assert_eq!(text(&first.client(), "/api/v1/nodes/two/proxy/healthz").await, "ok");
+    assert_eq!(text(&second.client(), "/api/v1/nodes/two/proxy/healthz").await, "ok");
+    // From the other process it is an address of the machine itself.
+    let away = Request::get("/api/v1/nodes/two/proxy/pods").body(Vec::new()).unwrap();
+    let refused = first.client().request_text(away).await.unwrap_err().to_string();
+    assert!(refused.contains("address not allowed"), "{refused}");
     let exec = Request::get("/api/v1/namespaces/default/pods/two/exec?command=a")
         .header("connection", "Upgrade")
         .header("upgrade", "SPDY/3.1")
@@ -181,11 +185,12 @@ async fn pods_and_services_of_this_process_answer() {
     cluster.stop().await;
 }
 
-/// Answers with what it is sent once it has agreed, or with 403 to who asks for `/no`.
+/// Answers with what it is sent once it has agreed, or with 403 to who asks for the command `no`.
 fn echo() -> HttpService {
     HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let mut response = Response::new(empty_body());
-        if request.uri().path() == "/no" {
+        assert_eq!(request.uri().path(), "/exec/default/p/c");
+        if request.uri().query().unwrap().contains("command=no") {
             *response.status_mut() = StatusCode::FORBIDDEN;
             *response.body_mut() = full_body("not you");
             return Ok(response);
@@ -266,14 +271,18 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
     let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}});
     nodes.patch_status("n", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
+    let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
+    make(&pods, json!({"metadata": {"name": "p"}, "spec": spec})).await;
+    let path = |command: &str| format!("/api/v1/namespaces/default/pods/p/exec?command={command}&stdin=true");
     let address = cluster.url().trim_start_matches("https://").to_owned();
     let root = Some(("root", "system:masters"));
 
     let mut refused = tls(&keys, &address, root).await;
-    let head = ask(&mut refused, "/api/v1/nodes/n/proxy/no").await;
+    let head = ask(&mut refused, &path("no")).await;
     assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     let mut stream = tls(&keys, &address, root).await;
-    let head = ask(&mut stream, "/api/v1/nodes/n/proxy/yes").await;
+    let head = ask(&mut stream, &path("yes")).await;
     assert!(head.starts_with("HTTP/1.1 101") && head.to_lowercase().contains("upgrade: echo"), "{head}");
     let sent: Vec<u8> = (0..100_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     let (mut from, mut to) = split(stream);
@@ -285,13 +294,12 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
 
     // One that is idle ends with the server behind, another with the cluster.
     let mut other = tls(&keys, &address, root).await;
-    ask(&mut other, "/api/v1/nodes/n/proxy/yes").await;
+    ask(&mut other, &path("yes")).await;
     power.cancel();
     let ended = tokio::time::timeout(PATIENCE, from.read(&mut back)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");
-    let stopped = tokio::time::timeout(PATIENCE, async {
-        tokio::join!(cluster.stop(), other.read(&mut [0; 8])).1
-    });
+    let mut rest = [0; 8];
+    let stopped = tokio::time::timeout(PATIENCE, async { tokio::join!(cluster.stop(), other.read(&mut rest)).1 });
     let ended = stopped.await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");
 }
