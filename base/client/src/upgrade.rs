@@ -38,7 +38,13 @@ impl Upgrade {
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/streaming/pkg/httpstream/httpstream.go, IsUpgradeRequest).
 pub fn asks_for_upgrade(headers: &HeaderMap) -> bool {
     let mut all = headers.get_all(CONNECTION).iter();
-    all.any(|value| value.as_bytes().to_ascii_lowercase().windows(7).any(|part| part == b"upgrade"))
+    all.any(|value| {
+        value
+            .as_bytes()
+            .to_ascii_lowercase()
+            .windows(7)
+            .any(|part| part == b"upgrade")
+    })
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::connect::Connect;
-use crate::relay::Proxied;
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
+use crate::relay::Proxied;
 use crate::resource::{Form, ResourceInfo, ScalePaths, Version};
 use crate::status::Status;
 use crate::{events, namespaces, pods, signing_requests, strategies};

@@ -88,7 +88,11 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
         return Ok(Answer::typed(StatusCode::NO_CONTENT, TEXT, Bytes::new()));
     };
     let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());
-    let question = if question.is_empty() { question } else { format!("?{question}") };
+    let question = if question.is_empty() {
+        question
+    } else {
+        format!("?{question}")
+    };
     let path = format!("/containerLogs/{namespace}/{name}/{container}{question}");
     let response = match find(context, node).await? {
         Found::Here(service) => {
@@ -97,7 +101,12 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
         }
         Found::Elsewhere(place) => {
             let permit = context.server.carried.one_more()?;
-            let response = context.server.kubelets.get(&place, &path).await.map_err(Status::failed)?;
+            let response = context
+                .server
+                .kubelets
+                .get(&place, &path)
+                .await
+                .map_err(Status::failed)?;
             response.map(|body| held(body, permit))
         }
     };

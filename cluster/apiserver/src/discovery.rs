@@ -174,7 +174,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
                 "namespaced": info.namespaced, "kind": kind, "verbs": verbs(subresource),
             });
-            if subresource.body.is_some() {
+            if (body_group, body_version) != (group, version) {
                 entry["group"] = json!(body_group);
                 entry["version"] = json!(body_version);
             }
@@ -350,10 +350,10 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         }
         let subresources: Vec<Value> = done(served, version)
             .map(|subresource| {
-                let (group, version, kind) = body(served, subresource, version);
-                let kind = match &subresource.body {
-                    Some(_) => json!({"group": group, "version": version, "kind": kind}),
-                    None => response_kind(Some(served), (group, version, kind)),
+                let (group, body_version, kind) = body(served, subresource, version);
+                let kind = match (group, body_version) == (served.group(), version) {
+                    false => json!({"group": group, "version": body_version, "kind": kind}),
+                    true => response_kind(Some(served), (group, version, kind)),
                 };
                 json!({"subresource": subresource.name, "verbs": verbs(subresource), "responseKind": kind})
             })

@@ -71,7 +71,8 @@ impl KubeletClient {
     pub(crate) fn build(self) -> Result<Kubelets, Status> {
         let bundle = self.authorities.map(|pem| STANDARD.encode(pem));
         let trust = bundle.as_deref().map_or(Trust::Anybody, Trust::Bundle);
-        let config = tls(trust, self.identity.as_ref()).map_err(|why| Status::internal(format!("the client of kubelets: {why}")))?;
+        let config = tls(trust, self.identity.as_ref())
+            .map_err(|why| Status::internal(format!("the client of kubelets: {why}")))?;
         let preferred = match self.preferred.is_empty() {
             true => PREFERRED.map(str::to_owned).to_vec(),
             false => self.preferred,
@@ -109,10 +110,15 @@ impl Kubelets {
         let url = format!("https://{}{path}", place.authority());
         let asked = async {
             let connection = self.connect(place).await?;
-            let (mut sender, driver) = handshake(TokioIo::new(connection)).await.map_err(|error| broken(&error))?;
+            let (mut sender, driver) = handshake(TokioIo::new(connection))
+                .await
+                .map_err(|error| broken(&error))?;
             // It ends with the answer or the other side.
             tokio::spawn(driver);
-            sender.send_request(request(place, path)?).await.map_err(|error| broken(&error))
+            sender
+                .send_request(request(place, path)?)
+                .await
+                .map_err(|error| broken(&error))
         };
         let response = asked.await.map_err(|why| format!("Get {url:?}: {why}"))?;
         Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
@@ -120,7 +126,9 @@ impl Kubelets {
 }
 
 fn request(place: &NodePlace, path: &str) -> Result<Request<Body>, String> {
-    let mut request = Request::get(path).body(Body::empty()).map_err(|error| error.to_string())?;
+    let mut request = Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
     let host = HeaderValue::from_str(&place.authority()).map_err(|error| error.to_string())?;
     request.headers_mut().insert(header::HOST, host);
     Ok(request)

@@ -75,8 +75,10 @@ impl StoreFigures {
     /// The figures in Prometheus' text form.
     pub(crate) fn show(&self, text: &mut String) {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<(String, Arc<OfResource>)> =
-            all.iter().map(|(resource, of)| (labels(resource), of.clone())).collect();
+        let mut all: Vec<(String, Arc<OfResource>)> = all
+            .iter()
+            .map(|(resource, of)| (labels(resource), of.clone()))
+            .collect();
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         let name = "etcd_request_duration_seconds";
         let help = "Store request latency in seconds for each operation and object type.";
@@ -87,7 +89,11 @@ impl StoreFigures {
             }
         }
         let counters: [(&str, &str, fn(&Times) -> &AtomicU64); 2] = [
-            ("etcd_requests_total", "Store request counts for each operation and object type.", |times| &times.count),
+            (
+                "etcd_requests_total",
+                "Store request counts for each operation and object type.",
+                |times| &times.count,
+            ),
             (
                 "etcd_request_errors_total",
                 "Store failed request counts for each operation and object type.",
@@ -185,12 +191,14 @@ impl Store for Measured {
     }
 
     async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
-        self.timed(Operation::List, &range.resource, self.store.list(range, page)).await
+        self.timed(Operation::List, &range.resource, self.store.list(range, page))
+            .await
     }
 
     async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
         let resource = key.resource.clone();
-        self.timed(Operation::Create, &resource, self.store.create(key, object)).await
+        self.timed(Operation::Create, &resource, self.store.create(key, object))
+            .await
     }
 
     async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
@@ -199,7 +207,8 @@ impl Store for Measured {
     }
 
     async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
-        self.timed(Operation::Delete, &key.resource, self.store.delete(key, expected)).await
+        self.timed(Operation::Delete, &key.resource, self.store.delete(key, expected))
+            .await
     }
 
     async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {

@@ -142,7 +142,11 @@ impl Metrics {
             requests,
         );
         let name = "apiserver_request_duration_seconds";
-        describe(text, (name, "histogram"), "Response latency distribution in seconds for each verb.");
+        describe(
+            text,
+            (name, "histogram"),
+            "Response latency distribution in seconds for each verb.",
+        );
         for (verb, times) in &counts.times {
             let verb = verb.to_ascii_uppercase();
             let mut below = 0;

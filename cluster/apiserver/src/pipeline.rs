@@ -179,7 +179,9 @@ async fn begin(
         return passed.await.map(Begun::Answered);
     }
     let Some(target) = trace.info.target.clone() else {
-        return plain::answer(server, &trace.info, &parts, &query).await.map(Begun::Answered);
+        return plain::answer(server, &trace.info, &parts, &query)
+            .await
+            .map(Begun::Answered);
     };
     let kinds = server.registry.snapshot();
     if let Some(review) = crate::reviews::Review::find(&target) {

@@ -17,7 +17,12 @@ use crate::server::Inner;
 use crate::status::{self, Status};
 use crate::{discovery, health, negotiate, openapi};
 
-pub(crate) async fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, query: &Query) -> Result<Answer, Status> {
+pub(crate) async fn answer(
+    server: &Arc<Inner>,
+    info: &RequestInfo,
+    parts: &Parts,
+    query: &Query,
+) -> Result<Answer, Status> {
     let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
     // A tunnel leads nowhere: to say yes would open one.
     if info.has_gap || parts.method == Method::CONNECT {
@@ -64,12 +69,24 @@ async fn show_objects(server: &Inner, text: &mut String) {
     counts.sort();
     counts.dedup();
     let name = "apiserver_storage_objects";
-    describe(text, (name, "gauge"), "Number of stored objects split by kind; -1 where the store did not say.");
+    describe(
+        text,
+        (name, "gauge"),
+        "Number of stored objects split by kind; -1 where the store did not say.",
+    );
     for (group, plural, count) in &counts {
-        let _ = writeln!(text, "{name}{{resource=\"{}\"}} {count}", status::qualified(group, plural));
+        let _ = writeln!(
+            text,
+            "{name}{{resource=\"{}\"}} {count}",
+            status::qualified(group, plural)
+        );
     }
     let name = "apiserver_resource_objects";
-    describe(text, (name, "gauge"), "Number of stored objects split by kind; -1 where the store did not say.");
+    describe(
+        text,
+        (name, "gauge"),
+        "Number of stored objects split by kind; -1 where the store did not say.",
+    );
     for (group, plural, count) in &counts {
         let _ = writeln!(text, "{name}{{group=\"{group}\",resource=\"{plural}\"}} {count}");
     }

@@ -21,8 +21,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::kubelets::{KubeletAccess, pods_of};
 use crate::Keys;
+use crate::kubelets::{KubeletAccess, pods_of};
 use crate::parts::Parts;
 
 /// The cluster's name in its kubeconfigs and logs.

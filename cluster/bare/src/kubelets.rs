@@ -86,14 +86,24 @@ pub(crate) async fn serve_node(
 ) -> Result<u16, Fault> {
     let guarded = services.guarded(name, client, &keys.clients.certificate_pem(), clock.clone())?;
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let spec = CertificateSpec::server(&format!("system:node:{name}"), vec![name.to_owned()], vec![local], VALIDITY);
+    let spec = CertificateSpec::server(
+        &format!("system:node:{name}"),
+        vec![name.to_owned()],
+        vec![local],
+        VALIDITY,
+    );
     let issued = keys.authority.issue(&spec, clock, entropy).map_err(bug)?;
     let server = RegisteredServer::new(guarded, &issued.certificate_pem(), issued.key_pem().expose());
     let server = server.map_err(|error| Fault::bug(error.to_string()))?;
     let front = Front::new(clock.clone());
-    let registration = front.register([ANY_NAME], server).map_err(|error| Fault::bug(error.to_string()))?;
-    let listener = TcpListener::bind((local, 0)).await.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
-    let (port, listener) = listener.map_err(|error| Fault::user(format!("cannot listen on {local} for node {name}: {error}")))?;
+    let registration = front
+        .register([ANY_NAME], server)
+        .map_err(|error| Fault::bug(error.to_string()))?;
+    let listener = TcpListener::bind((local, 0))
+        .await
+        .and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
+    let (port, listener) =
+        listener.map_err(|error| Fault::user(format!("cannot listen on {local} for node {name}: {error}")))?;
     let stop = stop.clone();
     tasks.spawn(async move {
         front.serve(listener, stop).await;

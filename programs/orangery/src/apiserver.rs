@@ -106,11 +106,17 @@ fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>,
 
 /// How kubelets are asked. Errors: a file that cannot be read.
 fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
-    let certificate = on_etcd::read("--kubelet-client-certificate", flags.kubelet_client_certificate.as_ref())?;
+    let certificate = on_etcd::read(
+        "--kubelet-client-certificate",
+        flags.kubelet_client_certificate.as_ref(),
+    )?;
     let key = on_etcd::read("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
     Ok(KubeletAccess {
         identity: certificate.zip(key.map(String::into_bytes)),
-        authorities: on_etcd::read("--kubelet-certificate-authority", flags.kubelet_certificate_authority.as_ref())?,
+        authorities: on_etcd::read(
+            "--kubelet-certificate-authority",
+            flags.kubelet_certificate_authority.as_ref(),
+        )?,
         preferred: flags.kubelet_preferred_address_types.clone(),
     })
 }

@@ -76,7 +76,10 @@ pub(crate) async fn print(parts: &Parts, body: &Bytes) -> Outcome<Response<Print
         "page" => {
             let mut response = of(200, whole(PAGE));
             let headers = response.headers_mut();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("text/html; charset=utf-8"),
+            );
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
             Ok(response)
         }

@@ -32,7 +32,14 @@ const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 const SLOW: Duration = Duration::from_secs(3);
 /// How the Services are called through which it is reached as well.
 /// What is no review: it is for a server behind an APIService, or for a kubelet.
-const PRINTED: [&str; 6] = ["/apis/", "/openapi/", "/containerLogs/", "/exec/", "/attach/", "/portForward/"];
+const PRINTED: [&str; 6] = [
+    "/apis/",
+    "/openapi/",
+    "/containerLogs/",
+    "/exec/",
+    "/attach/",
+    "/portForward/",
+];
 const SERVICES: [&str; 2] = ["hook.default.svc", "printer.default.svc"];
 
 /// The webhook, until it is dropped.

@@ -139,10 +139,16 @@ impl Backend {
     }
 
     /// Sends a request for an upgrade on, over a connection of its own. Errors: why nothing came back.
-    pub(super) async fn upgrade(&self, server: &Inner, mut request: Request<Body>) -> Result<Response<Incoming>, String> {
+    pub(super) async fn upgrade(
+        &self,
+        server: &Inner,
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, String> {
         let reach = self.reach.as_ref().map_err(Clone::clone)?;
         set_host(&mut request, reach);
-        upgraded(Box::new(connect(server, reach).await?), request).await
+        let connection = connect(server, reach).await;
+        let connection = connection.map_err(|why| format!("error dialing backend: {why}"))?;
+        upgraded(Box::new(connection), request).await
     }
 
     /// Asks for a document, believing whoever answers. Errors: why there is none.

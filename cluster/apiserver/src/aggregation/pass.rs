@@ -53,7 +53,11 @@ pub(crate) async fn pass(
         false => user,
     };
     let upgrade = asks_for_upgrade(&parts.headers);
-    let headers = if upgrade { for_upgrade(parts, user) } else { headers(parts, user) };
+    let headers = if upgrade {
+        for_upgrade(parts, user)
+    } else {
+        headers(parts, user)
+    };
     let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = target(parts).parse().map_err(Status::internal)?;

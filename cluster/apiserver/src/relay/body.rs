@@ -11,11 +11,7 @@ use tower::BoxError;
 
 /// The same body, with what it keeps.
 pub(crate) fn held(body: ResponseBody, keep: impl Send + Unpin + 'static) -> ResponseBody {
-    Held {
-        body,
-        keep: Some(keep),
-    }
-    .boxed_unsync()
+    Held { body, keep: Some(keep) }.boxed_unsync()
 }
 
 struct Held<K> {
@@ -27,10 +23,7 @@ impl<K: Unpin> Body for Held<K> {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
         if matches!(next, Poll::Ready(None)) {
             self.keep = None;

@@ -41,6 +41,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) behind: &'a str,
     /// The query that is sent there, as it is written.
     pub(crate) query: Option<&'a str>,
+    /// Whether this server asks, and not the client by it.
+    pub(crate) is_of_server: bool,
 }
 
 /// Carries a request to a place, and the answer back.
@@ -49,9 +51,15 @@ pub(crate) async fn carry(server: &Arc<Inner>, place: &Place, asked: Asked<'_>, 
     let parts = asked.parts;
     let permit = server.carried.one_more()?;
     if asks_for_upgrade(&parts.headers) {
-        let request = request(place, asked, for_upgrade(parts), body)?;
+        // As upstream, which leaves the client's query out here.
+        let query = asked.query.filter(|_| asked.is_of_server);
+        let request = request(place, Asked { query, ..asked }, for_upgrade(parts), body)?;
         let carried = tunnel::carry(server, place, parts, request, permit);
-        return server.stop.run_until_cancelled(carried).await.ok_or_else(shutting_down)?;
+        return server
+            .stop
+            .run_until_cancelled(carried)
+            .await
+            .ok_or_else(shutting_down)?;
     }
     if asked.behind.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
         return moved_to_root(asked);
@@ -60,7 +68,7 @@ pub(crate) async fn carry(server: &Arc<Inner>, place: &Place, asked: Asked<'_>, 
     let mut headers = for_who_answers(parts);
     without_connection(&mut headers);
     add_client(&mut headers, parts);
-    if let Ok(uri) = HeaderValue::from_bytes(moved.forwarded_uri(asked.behind).as_bytes()) {
+    if let Ok(uri) = HeaderValue::from_bytes(moved.forwarded_uri(&encoded(asked.behind)).as_bytes()) {
         headers.insert(FORWARDED_URI, uri);
     }
     let request = request(place, asked, headers, body)?;
@@ -92,7 +100,9 @@ fn request(place: &Place, asked: Asked<'_>, mut headers: HeaderMap, body: Body) 
         None => path,
         Some(query) => format!("{path}?{query}"),
     };
-    let target: Uri = target.parse().map_err(|error| Status::bad_request(format!("the request's path: {error}")))?;
+    let target: Uri = target
+        .parse()
+        .map_err(|error| Status::bad_request(format!("the request's path: {error}")))?;
     let mut request = Request::new(body);
     *request.method_mut() = asked.parts.method.clone();
     *request.uri_mut() = target;
@@ -107,7 +117,9 @@ async fn send(server: &Inner, place: &Place, request: Request<Body>) -> Result<R
         return answered.map_err(|_| "EOF".to_owned());
     }
     let connection = open_to(server, place).await?;
-    let (mut sender, driver) = handshake(TokioIo::new(connection)).await.map_err(|error| broken(&error))?;
+    let (mut sender, driver) = handshake(TokioIo::new(connection))
+        .await
+        .map_err(|error| broken(&error))?;
     // It ends with the answer or the other side.
     tokio::spawn(driver);
     let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
@@ -135,7 +147,10 @@ async fn answered(response: Response<ResponseBody>, moved: &Moved) -> Result<Res
         parts.headers.remove(name);
     }
     let mut body = body;
-    let place = parts.headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
+    let place = parts
+        .headers
+        .get(header::LOCATION)
+        .and_then(|place| place.to_str().ok());
     if let Some(place) = place.filter(|place| !place.is_empty()) {
         if let Ok(place) = HeaderValue::from_str(&moved.rewritten(place)) {
             parts.headers.insert(header::LOCATION, place);
@@ -143,7 +158,9 @@ async fn answered(response: Response<ResponseBody>, moved: &Moved) -> Result<Res
     } else if is_html(&parts.headers) {
         body = html::rewritten(&mut parts.headers, body, moved).await?;
     }
-    parts.headers.append(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    parts
+        .headers
+        .append(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     Ok(Response::from_parts(parts, body))
 }
 

@@ -37,7 +37,10 @@ pub(super) fn add_client(headers: &mut HeaderMap, parts: &Parts) {
     let Some(PeerAddress(ip)) = parts.extensions.get::<PeerAddress>() else {
         return;
     };
-    let before = headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
+    let before = headers
+        .get_all(FORWARDED_FOR)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let mut passed: Vec<String> = before.map(str::to_owned).collect();
     passed.push(ip.to_string());
     if let Ok(value) = HeaderValue::from_str(&passed.join(", ")) {

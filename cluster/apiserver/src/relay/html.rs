@@ -19,7 +19,16 @@ use crate::status::Status;
 const PAGE_BYTES_MAX: usize = 8 << 20;
 /// Elements whose content is text, whatever it looks like.
 const TEXTS: [&str; 10] = [
-    "iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "title", "textarea", "xmp",
+    "iframe",
+    "noembed",
+    "noframes",
+    "noscript",
+    "plaintext",
+    "script",
+    "style",
+    "title",
+    "textarea",
+    "xmp",
 ];
 /// Which attributes of which elements hold places.
 const LINKS: [(&str, &[&str]); 25] = [
@@ -227,7 +236,10 @@ impl Tag {
     }
 
     fn write(&self, out: &mut Vec<u8>, link: &impl Fn(&str) -> String) {
-        let links = LINKS.iter().find(|(name, _)| *name == self.name).map_or(&[][..], |(_, keys)| keys);
+        let links = LINKS
+            .iter()
+            .find(|(name, _)| *name == self.name)
+            .map_or(&[][..], |(_, keys)| keys);
         out.push(b'<');
         out.extend_from_slice(self.name.as_bytes());
         for (key, value) in &self.attributes {
@@ -323,12 +335,18 @@ mod tests {
             ("<A HREF=/x?a&amp;b>t</A>", "<a href=\"/p/x?a&amp;b\">t</A>"),
             ("<img alt='/x' src='/y' />", "<img alt=\"/x\" src=\"/p/y\"/>"),
             ("<p title=\"/x\">1 < 2 <br/>", "<p title=\"/x\">1 < 2 <br/>"),
-            ("<!-- <a href=/x> --><!doctype html>", "<!-- <a href=/x> --><!doctype html>"),
+            (
+                "<!-- <a href=/x> --><!doctype html>",
+                "<!-- <a href=/x> --><!doctype html>",
+            ),
             (
                 "<script src=/x>a='<a href=/y>'</script><a href=/z>",
                 "<script src=\"/p/x\">a='<a href=/y>'</script><a href=\"/p/z\">",
             ),
-            ("<input disabled formaction=/x>", "<input disabled=\"\" formaction=\"/p/x\">"),
+            (
+                "<input disabled formaction=/x>",
+                "<input disabled=\"\" formaction=\"/p/x\">",
+            ),
             ("</a href=/x>", "</a href=/x>"),
         ] {
             assert_eq!(rewritten(page), wanted);
@@ -337,7 +355,17 @@ mod tests {
 
     #[test]
     fn a_page_that_breaks_off_passes_as_it_is() {
-        for page in ["<", "<a", "<a href", "<a href=", "<a href=\"/x", "<!--", "<script>x", "a<a =", "<a ==>"] {
+        for page in [
+            "<",
+            "<a",
+            "<a href",
+            "<a href=",
+            "<a href=\"/x",
+            "<!--",
+            "<script>x",
+            "a<a =",
+            "<a ==>",
+        ] {
             let _ = rewritten(page);
         }
         assert_eq!(rewritten("x<a href=\"/x"), "x<a href=\"/x");

@@ -58,6 +58,9 @@ async fn connect(Line { host, port, tls }: Line<'_>) -> Result<Connection, Strin
     };
     let name = ServerName::try_from(host.to_owned())
         .map_err(|error| format!("tls: {host:?} is no name of a server: {error}"))?;
-    let stream = tls.connect(name, stream).await.map_err(|error| distrusted(&error, host))?;
+    let stream = tls
+        .connect(name, stream)
+        .await
+        .map_err(|error| distrusted(&error, host))?;
     Ok(Box::new(stream))
 }

@@ -23,9 +23,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use body::held;
 use carry::{Asked, carry};
-use place::Place;
 pub(crate) use headers::{for_who_answers, without_connection};
 pub(crate) use line::{Line, open};
+use place::Place;
 pub(crate) use place::{NodePlace, bracketed, kubelet};
 pub(crate) use tunnel::{spliced, upgraded};
 
@@ -100,7 +100,10 @@ pub(crate) async fn answer(
     if !METHODS.contains(&parts.method.as_str()) {
         return Err(Status::method_not_allowed());
     }
-    let mut options = json!({"path": path_behind(context, path)});
+    let mut options = match path_behind(context, path) {
+        path if path.is_empty() => json!({}),
+        path => json!({"path": path}),
+    };
     let kind = ("", "v1", proxied.options());
     let warnings = admission::review_connection(context, kind, &mut options).await?;
     let place = place::find(context, proxied).await?;
@@ -110,6 +113,7 @@ pub(crate) async fn answer(
         path,
         behind: &behind,
         query: parts.uri.query(),
+        is_of_server: false,
     };
     Ok(carry(&context.server, &place, asked, body).await?.warn(warnings))
 }
@@ -144,6 +148,7 @@ pub(crate) async fn to_kubelet(
         path,
         behind: path,
         query: Some(query),
+        is_of_server: true,
     };
     carry(&context.server, &Place::of_kubelet(kubelet), asked, body).await
 }
@@ -174,7 +179,11 @@ pub(crate) fn clean(path: &str) -> String {
     if path.is_empty() {
         return String::new();
     }
-    let end = if path.ends_with('/') && !parts.is_empty() { "/" } else { "" };
+    let end = if path.ends_with('/') && !parts.is_empty() {
+        "/"
+    } else {
+        ""
+    };
     format!("/{}{end}", parts.join("/"))
 }
 

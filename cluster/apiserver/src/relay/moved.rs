@@ -93,7 +93,10 @@ mod tests {
             ("?a", "?a".to_owned()),
             ("http://10.0.0.1:80/x", format!("{prefix}/x")),
             ("//10.0.0.1:80/x", format!("{prefix}/x")),
-            ("https://api.example.com/x", format!("https://api.example.com{prefix}/x")),
+            (
+                "https://api.example.com/x",
+                format!("https://api.example.com{prefix}/x"),
+            ),
             ("http://10.0.0.1:81/x", "http://10.0.0.1:81/x".to_owned()),
             ("http://10.0.0.1:80", "http://10.0.0.1:80".to_owned()),
             ("mailto:a@b", "mailto:a@b".to_owned()),

@@ -192,11 +192,18 @@ pub(crate) async fn kubelet(server: &Inner, name: &str) -> Result<Option<NodePla
     let of_type = |type_: &String| addresses.iter().find(|(found, _)| found == type_);
     let preferred = server.kubelets.preferred().iter().find_map(of_type);
     let Some((_, host)) = preferred else {
-        let known: Vec<String> = addresses.iter().map(|(type_, address)| format!("{{{type_} {address}}}")).collect();
+        let known: Vec<String> = addresses
+            .iter()
+            .map(|(type_, address)| format!("{{{type_} {address}}}"))
+            .collect();
         let known = known.join(" ");
-        return Err(Status::failed(format!("no preferred addresses found; known addresses: [{known}]")));
+        return Err(Status::failed(format!(
+            "no preferred addresses found; known addresses: [{known}]"
+        )));
     };
-    let port = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port").and_then(Value::as_u64);
+    let port = node
+        .pointer("/status/daemonEndpoints/kubeletEndpoint/Port")
+        .and_then(Value::as_u64);
     let port = port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
     Ok(Some(NodePlace {
         host: (*host).to_owned(),
@@ -209,7 +216,9 @@ async fn pod(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
     let pod = pod.ok_or_else(|| context.not_found(split.name))?;
     let declared = || {
         let containers = pod.pointer("/spec/containers").and_then(Value::as_array)?;
-        let mut ports = containers.iter().filter_map(|container| container.pointer("/ports/0/containerPort"));
+        let mut ports = containers
+            .iter()
+            .filter_map(|container| container.pointer("/ports/0/containerPort"));
         ports.next().map(Value::to_string)
     };
     let port = match split.port {
@@ -250,7 +259,10 @@ async fn service(context: &Context, split: &Split<'_>) -> Result<Place, Status> 
         let service = object(context, "services", name).await?;
         let service = service.ok_or_else(|| context.not_found(name))?;
         let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-        let found = ports.into_iter().flatten().find(|port| port["port"].as_i64() == Some(number));
+        let found = ports
+            .into_iter()
+            .flatten()
+            .find(|port| port["port"].as_i64() == Some(number));
         let Some(found) = found else {
             let message = format!("no service port {number} found for service {name:?}");
             return Err(Status::unavailable(message));
@@ -310,7 +322,10 @@ fn ips(pod: &Value) -> impl Iterator<Item = &str> {
     let all = pod.pointer("/status/podIPs").and_then(Value::as_array);
     let all = all.filter(|all| !all.is_empty());
     // Who writes one alone means a list of it.
-    let alone = pod.pointer("/status/podIP").and_then(Value::as_str).filter(|_| all.is_none());
+    let alone = pod
+        .pointer("/status/podIP")
+        .and_then(Value::as_str)
+        .filter(|_| all.is_none());
     let listed = all.into_iter().flatten().filter_map(|own| own["ip"].as_str());
     listed.chain(alone)
 }
@@ -363,8 +378,18 @@ mod tests {
     #[test]
     fn what_is_this_machine_or_its_link_is_nowhere_to_go() {
         for bad in [
-            "127.0.0.1", "127.9.9.9", "0.0.0.0", "169.254.169.254", "224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1",
-            "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
         ] {
             assert!(!is_reachable(bad.parse().unwrap()), "{bad}");
         }

@@ -48,17 +48,23 @@ pub(super) async fn carry(
         }
         return Ok(Answer::passed(response.map(|body| held(body, permit))));
     }
-    let connection = open_to(server, place).await.map_err(Status::failed)?;
+    let connection = open_to(server, place).await;
+    let connection = connection.map_err(|why| Status::failed(format!("error dialing backend: {why}")))?;
     let response = upgraded(connection, request).await.map_err(Status::failed)?;
     spliced(server, response, upgrade, permit).map_err(Status::failed)
 }
 
 /// Sends a request for an upgrade and waits for the head of the answer. Errors: why there is none.
 pub(crate) async fn upgraded(connection: Connection, request: Request<Body>) -> Result<Response<Incoming>, String> {
-    let (mut sender, driver) = handshake(TokioIo::new(connection)).await.map_err(|error| broken(&error))?;
+    // Go reads this answer by other means than others.
+    let broken = |error: hyper::Error| match broken(&error) {
+        why if why == "EOF" => "unexpected EOF".to_owned(),
+        why => why,
+    };
+    let (mut sender, driver) = handshake(TokioIo::new(connection)).await.map_err(broken)?;
     // It ends with the answer or the other side; what is no HTTP any more it lets go.
     tokio::spawn(driver.with_upgrades());
-    sender.send_request(request).await.map_err(|error| broken(&error))
+    sender.send_request(request).await.map_err(broken)
 }
 
 /// Why an answer to a request for an upgrade is none.
@@ -80,7 +86,9 @@ pub(crate) fn spliced(
     }
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let mut response = response.map(|body| held(body.map_err(Into::into).boxed_unsync(), keep));
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
         return Ok(Answer::passed(response));
     }
     let upgrade = upgrade.ok_or("request connection cannot be hijacked: it is not HTTP/1.1 of its own")?;

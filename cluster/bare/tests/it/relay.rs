@@ -69,7 +69,10 @@ async fn the_log_of_a_pod_is_read_at_the_node_of_another_process() {
     let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
     let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
     let start = |node: &str| {
-        let builder = Cluster::builder().store(store.clone()).keys(keys.clone()).node_name(node);
+        let builder = Cluster::builder()
+            .store(store.clone())
+            .keys(keys.clone())
+            .node_name(node);
         let builder = builder.node(ImageCatalogue::new().simulating(), Volumes::new());
         builder.replicated(true).start()
     };
@@ -122,7 +125,11 @@ async fn who_shows_no_certificate_reads_nothing_at_a_node() {
         }
     });
     let address = format!("127.0.0.1:{}", port.await.unwrap());
-    for (user, code) in [(None, "401"), (Some(("jane", "devs")), "403"), (Some(("root", "system:masters")), "200")] {
+    for (user, code) in [
+        (None, "401"),
+        (Some(("jane", "devs")), "403"),
+        (Some(("root", "system:masters")), "200"),
+    ] {
         let mut stream = tls(&keys, &address, user).await;
         let request = "GET /pods HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n";
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -157,7 +164,11 @@ async fn pods_and_services_of_this_process_answer() {
     make(&services, json!({"metadata": {"name": "s"}, "spec": spec})).await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     let spec = json!({"containers": [{"name": "c", "image": "app", "ports": [{"containerPort": 80}]}]});
-    make(&pods, json!({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": spec})).await;
+    make(
+        &pods,
+        json!({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": spec}),
+    )
+    .await;
     let endpoints: Api<Endpoints> = Api::namespaced(client.clone(), "default");
     let listed = wait_until(&endpoints, "s", PATIENCE, |endpoints| {
         let subsets = endpoints.and_then(|endpoints| endpoints.subsets.as_ref());
@@ -177,9 +188,13 @@ async fn pods_and_services_of_this_process_answer() {
     ] {
         assert_eq!(text(&client, &format!("{root}/{path}")).await, said, "{path}");
     }
-    let posted = Request::post(format!("{root}/services/s:web/proxy/a")).body(b"body".to_vec()).unwrap();
+    let posted = Request::post(format!("{root}/services/s:web/proxy/a"))
+        .body(b"body".to_vec())
+        .unwrap();
     assert_eq!(client.request_text(posted).await.unwrap(), "POST /a body");
-    let closed = Request::get(format!("{root}/pods/p:81/proxy/")).body(Vec::new()).unwrap();
+    let closed = Request::get(format!("{root}/pods/p:81/proxy/"))
+        .body(Vec::new())
+        .unwrap();
     let refused = client.request_text(closed).await.unwrap_err().to_string();
     assert!(refused.contains("connection refused"), "{refused}");
     cluster.stop().await;
@@ -230,21 +245,28 @@ async fn tls(keys: &Keys, address: &str, user: Option<(&str, &str)>) -> TlsStrea
     let authority = CertificateDer::from_pem_slice(keys.authority.certificate_pem().as_bytes()).unwrap();
     roots.add(authority).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let config = config.with_root_certificates(roots);
     let config = match user {
         None => config.with_no_client_auth(),
         Some((name, group)) => {
             let spec = CertificateSpec::client(name, &[group], DAY);
             let issued = keys.clients.issue(&spec, &Clock::real(), &Entropy::os()).unwrap();
-            let chain = CertificateDer::pem_slice_iter(issued.certificate_pem().as_bytes()).map(Result::unwrap).collect();
+            let chain = CertificateDer::pem_slice_iter(issued.certificate_pem().as_bytes())
+                .map(Result::unwrap)
+                .collect();
             let key = PrivateKeyDer::from_pem_slice(issued.key_pem().expose().as_bytes()).unwrap();
             config.with_client_auth_cert(chain, key).unwrap()
         }
     };
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap()
 }
 
 /// Asks for an upgrade and reads the head of the answer.
@@ -263,14 +285,22 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str) -> String {
 #[tokio::test]
 async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
     let keys = Keys::generate(&Clock::real(), &Entropy::os()).unwrap();
-    let cluster = Cluster::builder().keys(keys.clone()).without_controllers().start().await.unwrap();
+    let cluster = Cluster::builder()
+        .keys(keys.clone())
+        .without_controllers()
+        .start()
+        .await
+        .unwrap();
     let power = CancellationToken::new();
     let (_registration, port) = kubelet(&keys, &power).await;
     let nodes: Api<Node> = Api::all(cluster.client());
     make(&nodes, json!({"metadata": {"name": "n"}})).await;
     let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}});
-    nodes.patch_status("n", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    nodes
+        .patch_status("n", &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
     let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
     make(&pods, json!({"metadata": {"name": "p"}, "spec": spec})).await;
@@ -283,7 +313,10 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
     assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     let mut stream = tls(&keys, &address, root).await;
     let head = ask(&mut stream, &path("yes")).await;
-    assert!(head.starts_with("HTTP/1.1 101") && head.to_lowercase().contains("upgrade: echo"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 101") && head.to_lowercase().contains("upgrade: echo"),
+        "{head}"
+    );
     let sent: Vec<u8> = (0..100_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     let (mut from, mut to) = split(stream);
     let mut back = vec![0; sent.len()];
@@ -299,7 +332,9 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
     let ended = tokio::time::timeout(PATIENCE, from.read(&mut back)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");
     let mut rest = [0; 8];
-    let stopped = tokio::time::timeout(PATIENCE, async { tokio::join!(cluster.stop(), other.read(&mut rest)).1 });
+    let stopped = tokio::time::timeout(PATIENCE, async {
+        tokio::join!(cluster.stop(), other.read(&mut rest)).1
+    });
     let ended = stopped.await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");
 }

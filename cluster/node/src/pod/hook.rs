@@ -59,11 +59,14 @@ impl Life {
             return;
         };
         let hook = self.hook(index, &handler);
-        let Some(run) = self.slots[index].run.as_mut() else { return };
+        let Some(run) = self.slots[index].run.as_mut() else {
+            return;
+        };
         let Some(hook) = hook else {
             let why = "the postStart hook was left out: containers of this node are tasks of its process, and no program \
                        runs in one";
-            self.say(Weight::Warning, "PostStartHookLeftOut", Some(&name), why).await;
+            self.say(Weight::Warning, "PostStartHookLeftOut", Some(&name), why)
+                .await;
             return;
         };
         run.begins = true;
@@ -89,9 +92,16 @@ impl Life {
         if let Err(why) = outcome {
             tracing::info!(pod = %self.id(), container = %name, %why, "a postStart hook failed");
             // Not what went wrong: it may name secrets.
-            self.say(Weight::Warning, "FailedPostStartHook", Some(&name), "PostStartHook failed").await;
+            self.say(
+                Weight::Warning,
+                "FailedPostStartHook",
+                Some(&name),
+                "PostStartHook failed",
+            )
+            .await;
             let deadline = Instant::now() + self.grace();
-            self.stop_run(slot, deadline, Some("FailedPostStartHook".to_owned())).await;
+            self.stop_run(slot, deadline, Some("FailedPostStartHook".to_owned()))
+                .await;
         }
     }
 }

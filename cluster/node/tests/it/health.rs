@@ -254,7 +254,8 @@ async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_tha
     let app = move |context: ContainerContext| {
         let said = said.clone();
         async move {
-            said.send((context.container.name.clone(), context.clock.now())).unwrap();
+            said.send((context.container.name.clone(), context.clock.now()))
+                .unwrap();
             // Whatever code it answers.
             let _bound = context.network.bind(80, web(Arc::new(AtomicBool::new(false))));
             context.ready.set(true);
@@ -271,7 +272,11 @@ async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_tha
     ]);
     cluster.pod("p", json!({}), json!({"containers": more})).await;
     let waits = |pod: &Pod| container(pod)["state"]["waiting"]["reason"] == "ContainerCreating";
-    let pod = cluster.pod_until("p", |pod| pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some())).await;
+    let pod = cluster
+        .pod_until("p", |pod| {
+            pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some())
+        })
+        .await;
     assert!(waits(&pod), "{:?}", pod.status);
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
     cluster.pod_until("p", is_ready).await;
