@@ -40,6 +40,7 @@ mod judge;
 pub mod kind;
 mod kubelets;
 mod label_text;
+mod lines;
 mod list;
 mod measured;
 mod metadata;
