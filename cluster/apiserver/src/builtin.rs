@@ -218,6 +218,9 @@ fn role(group: &str, resource: &str) -> Role {
     }
 }
 
+/// The part of pods with their ephemeral containers.
+pub(crate) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
+
 type Body = Option<(&'static str, &'static str, &'static str)>;
 
 fn subresource(resource: &str, name: &str) -> (Body, Form) {
@@ -241,7 +244,7 @@ fn subresource(resource: &str, name: &str) -> (Body, Form) {
             Some(("", "v1", "PodPortForwardOptions")),
             Form::Connect(Connect::PortForward),
         ),
-        ("pods", "ephemeralcontainers") => (None, Form::Unsupported("ephemeral containers")),
+        ("pods", EPHEMERAL_CONTAINERS) => (None, Form::Part),
         ("pods", "resize") => (None, Form::Unsupported("resizing a pod in place")),
         ("nodes", "proxy") => proxy(Proxied::Node),
         ("pods", "proxy") => proxy(Proxied::Pod),
@@ -320,6 +323,9 @@ impl Kind for BuiltinKind {
             Role::CertificateSigningRequest if old.is_none() => signing_requests::validate(object),
             _ => Vec::new(),
         };
+        if let (Role::Pod, Some(EPHEMERAL_CONTAINERS), Some(old)) = (self.role, call.subresource, old) {
+            return builtin::ephemeral_containers(object, old);
+        }
         errors.extend(builtin::validate(
             &self.info.group,
             self.info.storage_version(),

@@ -20,6 +20,9 @@ const RESOURCES_MAX: usize = 2000;
 const OTHERS: &str = "others";
 const OPERATIONS: [&str; 5] = ["create", "delete", "get", "list", "update"];
 
+/// Takes one of the figures of an operation.
+type Figure = fn(&Times) -> &AtomicU64;
+
 /// What is asked of a store: its place in [`OPERATIONS`].
 #[derive(Clone, Copy)]
 enum Operation {
@@ -88,7 +91,7 @@ impl StoreFigures {
                 show_times(text, name, &format!("operation=\"{operation}\",{labels}"), times);
             }
         }
-        let counters: [(&str, &str, fn(&Times) -> &AtomicU64); 2] = [
+        let counters: [(&str, &str, Figure); 2] = [
             (
                 "etcd_requests_total",
                 "Store request counts for each operation and object type.",

@@ -87,7 +87,7 @@ pub(crate) async fn serve_node(
     let guarded = services.guarded(name, client, &keys.clients.certificate_pem(), clock.clone())?;
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let spec = CertificateSpec::server(
-        &format!("system:node:{name}"),
+        format!("system:node:{name}"),
         vec![name.to_owned()],
         vec![local],
         VALIDITY,

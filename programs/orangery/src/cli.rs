@@ -47,7 +47,7 @@ pub enum Command {
     /// Run a garden, a seed and the local provider in this process
     Up(Up),
     /// Run a bare Kubernetes in this process: API server and controllers, no garden
-    Apiserver(Apiserver),
+    Apiserver(Box<Apiserver>),
     /// Print a kubeconfig for the garden, the seed or a Shoot
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -266,6 +266,12 @@ impl Life {
         if self.over || !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
+        // They start even where an init container does not let the others.
+        for index in 0..self.slots.len() {
+            if self.slots[index].ephemeral && self.slots[index].is_due(now) {
+                self.start(index).await;
+            }
+        }
         let init = self.slots.iter().filter(|slot| slot.init).count();
         for index in 0..init {
             if !self.slots[index].lets_next_start() && self.slots[index].is_due(now) {
@@ -276,7 +282,7 @@ impl Life {
             }
         }
         for index in init..self.slots.len() {
-            if self.slots[index].is_due(now) {
+            if self.slots[index].is_main() && self.slots[index].is_due(now) {
                 self.start(index).await;
             }
             if self.slots[index].begins() {
@@ -372,6 +378,10 @@ impl Life {
         self.pod = pod;
         let meta = &self.pod.metadata;
         if meta.deletion_timestamp.is_none() {
+            let added: Vec<Slot> = ephemeral(&self.pod)
+                .filter(|slot| !self.slots.iter().any(|own| own.container.name == slot.container.name))
+                .collect();
+            self.slots.extend(added);
             return;
         }
         let seconds = meta
@@ -452,5 +462,26 @@ fn slots(pod: &Pod) -> Vec<Slot> {
         }
         slot
     });
-    init.chain(main).collect()
+    init.chain(main).chain(ephemeral(pod)).collect()
+}
+
+/// The ephemeral containers of a pod, with what its status says of them: they run once.
+fn ephemeral(pod: &Pod) -> impl Iterator<Item = Slot> + '_ {
+    let all = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.ephemeral_containers.iter().flatten());
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.ephemeral_container_statuses.as_ref());
+    all.filter_map(move |container| {
+        // But for its target, which only a runtime knows to use, it is a container like others.
+        let container: Container = serde_json::to_value(container).and_then(serde_json::from_value).ok()?;
+        let seen = statuses
+            .into_iter()
+            .flatten()
+            .find(|status| status.name == container.name);
+        Some(Slot::ephemeral(container, seen))
+    })
 }

@@ -54,6 +54,7 @@ impl Life {
     fn show(&self, status: &PodStatus) {
         let init = status.init_container_statuses.iter().flatten();
         let statuses = init.chain(status.container_statuses.iter().flatten());
+        let statuses = statuses.chain(status.ephemeral_container_statuses.iter().flatten());
         // Slots and statuses have one order.
         let containers = self.slots.iter().zip(statuses).map(|(slot, status)| ShownContainer {
             status: status.clone(),

@@ -114,6 +114,8 @@ pub(crate) struct Slot {
     pub(crate) init: bool,
     /// An init container that goes on running.
     pub(crate) sidecar: bool,
+    /// Added while the pod was there: it starts at once, once, and counts for nothing.
+    pub(crate) ephemeral: bool,
     backoff: Duration,
 }
 
@@ -142,12 +144,26 @@ impl Slot {
             previous: None,
             init,
             sidecar,
+            ephemeral: false,
             backoff: Duration::ZERO,
         };
         if let Some(seen) = seen {
             slot.adopt(seen);
         }
         slot
+    }
+
+    /// An ephemeral container, with what its status says of it.
+    pub(crate) fn ephemeral(container: Container, seen: Option<&ContainerStatus>) -> Self {
+        Slot {
+            ephemeral: true,
+            ..Slot::new(container, Restart::Never, false, seen)
+        }
+    }
+
+    /// Whether it is one that the pod is there for.
+    pub(crate) fn is_main(&self) -> bool {
+        !self.init && !self.ephemeral
     }
 
     fn adopt(&mut self, seen: &ContainerStatus) {

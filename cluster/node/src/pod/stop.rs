@@ -42,7 +42,7 @@ impl Life {
 
     /// Whether the containers that the pod is there for have ended for good.
     pub(super) fn mains_are_over(&self) -> bool {
-        let mut mains = self.slots.iter().filter(|slot| !slot.init);
+        let mut mains = self.slots.iter().filter(|slot| slot.is_main());
         mains.all(super::Slot::is_over)
     }
 
