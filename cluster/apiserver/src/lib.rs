@@ -37,6 +37,7 @@ mod health;
 mod incoming;
 mod inert;
 mod judge;
+mod keeping;
 pub mod kind;
 mod kubelets;
 mod label_text;

@@ -189,9 +189,9 @@ async fn begin(
         return answer.await.map(Begun::Answered);
     }
     let served = find(&kinds, &trace.info, &target, parts.method == Method::HEAD)?;
-    let deadline = Instant::now() + query.timeout();
     let connected = connect::is_connection(served, &target).then(|| parts.clone());
     let context = Context {
+        deadline: Instant::now() + query.timeout(),
         server: server.clone(),
         served: served.clone(),
         user,
@@ -199,7 +199,6 @@ async fn begin(
         query,
         headers: parts.headers,
         now: server.clock.now(),
-        deadline,
         annotations: Mutex::default(),
     };
     if let Some(parts) = connected {

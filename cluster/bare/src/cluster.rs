@@ -22,7 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::Keys;
-use crate::kubelets::{KubeletAccess, pods_of};
+use crate::kubelets::{KubeletAccess, wired};
 use crate::parts::Parts;
 
 /// The cluster's name in its kubeconfigs and logs.
@@ -280,9 +280,7 @@ impl Builder {
         let keys = keys.map_or_else(|| Keys::generate(&clock, &entropy), Ok)?;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (listener, url) = listening(listener).await?;
-        let services = NodeServices::default();
-        let asked = services.clone();
-        let network = Network::new();
+        let (services, network) = (NodeServices::default(), Network::new());
         let server = ApiServer::builder(NAME)
             .shared_store(store)
             .git_version(&git_version)
@@ -291,11 +289,9 @@ impl Builder {
             .authorities(authorities(&keys))
             .pods_as_accounts(controllers)
             .others_write(replicated)
-            .nodes(move |node| asked.find(node))
-            .pods(pods_of(&network))
             .kubelets(kubelets.client(&keys, &clock, &entropy)?)
             .service_range(SERVICES);
-        let server = built(server, audit).await?;
+        let server = built(wired(server, &services, &network), audit).await?;
         let front = Front::new(clock.clone());
         let registration = front
             .register([ANY_NAME], registered(&server, &keys, &clock, &entropy)?)

@@ -49,6 +49,16 @@ pub fn pods_of(network: &Network) -> impl Fn(IpAddr, u16) -> PodPort + Send + Sy
     }
 }
 
+/// The server with what runs on the nodes of this process.
+pub(crate) fn wired(
+    server: cluster_apiserver::Builder,
+    services: &NodeServices,
+    network: &Network,
+) -> cluster_apiserver::Builder {
+    let services = services.clone();
+    server.nodes(move |node| services.find(node)).pods(pods_of(network))
+}
+
 impl KubeletAccess {
     pub(crate) fn client(self, keys: &Keys, clock: &Clock, entropy: &Entropy) -> Result<KubeletClient, Fault> {
         let (certificate, key) = match self.identity {

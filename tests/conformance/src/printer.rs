@@ -67,22 +67,8 @@ pub(crate) async fn print(parts: &Parts, body: &Bytes) -> Outcome<Response<Print
             Ok(of(code, whole(format!("code {code}\n"))))
         }
         "moved" => Ok(moved()),
-        "moved-here" => {
-            let mut response = of(302, whole("here\n"));
-            let place = HeaderValue::from_static("/x/y/?z=1#end");
-            response.headers_mut().insert(header::LOCATION, place);
-            Ok(response)
-        }
-        "page" => {
-            let mut response = of(200, whole(PAGE));
-            let headers = response.headers_mut();
-            headers.insert(
-                header::CONTENT_TYPE,
-                HeaderValue::from_static("text/html; charset=utf-8"),
-            );
-            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-            Ok(response)
-        }
+        "moved-here" => Ok(moved_here()),
+        "page" => Ok(page()),
         "refused" => {
             let mut response = json_of(&told(parts, body));
             *response.status_mut() = StatusCode::IM_A_TEAPOT;
@@ -156,6 +142,22 @@ fn moved() -> Response<Printed> {
     let mut response = of(302, whole("elsewhere\n"));
     let place = HeaderValue::from_static("https://elsewhere.example.com/x");
     response.headers_mut().insert(header::LOCATION, place);
+    response
+}
+
+fn moved_here() -> Response<Printed> {
+    let mut response = of(302, whole("here\n"));
+    let place = HeaderValue::from_static("/x/y/?z=1#end");
+    response.headers_mut().insert(header::LOCATION, place);
+    response
+}
+
+fn page() -> Response<Printed> {
+    let mut response = of(200, whole(PAGE));
+    let headers = response.headers_mut();
+    let media = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, media);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 

@@ -64,10 +64,7 @@ pub(crate) async fn pass(
     *request.headers_mut() = match headers {
         Ok(headers) => headers,
         // Without them the request would be this server's own.
-        Err(name) => {
-            let why = format!("error trying to reach service: net/http: invalid header field value for {name:?}");
-            return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &why));
-        }
+        Err(name) => return Ok(unnameable(&name)),
     };
     if upgrade {
         return become_something_else(server, route, parts, request).await;
@@ -128,6 +125,11 @@ fn for_upgrade(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
     headers.remove(header::HOST);
     name_user(&mut headers, user)?;
     Ok(headers)
+}
+
+fn unnameable(header: &str) -> Answer {
+    let why = format!("error trying to reach service: net/http: invalid header field value for {header:?}");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, &why)
 }
 
 /// A line of text, as Go's servers refuse.

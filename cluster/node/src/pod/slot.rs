@@ -89,6 +89,24 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// A run that begins now.
+    pub(crate) fn new(container: &Container, probed: bool, ready: ReadySwitch, number: u64) -> Self {
+        let now = Instant::now();
+        Run {
+            stop: CancellationToken::new(),
+            ready,
+            task: None,
+            network: None,
+            killed: false,
+            started: now,
+            probes: Probes::new(container, probed, now),
+            number,
+            kill_at: None,
+            begins: false,
+            unhealthy: false,
+        }
+    }
+
     /// When something happens to it by itself.
     fn due_at(&self) -> Option<Instant> {
         match self.kill_at {
@@ -381,19 +399,8 @@ mod tests {
 
     fn start(slot: &mut Slot) {
         slot.doing = Doing::Running(Timestamp::UNIX_EPOCH);
-        slot.run = Some(Run {
-            stop: CancellationToken::new(),
-            ready: ReadySwitch::new(Arc::default()),
-            task: None,
-            network: None,
-            killed: false,
-            started: Instant::now(),
-            probes: Probes::new(&slot.container, false, Instant::now()),
-            number: 0,
-            kill_at: None,
-            begins: false,
-            unhealthy: false,
-        });
+        let ready = ReadySwitch::new(Arc::default());
+        slot.run = Some(Run::new(&slot.container, false, ready, 0));
     }
 
     fn crash(slot: &mut Slot) -> Option<u64> {
