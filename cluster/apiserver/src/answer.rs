@@ -3,12 +3,13 @@
 use base_client::{ResponseBody, full_body};
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyStream;
 use serde_json::Value;
 
 use crate::audit_event::AtEnd;
 use crate::negotiate::Writing;
+use crate::relay::held;
 use crate::status::Status;
 use crate::writing;
 
@@ -129,6 +130,18 @@ impl Answer {
         Self { body, ..self }
     }
 
+    /// The same; what is given is dropped when its stream has ended or nobody reads it any more. Of one that is no stream
+    /// it is dropped at once.
+    #[must_use]
+    pub(crate) fn keeping(self, keep: impl Send + Unpin + 'static) -> Self {
+        let body = match self.body {
+            Content::Stream(body) => Content::Stream(held(body, keep)),
+            Content::Passed(response) => Content::Passed(Box::new(response.map(|body| held(body, keep)))),
+            whole @ Content::Whole(_) => whole,
+        };
+        Self { body, ..self }
+    }
+
     pub(crate) fn stream(media_type: &'static str, body: ResponseBody) -> Self {
         Self {
             body: Content::Stream(body),
@@ -167,7 +180,10 @@ impl Answer {
     pub(crate) fn into_response(self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
         let mut media_type = self.media_type;
         let body = match self.body {
-            Content::Passed(response) => return *response,
+            Content::Passed(mut response) => {
+                add_warnings(response.headers_mut(), &self.warnings);
+                return *response;
+            }
             _ if head_only => base_client::empty_body(),
             Content::Whole(bytes) if media_type == JSON => match writing {
                 Writing::Json => full_body(bytes),
@@ -191,11 +207,7 @@ impl Answer {
         }
         let caching = if self.public { "public" } else { "no-cache, private" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
-        for warning in &self.warnings {
-            if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
-                headers.append(header::WARNING, value);
-            }
-        }
+        add_warnings(headers, &self.warnings);
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -206,6 +218,14 @@ impl Answer {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
+            headers.append(header::WARNING, value);
+        }
     }
 }
 

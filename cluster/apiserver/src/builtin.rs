@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::connect::Connect;
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
+use crate::relay::Proxied;
 use crate::resource::{Form, ResourceInfo, ScalePaths, Version};
 use crate::status::Status;
 use crate::{events, namespaces, pods, signing_requests, strategies};
@@ -222,6 +223,9 @@ fn role(group: &str, resource: &str) -> Role {
     }
 }
 
+/// The part of pods with their ephemeral containers.
+pub(crate) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
+
 type Body = Option<(&'static str, &'static str, &'static str)>;
 
 fn subresource(resource: &str, name: &str) -> (Body, Form) {
@@ -240,19 +244,22 @@ fn subresource(resource: &str, name: &str) -> (Body, Form) {
         ("serviceaccounts", "token") => (Some(("authentication.k8s.io", "v1", "TokenRequest")), Form::Internal),
         ("pods", "log") => (None, Form::Connect(Connect::Log)),
         ("pods", "exec") => (Some(("", "v1", "PodExecOptions")), Form::Connect(Connect::Exec)),
-        ("pods", "attach") => (Some(("", "v1", "PodAttachOptions")), Form::Connect(Connect::Exec)),
+        ("pods", "attach") => (Some(("", "v1", "PodAttachOptions")), Form::Connect(Connect::Attach)),
         ("pods", "portforward") => (
             Some(("", "v1", "PodPortForwardOptions")),
             Form::Connect(Connect::PortForward),
         ),
-        ("pods", "ephemeralcontainers") => (None, Form::Unsupported("ephemeral containers")),
+        ("pods", EPHEMERAL_CONTAINERS) => (None, Form::Part),
         ("pods", "resize") => (None, Form::Unsupported("resizing a pod in place")),
-        (_, "proxy") => (
-            None,
-            Form::Unsupported("a way to the ports of pods, services and nodes"),
-        ),
+        ("nodes", "proxy") => proxy(Proxied::Node),
+        ("pods", "proxy") => proxy(Proxied::Pod),
+        ("services", "proxy") => proxy(Proxied::Service),
         _ => (None, Form::Unsupported("this subresource")),
     }
+}
+
+fn proxy(what: Proxied) -> (Body, Form) {
+    (Some(("", "v1", what.options())), Form::Proxy(what))
 }
 
 fn selectable(label: &str) -> SelectableField {
@@ -321,6 +328,9 @@ impl Kind for BuiltinKind {
             Role::CertificateSigningRequest if old.is_none() => signing_requests::validate(object),
             _ => Vec::new(),
         };
+        if let (Role::Pod, Some(EPHEMERAL_CONTAINERS), Some(old)) = (self.role, call.subresource, old) {
+            return builtin::ephemeral_containers(object, old);
+        }
         errors.extend(builtin::validate(
             &self.info.group,
             self.info.storage_version(),

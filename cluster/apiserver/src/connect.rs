@@ -1,21 +1,27 @@
 //! Subresources of pods that their node answers: the log of a container; exec, attach and port forwarding, which no node in
-//! a process can do. It finds the container and the node, asks the node, and hands on what that says.
+//! a process can do. It finds the container and the node, asks the node here or its kubelet elsewhere, and hands on what that
+//! says.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go LogLocation and streamLocation, rest/log.go)
 
 use base_client::{HttpService, ResponseBody, answer_apart, stream_body};
 use bytes::Bytes;
 use cluster_schema::FieldError;
-use cluster_store::Key;
 use futures::StreamExt;
-use http::{Request, StatusCode};
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
-use crate::context::{Context, store_status};
-use crate::read;
+use crate::context::Context;
+use crate::path::{RequestInfo, Target};
+use crate::query::{Query, encoded};
+use crate::registry::Served;
+use crate::relay::{self, NodePlace, held};
+use crate::resource::Form;
 use crate::status::Status;
+use crate::{admission, read};
 
 /// Finds the service of a node by the node's name.
 pub(crate) type Nodes = Box<dyn Fn(&str) -> Option<HttpService> + Send + Sync>;
@@ -29,25 +35,81 @@ const TEXT: &str = "text/plain";
 pub enum Connect {
     /// What a container said.
     Log,
-    /// A program in a container, or the one that runs there.
+    /// A program in a container.
     Exec,
+    /// The one that runs there.
+    Attach,
     /// A port of the pod.
     PortForward,
 }
 
-/// Answers a request to the subresource.
-pub(crate) async fn answer(context: &Context, connect: Connect) -> Result<Answer, Status> {
-    let question = match connect {
-        Connect::Log => log_question(context)?,
-        Connect::Exec | Connect::PortForward => String::new(),
-    };
+/// Whether a path leads to a connection rather than to an object: who answers is told all of the request.
+pub(crate) fn is_connection(served: &Served, target: &Target) -> bool {
+    let name = target.subresource.as_deref();
+    let found = name.and_then(|name| served.info().find_subresource(name, &target.version));
+    found.is_some_and(|found| {
+        matches!(
+            found.form,
+            Form::Proxy(_) | Form::Connect(Connect::Exec | Connect::Attach | Connect::PortForward)
+        )
+    })
+}
+
+/// Answers a request for which [`is_connection`] holds.
+pub(crate) async fn connected(
+    context: &Context,
+    info: &RequestInfo,
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
+    if context.query.all("dryRun").next().is_some() {
+        return Err(Status::bad_request("dryRun is not supported"));
+    }
+    let name = context.subresource().unwrap_or_default();
+    let found = context.served.info().find_subresource(name, context.version());
+    match found.map(|found| &found.form) {
+        Some(Form::Proxy(proxied)) => relay::answer(context, *proxied, &info.path, parts, body).await,
+        Some(Form::Connect(connect)) if context.target.rest.is_empty() => match parts.method {
+            Method::GET | Method::POST => stream(context, *connect, parts, body).await,
+            _ => Err(Status::method_not_allowed()),
+        },
+        _ => Err(Status::no_such_resource()),
+    }
+}
+
+/// What a container said.
+pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
+    let question = log_question(context)?;
     let entry = read::current(context, context.name()).await?;
-    let Some((node, path)) = place(context, connect, &entry.object.value(entry.revision), &question)? else {
+    let pod = entry.object.value(entry.revision);
+    let container = container(&pod, context, context.query.get("container").unwrap_or_default())?;
+    let Some(node) = node_of(&pod) else {
+        // Nobody runs it yet, and so nothing was said.
         return Ok(Answer::typed(StatusCode::NO_CONTENT, TEXT, Bytes::new()));
     };
-    let service = find(context, &node).await?;
-    let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
-    let response = answer_apart(service, request).await.map_err(Status::internal)?;
+    let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());
+    let question = if question.is_empty() {
+        question
+    } else {
+        format!("?{question}")
+    };
+    let path = format!("/containerLogs/{namespace}/{name}/{container}{question}");
+    let response = match find(context, node).await? {
+        Found::Here(service) => {
+            let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
+            answer_apart(service, request).await.map_err(Status::internal)?
+        }
+        Found::Elsewhere(place) => {
+            let permit = context.server.carried.one_more()?;
+            let response = context
+                .server
+                .kubelets
+                .get(&place, &path)
+                .await
+                .map_err(Status::failed)?;
+            response.map(|body| held(body, permit))
+        }
+    };
     if !response.status().is_success() {
         let code = response.status();
         return Err(refusal(context, code, whole(response.into_body()).await));
@@ -61,23 +123,101 @@ pub(crate) async fn answer(context: &Context, connect: Connect) -> Result<Answer
     Ok(Answer::stream(TEXT, stream_body(chunks)))
 }
 
-/// The node to ask, and the path to ask it for. `None`: there is no node yet, and so nothing was said.
-fn place(context: &Context, connect: Connect, pod: &Value, question: &str) -> Result<Option<(String, String)>, Status> {
+/// A program in a container, or a port of a pod: its node says what becomes of it.
+async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) -> Result<Answer, Status> {
+    let mut options = options(&context.query, connect);
+    let kind = ("", "v1", connect.options());
+    let warnings = admission::review_connection(context, kind, &mut options).await?;
+    let entry = read::current(context, context.name()).await?;
+    let pod = entry.object.value(entry.revision);
     let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());
+    let named = || container(&pod, context, options["container"].as_str().unwrap_or_default());
     let path = match connect {
-        Connect::Log => format!(
-            "/containerLogs/{namespace}/{name}/{}?{question}",
-            container(pod, context)?
-        ),
-        Connect::Exec => format!("/exec/{namespace}/{name}/{}", container(pod, context)?),
         Connect::PortForward => format!("/portForward/{namespace}/{name}"),
+        Connect::Attach => format!("/attach/{namespace}/{name}/{}", named()?),
+        Connect::Exec | Connect::Log => format!("/exec/{namespace}/{name}/{}", named()?),
     };
-    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
-    match node.filter(|node| !node.is_empty()) {
-        Some(node) => Ok(Some((node.to_owned(), path))),
-        None if connect == Connect::Log => Ok(None),
-        None => Err(Status::bad_request(format!("pod {name} does not have a host assigned"))),
+    let node = node_of(&pod);
+    let node = node.ok_or_else(|| Status::bad_request(format!("pod {name} does not have a host assigned")))?;
+    match find(context, node).await? {
+        Found::Elsewhere(place) => {
+            let question = stream_question(&options);
+            let carried = relay::to_kubelet(context, place, (&path, &question), parts, body);
+            Ok(carried.await?.warn(warnings))
+        }
+        Found::Here(service) => {
+            let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
+            let response = answer_apart(service, request).await.map_err(Status::internal)?;
+            let code = response.status();
+            Err(refusal(context, code, whole(response.into_body()).await).warned(warnings))
+        }
     }
+}
+
+impl Connect {
+    /// The kind of what is told admission.
+    fn options(self) -> &'static str {
+        match self {
+            Self::Log => "PodLogOptions",
+            Self::Exec => "PodExecOptions",
+            Self::Attach => "PodAttachOptions",
+            Self::PortForward => "PodPortForwardOptions",
+        }
+    }
+}
+
+/// What is asked for, as an object of Kubernetes.
+fn options(query: &Query, connect: Connect) -> Value {
+    let mut options = Map::new();
+    if connect == Connect::PortForward {
+        let ports: Vec<i64> = query.all("ports").filter_map(|port| port.parse().ok()).collect();
+        if !ports.is_empty() {
+            options.insert("ports".to_owned(), json!(ports));
+        }
+        return Value::Object(options);
+    }
+    for flag in ["stdin", "stdout", "stderr", "tty"] {
+        if query.flag(flag) {
+            options.insert(flag.to_owned(), json!(true));
+        }
+    }
+    if let Some(container) = query.get("container").filter(|name| !name.is_empty()) {
+        options.insert("container".to_owned(), json!(container));
+    }
+    if connect == Connect::Exec {
+        let command: Vec<&str> = query.all("command").collect();
+        options.insert("command".to_owned(), json!(command));
+    }
+    Value::Object(options)
+}
+
+/// The same as a kubelet is asked (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go, streamParams).
+fn stream_question(options: &Value) -> String {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    let texts = |field: &str| options[field].as_array().cloned().unwrap_or_default();
+    for command in texts("command") {
+        pairs.push(("command", encoded(command.as_str().unwrap_or_default())));
+    }
+    for (field, parameter) in [("stderr", "error"), ("stdin", "input"), ("stdout", "output")] {
+        if options[field] == true {
+            pairs.push((parameter, "1".to_owned()));
+        }
+    }
+    let ports: Vec<String> = texts("ports").iter().map(Value::to_string).collect();
+    if !ports.is_empty() {
+        pairs.push(("port", encoded(&ports.join(","))));
+    }
+    if options["tty"] == true {
+        pairs.push(("tty", "1".to_owned()));
+    }
+    let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join("&")
+}
+
+/// The node that has the pod.
+fn node_of(pod: &Value) -> Option<&str> {
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
+    node.filter(|node| !node.is_empty())
 }
 
 /// The parameters that the node is asked with.
@@ -105,14 +245,13 @@ fn log_question(context: &Context) -> Result<String, Status> {
         return Err(Status::invalid("", "PodLogOptions", context.name(), &errors));
     }
     let mut question = Vec::new();
-    for flag in ["follow", "previous", "timestamps"] {
-        if query.flag(flag) {
-            question.push(format!("{flag}=true"));
-        }
-    }
-    for (key, value) in [("tailLines", tail), ("limitBytes", limit), ("sinceSeconds", since)] {
-        question.extend(value.map(|value| format!("{key}={value}")));
-    }
+    let flag = |key: &str| query.flag(key).then(|| format!("{key}=true"));
+    let number = |key: &str, value: Option<i64>| value.map(|value| format!("{key}={value}"));
+    // In the order of their names, as Go writes them.
+    question.extend(flag("follow"));
+    question.extend(number("limitBytes", limit));
+    question.extend(flag("previous"));
+    question.extend(number("sinceSeconds", since));
     if let Some(time) = since_time {
         let time: jiff::Timestamp = time.parse().map_err(|_| {
             Status::bad_request(format!(
@@ -120,13 +259,15 @@ fn log_question(context: &Context) -> Result<String, Status> {
                  2026-01-31T12:00:00Z"
             ))
         })?;
-        question.push(format!("sinceTime={time}"));
+        question.push(format!("sinceTime={}", encoded(&time.to_string())));
     }
+    question.extend(number("tailLines", tail));
+    question.extend(flag("timestamps"));
     Ok(question.join("&"))
 }
 
 /// The container that is meant.
-fn container<'a>(pod: &'a Value, context: &'a Context) -> Result<&'a str, Status> {
+fn container<'a>(pod: &'a Value, context: &Context, named: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| {
         let list = pod.pointer(&format!("/spec/{field}")).and_then(Value::as_array);
         let list = list.into_iter().flatten();
@@ -136,7 +277,7 @@ fn container<'a>(pod: &'a Value, context: &'a Context) -> Result<&'a str, Status
     let main = names("containers");
     let all = [names("initContainers"), main.clone(), names("ephemeralContainers")].concat();
     let pod = context.name();
-    match (context.query.get("container").unwrap_or_default(), main.as_slice()) {
+    match (named, main.as_slice()) {
         ("", [only]) => Ok(only),
         ("", _) => Err(Status::bad_request(format!(
             "a container name must be specified for pod {pod}, choose one of: [{}]",
@@ -154,18 +295,19 @@ fn running(context: &Context, node: &str) -> Option<HttpService> {
     context.server.nodes.as_ref()?(node)
 }
 
-async fn find(context: &Context, node: &str) -> Result<HttpService, Status> {
+/// Where a node is asked.
+enum Found {
+    Here(HttpService),
+    Elsewhere(NodePlace),
+}
+
+async fn find(context: &Context, node: &str) -> Result<Found, Status> {
     if let Some(service) = running(context, node) {
-        return Ok(service);
+        return Ok(Found::Here(service));
     }
-    let key = Key::new("nodes", None, node);
-    match context.server.store.get(&key).await.map_err(store_status)? {
-        // As upstream says it, which looks for the node with the words for the pod.
-        None => Err(context.not_found(node)),
-        Some(_) => Err(Status::internal(format!(
-            "node {node} cannot be asked: it does not run in the process of this API server"
-        ))),
-    }
+    let place = relay::kubelet(&context.server, node).await?;
+    // As upstream says it, which looks for the node with the words for the pod.
+    place.map(Found::Elsewhere).ok_or_else(|| context.not_found(node))
 }
 
 /// What a node that refuses means to the client (kubernetes/kubernetes v1.35

@@ -244,12 +244,7 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
 /// Subresources that do something. Others answer what it is that is missing.
 fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
     let all = served.info().subresources_in(version);
-    all.filter(|subresource| {
-        !matches!(
-            subresource.form,
-            Form::Unsupported(_) | Form::Connect(Connect::Exec | Connect::PortForward)
-        )
-    })
+    all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
 }
 
 fn verbs(subresource: &Subresource) -> &'static [&'static str] {
@@ -258,7 +253,9 @@ fn verbs(subresource: &Subresource) -> &'static [&'static str] {
         Form::Part | Form::Scale(_) => &["get", "patch", "update"],
         Form::Action(_) | Form::Internal => &["create"],
         Form::Connect(Connect::Log) => &["get"],
-        Form::Connect(Connect::Exec | Connect::PortForward) | Form::Unsupported(_) => &[],
+        Form::Proxy(_) => &["create", "delete", "get", "patch", "update"],
+        Form::Connect(_) => &["create", "get"],
+        Form::Unsupported(_) => &[],
     }
 }
 

@@ -68,7 +68,7 @@ impl Fairness {
                 .iter()
                 .any(|path| info.path.starts_with(path))
         };
-        if is_exempt(user) || info.verb == "watch" || (info.target.is_none() && probe()) {
+        if is_exempt(user) || info.is_long_running() || (info.target.is_none() && probe()) {
             return Ok(None);
         }
         let is_lease =

@@ -1,8 +1,8 @@
 //! Kubernetes API semantics over a store, as a tower service.
 //!
 //! [`ApiServer`] is a value: any number of them live in one process. Every request, in process or over TLS, goes
-//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to webhooks
-//! and to servers behind it), blocks a thread, reads the machine's clock or knows a provider.
+//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to webhooks,
+//! to servers behind it, and to nodes and pods that are asked for), blocks a thread, reads the machine's clock or knows a provider.
 
 mod access;
 mod action;
@@ -37,10 +37,13 @@ mod health;
 mod incoming;
 mod inert;
 mod judge;
+mod keeping;
 pub mod kind;
+mod kubelets;
 mod label_text;
 mod lines;
 mod list;
+mod measured;
 mod metadata;
 mod metrics;
 mod namespaces;
@@ -62,6 +65,7 @@ mod protobuf;
 mod query;
 mod read;
 mod registry;
+mod relay;
 mod render;
 mod replaced;
 pub mod request;
@@ -92,7 +96,9 @@ pub use cluster_schema as schema;
 pub use connect::Connect;
 pub use health::Readiness;
 pub use kind::Kind;
+pub use kubelets::KubeletClient;
 pub use protection::Protection;
+pub use relay::{PodPort, Proxied};
 pub use resource::ResourceInfo;
 pub use server::{ApiServer, Builder, DEFAULT_GIT_VERSION, Identity};
 pub use status::{Cause, Details, Status};

@@ -3,21 +3,44 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::path::{RequestInfo, Target};
+
 /// Upper bounds of the times that are told apart, in milliseconds: kube-apiserver's
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go).
-const BOUNDS_MS: [u64; 23] = [
+pub(crate) const BOUNDS_MS: [u64; 23] = [
     5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000,
     30_000, 45_000, 60_000,
 ];
 
-/// Counts by verb and code, times by verb; all of them from small closed sets.
+/// Counts by verb and code, times by verb; all of them from small closed sets. What goes on by what it is about.
 #[derive(Default)]
-pub(crate) struct Metrics(Mutex<Counts>);
+pub(crate) struct Metrics {
+    counts: Mutex<Counts>,
+    going_on: Arc<Mutex<BTreeMap<String, u64>>>,
+}
+
+/// A request that goes on for as long as its client wants; counted until this is dropped.
+pub(crate) struct GoesOn {
+    all: Arc<Mutex<BTreeMap<String, u64>>>,
+    labels: String,
+}
+
+impl Drop for GoesOn {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.labels) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.labels);
+            }
+        }
+    }
+}
 
 #[derive(Default)]
 struct Counts {
@@ -36,7 +59,6 @@ struct Times {
 /// What is open now, and what became of audit events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {
-    pub(crate) watches: usize,
     pub(crate) reading: usize,
     pub(crate) changing: usize,
     /// Events that were told and that were lost, if they are told at all.
@@ -46,7 +68,7 @@ pub(crate) struct Now {
 impl Metrics {
     /// Counts a request that took so long; a watch only until its answer began.
     pub(crate) fn count(&self, verb: &'static str, code: StatusCode, took: Duration) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.requests.entry((verb, code.as_u16())).or_default() += 1;
         if verb == "watch" {
             return;
@@ -60,6 +82,18 @@ impl Metrics {
         }
     }
 
+    /// Counts a request that goes on, if this is one.
+    pub(crate) fn goes_on(&self, info: &RequestInfo) -> Option<GoesOn> {
+        let target = info.target.as_ref().filter(|_| info.is_long_running())?;
+        let labels = long_running_labels(info, target);
+        let mut all = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        *all.entry(labels.clone()).or_default() += 1;
+        Some(GoesOn {
+            all: self.going_on.clone(),
+            labels,
+        })
+    }
+
     pub(crate) fn show(&self, now: Now) -> String {
         let mut text = String::new();
         self.show_requests(&mut text);
@@ -71,11 +105,12 @@ impl Metrics {
             "Requests in flight that hold a seat, by kind.",
             inflight,
         );
+        let going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner).clone();
         family(
             &mut text,
             ("apiserver_longrunning_requests", "gauge"),
             "Gauge of all active long-running apiserver requests.",
-            [("verb=\"WATCH\"".to_owned(), now.watches as u64)],
+            going_on,
         );
         if let Some((told, lost)) = now.audit {
             family(
@@ -95,7 +130,7 @@ impl Metrics {
     }
 
     fn show_requests(&self, text: &mut String) {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = counts.requests.iter().map(|((verb, code), count)| {
             let verb = verb.to_ascii_uppercase();
             (format!("code=\"{code}\",verb=\"{verb}\""), *count)
@@ -107,11 +142,11 @@ impl Metrics {
             requests,
         );
         let name = "apiserver_request_duration_seconds";
-        let _ = writeln!(
+        describe(
             text,
-            "# HELP {name} Response latency distribution in seconds for each verb."
+            (name, "histogram"),
+            "Response latency distribution in seconds for each verb.",
         );
-        let _ = writeln!(text, "# TYPE {name} histogram");
         for (verb, times) in &counts.times {
             let verb = verb.to_ascii_uppercase();
             let mut below = 0;
@@ -127,9 +162,47 @@ impl Metrics {
     }
 }
 
-fn family(text: &mut String, (name, type_): (&str, &str), help: &str, values: impl IntoIterator<Item = (String, u64)>) {
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go, RecordLongRunning)
+fn long_running_labels(info: &RequestInfo, target: &Target) -> String {
+    let scope = match (&target.name, &target.namespace) {
+        (Some(_), _) => "resource",
+        (None, Some(_)) => "namespace",
+        (None, None) => "cluster",
+    };
+    let subresource = target.subresource.as_deref().unwrap_or_default();
+    let verb = match (info.verb, subresource) {
+        ("watch", _) => "WATCH",
+        (_, "log") => "GET",
+        _ => "CONNECT",
+    };
+    let Target {
+        group,
+        version,
+        resource,
+        ..
+    } = target;
+    let mut labels = String::from("component=\"apiserver\"");
+    for (label, value) in [
+        ("group", group.as_str()),
+        ("resource", resource),
+        ("scope", scope),
+        ("subresource", subresource),
+        ("verb", verb),
+        ("version", version),
+    ] {
+        let _ = write!(labels, ",{label}=\"{}\"", value.replace(['\\', '"', '\n'], "_"));
+    }
+    labels
+}
+
+/// The two lines before a figure.
+pub(crate) fn describe(text: &mut String, (name, type_): (&str, &str), help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}");
     let _ = writeln!(text, "# TYPE {name} {type_}");
+}
+
+fn family(text: &mut String, (name, type_): (&str, &str), help: &str, values: impl IntoIterator<Item = (String, u64)>) {
+    describe(text, (name, type_), help);
     for (labels, value) in values {
         let _ = match labels.as_str() {
             "" => writeln!(text, "{name} {value}"),
@@ -149,6 +222,18 @@ mod tests {
             metrics.count("get", StatusCode::OK, Duration::from_millis(millis));
         }
         metrics.count("watch", StatusCode::OK, Duration::from_secs(1));
+        let info = RequestInfo {
+            verb: "watch",
+            target: Some(Target {
+                version: "v1".to_owned(),
+                resource: "pods".to_owned(),
+                ..Target::default()
+            }),
+            ..RequestInfo::default()
+        };
+        let ended = metrics.goes_on(&info);
+        let _watches = metrics.goes_on(&info);
+        drop(ended);
         let text = metrics.show(Now {
             reading: 2,
             audit: Some((3, 1)),
@@ -163,6 +248,8 @@ mod tests {
             "apiserver_request_duration_seconds_bucket{verb=\"GET\",le=\"+Inf\"} 3",
             "apiserver_request_duration_seconds_sum{verb=\"GET\"} 70.011",
             "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 2",
+            "apiserver_longrunning_requests{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"cluster\",\
+             subresource=\"\",verb=\"WATCH\",version=\"v1\"} 1",
             "apiserver_audit_event_total 3",
             "apiserver_audit_error_total{plugin=\"log\"} 1",
         ] {

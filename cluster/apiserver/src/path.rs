@@ -101,9 +101,25 @@ impl RequestInfo {
         target.name = rest.next();
         target.subresource = rest.next();
         target.rest = rest.collect();
+        if target.subresource.as_deref() == Some("proxy") {
+            // What is asked for behind it may have any path.
+            info.has_gap = parts[..parts.len() - target.rest.len()].contains(&"");
+        }
         info.verb = verb(method, legacy_watch, &mut target, query);
         info.target = Some(target);
         Ok(info)
+    }
+}
+
+/// Parts of objects that go on for as long as their client wants
+/// (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/config.go, LongRunningFunc).
+const LONG_RUNNING: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
+
+impl RequestInfo {
+    /// Whether it goes on for as long as its client wants: nobody waits for its end.
+    pub(crate) fn is_long_running(&self) -> bool {
+        let part = self.target.as_ref().and_then(|target| target.subresource.as_deref());
+        self.verb == "watch" || part.is_some_and(|part| LONG_RUNNING.contains(&part))
     }
 }
 
@@ -140,7 +156,7 @@ fn verb(method: &Method, legacy_watch: bool, target: &mut Target, query: &Query)
                 (false, true) => "get",
             }
         }
-        _ => plain_verb(method),
+        _ => "",
     }
 }
 

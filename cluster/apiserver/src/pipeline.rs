@@ -24,7 +24,7 @@ use crate::query::Query;
 use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{User, access, aggregation, plain, route};
+use crate::{User, access, aggregation, connect, plain, route};
 
 /// Answers one request. Never fails and never panics: a refusal is an answer.
 pub(crate) async fn serve(server: Arc<Inner>, request: Request<Body>) -> Response<ResponseBody> {
@@ -86,6 +86,9 @@ fn finish(server: &Inner, mut trace: Trace, outcome: Result<Answer, Status>) -> 
     if let Some(draft) = trace.audit.take() {
         let clock = server.clock.clone();
         answer = draft.finish(answer, &trace.annotations, &trace.info, move || clock.now());
+    }
+    if let Some(going_on) = server.metrics.goes_on(&trace.info) {
+        answer = answer.keeping(going_on);
     }
     record(server, trace, answer.code);
     answer
@@ -176,7 +179,9 @@ async fn begin(
         return passed.await.map(Begun::Answered);
     }
     let Some(target) = trace.info.target.clone() else {
-        return plain::answer(server, &trace.info, &parts, &query).map(Begun::Answered);
+        return plain::answer(server, &trace.info, &parts, &query)
+            .await
+            .map(Begun::Answered);
     };
     let kinds = server.registry.snapshot();
     if let Some(review) = crate::reviews::Review::find(&target) {
@@ -184,8 +189,9 @@ async fn begin(
         return answer.await.map(Begun::Answered);
     }
     let served = find(&kinds, &trace.info, &target, parts.method == Method::HEAD)?;
-    let deadline = Instant::now() + query.timeout();
+    let connected = connect::is_connection(served, &target).then(|| parts.clone());
     let context = Context {
+        deadline: Instant::now() + query.timeout(),
         server: server.clone(),
         served: served.clone(),
         user,
@@ -193,9 +199,12 @@ async fn begin(
         query,
         headers: parts.headers,
         now: server.clock.now(),
-        deadline,
         annotations: Mutex::default(),
     };
+    if let Some(parts) = connected {
+        let answer = Box::pin(connect::connected(&context, &trace.info, &parts, body));
+        return answer.await.map(Begun::Answered);
+    }
     if matches!(trace.info.verb, "get" | "list" | "watch") {
         return Ok(Begun::Reading(context, body));
     }
@@ -220,7 +229,7 @@ fn find<'a>(kinds: &'a Kinds, info: &RequestInfo, target: &Target, head: bool) -
     if info.has_bad_namespace {
         return Err(path::bad_namespace());
     }
-    if head && served.role != Role::Custom {
+    if head && served.role != Role::Custom && !connect::is_connection(served, target) {
         return Err(Status::method_not_allowed());
     }
     // The name of an update is compared with that in its body first.

@@ -1,20 +1,28 @@
 //! Paths that are no resources: version, health, metrics, discovery, OpenAPI.
 
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use cluster_store::{Page, Range};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use serde_json::json;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::answer::Answer;
-use crate::metrics::Now;
+use crate::metrics::{Now, describe};
 use crate::path::RequestInfo;
 use crate::query::Query;
 use crate::server::Inner;
-use crate::status::Status;
+use crate::status::{self, Status};
 use crate::{discovery, health, negotiate, openapi};
 
-pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, query: &Query) -> Result<Answer, Status> {
+pub(crate) async fn answer(
+    server: &Arc<Inner>,
+    info: &RequestInfo,
+    parts: &Parts,
+    query: &Query,
+) -> Result<Answer, Status> {
     let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
     // A tunnel leads nowhere: to say yes would open one.
     if info.has_gap || parts.method == Method::CONNECT {
@@ -27,14 +35,7 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
     match segments.as_slice() {
         [] => Ok(paths(server)),
         ["version"] => negotiate::check_json(&parts.headers).map(|()| version(server)),
-        ["metrics"] => {
-            let text = server.metrics.show(now(server));
-            Ok(Answer::typed(
-                StatusCode::OK,
-                "text/plain; version=0.0.4; charset=utf-8",
-                text,
-            ))
-        }
+        ["metrics"] => Ok(metrics(server).await),
         ["healthz" | "livez" | "readyz", rest @ ..] => health(server, segments[0], rest, query),
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
@@ -43,10 +44,57 @@ pub(crate) fn answer(server: &Arc<Inner>, info: &RequestInfo, parts: &Parts, que
     }
 }
 
+async fn metrics(server: &Inner) -> Answer {
+    let mut text = server.metrics.show(now(server));
+    server.store_figures.show(&mut text);
+    show_objects(server, &mut text).await;
+    Answer::typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+}
+
+/// How many objects there are of each kind, asked of the store now: a page of one says how many follow.
+async fn show_objects(server: &Inner, text: &mut String) {
+    let kinds = server.registry.snapshot();
+    let mut counts: Vec<(String, String, i64)> = Vec::new();
+    for served in kinds.groups().flat_map(|(_, kinds)| kinds.values()) {
+        let page = Page {
+            limit: NonZeroUsize::new(1),
+            ..Page::default()
+        };
+        // The state that is counted is the newest: who asks every few seconds is nobody's burden.
+        let listed = server.store.list(&Range::all(&*served.store_name), page).await;
+        let count = listed.map(|listing| listing.entries.len() + listing.remaining);
+        let count = count.ok().and_then(|count| i64::try_from(count).ok()).unwrap_or(-1);
+        counts.push((served.group().to_owned(), served.plural().to_owned(), count));
+    }
+    counts.sort();
+    counts.dedup();
+    let name = "apiserver_storage_objects";
+    describe(
+        text,
+        (name, "gauge"),
+        "Number of stored objects split by kind; -1 where the store did not say.",
+    );
+    for (group, plural, count) in &counts {
+        let _ = writeln!(
+            text,
+            "{name}{{resource=\"{}\"}} {count}",
+            status::qualified(group, plural)
+        );
+    }
+    let name = "apiserver_resource_objects";
+    describe(
+        text,
+        (name, "gauge"),
+        "Number of stored objects split by kind; -1 where the store did not say.",
+    );
+    for (group, plural, count) in &counts {
+        let _ = writeln!(text, "{name}{{group=\"{group}\",resource=\"{plural}\"}} {count}");
+    }
+}
+
 fn now(server: &Inner) -> Now {
     let (reading, changing) = server.fairness.in_flight();
     Now {
-        watches: server.watches.load(Ordering::Relaxed),
         reading,
         changing,
         audit: server.auditing.as_ref().map(|auditing| auditing.counts()),

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kind::Objects;
+use crate::relay::Proxied;
 use crate::status::Status;
 
 /// Names and shape of a resource.
@@ -77,6 +78,8 @@ pub enum Form {
     Internal,
     /// What the pod's node answers (built-in kinds alone).
     Connect(Connect),
+    /// What listens on a node, a pod or a service answers (built-in kinds alone).
+    Proxy(Proxied),
     /// Not served, and not in discovery; requests are answered 501 with the given name of the feature.
     Unsupported(&'static str),
 }
@@ -89,6 +92,7 @@ impl fmt::Debug for Form {
             Self::Action(_) => f.write_str("Action"),
             Self::Internal => f.write_str("Internal"),
             Self::Connect(what) => f.debug_tuple("Connect").field(what).finish(),
+            Self::Proxy(what) => f.debug_tuple("Proxy").field(what).finish(),
             Self::Unsupported(what) => f.debug_tuple("Unsupported").field(what).finish(),
         }
     }

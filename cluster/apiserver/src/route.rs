@@ -58,10 +58,7 @@ async fn subresource(context: &Context, verb: &str, name: &str, body: Body) -> R
             context.query.check("CreateOptions", Vec::new())?;
             action::run(context, action.as_ref(), body).await
         }
-        (Form::Connect(wanted), "get") => connect::answer(context, *wanted).await,
-        (Form::Connect(wanted @ (Connect::Exec | Connect::PortForward)), "create") => {
-            connect::answer(context, *wanted).await
-        }
+        (Form::Connect(Connect::Log), "get") => connect::log(context).await,
         (Form::Internal, "create") => match (context.served.role, name) {
             (Role::Pod, "binding") => pods::bind(context, body).await,
             (Role::Pod, "eviction") => pods::evict(context, body).await,

@@ -1,5 +1,6 @@
 //! The server as a value: built, served, shut down. What a request goes through is in `pipeline`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -26,9 +27,12 @@ use crate::context::store_status;
 use crate::fairness::Fairness;
 use crate::health::Readiness;
 use crate::kind::Kind;
+use crate::kubelets::{KubeletClient, Kubelets};
+use crate::measured::{Measured, StoreFigures};
 use crate::metrics::Metrics;
 use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
+use crate::relay::{Carried, PodPort, Pods};
 use crate::services::Addresses;
 use crate::status::Status;
 use crate::{bootstrap, builtin, event_age, forms, others, pipeline};
@@ -54,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: Metrics,
+    pub(crate) store_figures: Arc<StoreFigures>,
     pub(crate) addresses: Addresses,
     pub(crate) watches: AtomicUsize,
     pub(crate) fairness: Fairness,
@@ -67,6 +72,10 @@ pub(crate) struct Inner {
     pub(crate) accounts: bool,
     /// Who answers for nodes.
     pub(crate) nodes: Option<Nodes>,
+    /// What listens on pods.
+    pub(crate) pods: Option<Pods>,
+    pub(crate) kubelets: Kubelets,
+    pub(crate) carried: Carried,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -91,6 +100,8 @@ pub struct Builder {
     identity: Option<ClientIdentity>,
     shared: bool,
     nodes: Option<Nodes>,
+    pods: Option<Pods>,
+    kubelets: KubeletClient,
 }
 
 /// Who a client is. There is no way past authentication.
@@ -132,6 +143,8 @@ impl ApiServer {
             identity: None,
             shared: false,
             nodes: None,
+            pods: None,
+            kubelets: KubeletClient::new(),
         }
     }
 
@@ -311,7 +324,7 @@ impl Builder {
     /// # Errors
     /// When one of them cannot be read.
     pub fn proxy_identity(mut self, certificate: &str, key: &[u8]) -> Result<Self, Status> {
-        let identity = ClientIdentity::of(certificate, key).map_err(Status::internal)?;
+        let identity = ClientIdentity::of("front proxy", certificate, key).map_err(Status::internal)?;
         self.identity = Some(identity);
         Ok(self)
     }
@@ -331,12 +344,28 @@ impl Builder {
         self
     }
 
+    /// What listens on pods of this process, by address and port; without, they are reached by their addresses.
+    #[must_use]
+    pub fn pods(mut self, find: impl Fn(IpAddr, u16) -> PodPort + Send + Sync + 'static) -> Self {
+        self.pods = Some(Box::new(find));
+        self
+    }
+
+    /// How kubelets of other processes are reached.
+    #[must_use]
+    pub fn kubelets(mut self, client: KubeletClient) -> Self {
+        self.kubelets = client;
+        self
+    }
+
     /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
         let store = self
             .store
             .ok_or_else(|| Status::internal("an API server needs a store"))?;
+        let store_figures = Arc::new(StoreFigures::default());
+        let store: Arc<dyn Store> = Arc::new(Measured::new(store, store_figures.clone()));
         let registry = Registry::default();
         if self.builtin {
             let guards: Vec<_> = self.kinds.iter().flat_map(|kind| kind.guards()).collect();
@@ -366,6 +395,7 @@ impl Builder {
             auditing: self.auditing,
             readiness: Readiness::default(),
             metrics: Metrics::default(),
+            store_figures,
             addresses: Addresses::new(self.service_range),
             watches: AtomicUsize::new(0),
             fairness: Fairness::default(),
@@ -376,6 +406,9 @@ impl Builder {
             protection: self.protection,
             accounts: self.accounts,
             nodes: self.nodes,
+            pods: self.pods,
+            kubelets: self.kubelets.build()?,
+            carried: Carried::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

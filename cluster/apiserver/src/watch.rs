@@ -20,6 +20,7 @@ use crate::context::{Context, store_status};
 use crate::conversion;
 use crate::filter::Filter;
 use crate::lines::Crowd;
+use crate::measured::OfResource;
 use crate::negotiate::{Expected, Meta, Shape, shape};
 use crate::query::{ListOptions, Purpose, ReadVersion};
 use crate::registry::Served;
@@ -79,7 +80,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         header_sent: false,
         chunks: VecDeque::new(),
         ended: false,
-        _ticket: ticket,
+        ticket,
     };
     watcher.initial(first, &options)?;
     let chunks = stream::unfold(watcher, |mut watcher| async move {
@@ -93,6 +94,8 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
 struct Ticket {
     server: Arc<Inner>,
     flow: u64,
+    /// Where the events that are sent are counted.
+    figures: Arc<OfResource>,
 }
 
 impl Ticket {
@@ -108,6 +111,7 @@ impl Ticket {
         let ticket = |flow| Self {
             server: server.clone(),
             flow,
+            figures: server.store_figures.of(&context.served.store_name),
         };
         let counted = server.fairness.watch(&context.user).map(ticket);
         if counted.is_err() {
@@ -190,7 +194,7 @@ struct Watcher {
     header_sent: bool,
     chunks: VecDeque<Bytes>,
     ended: bool,
-    _ticket: Ticket,
+    ticket: Ticket,
 }
 
 impl Watcher {
@@ -344,6 +348,7 @@ impl Watcher {
             }
         };
         out.put_slice(&line);
+        self.ticket.figures.sent(1);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
 use crate::context::Context;
+use crate::keeping::keep_stored;
 use crate::kind::{Call, Operation, Review};
 use crate::metadata;
 use crate::objects::Reader;
@@ -412,81 +413,6 @@ fn add_finalizers(context: &Context, object: &mut Value) -> Result<(), Status> {
             }
         }
         metadata::set_finalizers(metadata::of_mut(object)?, &finalizers);
-    }
-    Ok(())
-}
-
-/// What this update cannot change comes from the stored object.
-pub(crate) fn keep_stored(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
-    keep_metadata(object, old)?;
-    keep_other_parts(context, object, old)
-}
-
-/// What no update may change comes from the stored object; missing names are filled in.
-fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
-    let kept: Vec<(&str, Option<Value>)> = [
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-    ]
-    .into_iter()
-    .map(|field| (field, old.pointer(&format!("/metadata/{field}")).cloned()))
-    .collect();
-    let metadata = metadata::of_mut(object)?;
-    for (field, value) in kept {
-        match value {
-            Some(value) => metadata.insert(field.to_owned(), value),
-            None => metadata.remove(field),
-        };
-    }
-    for field in ["name", "namespace", "uid"] {
-        let missing = metadata
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .is_empty();
-        if let Some(value) = old.pointer(&format!("/metadata/{field}")).filter(|_| missing) {
-            metadata.insert(field.to_owned(), value.clone());
-        }
-    }
-    Ok(())
-}
-
-/// Writes of `status` keep all but the status, writes of the object keep the status.
-fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
-    let has_status = context.has_status();
-    match context.subresource() {
-        Some("status") => {
-            let managed = object.pointer("/metadata/managedFields").cloned();
-            let status = object.get("status").cloned();
-            // A client says by it which object it means; that another one is there is judged with the rest.
-            let uid = object.pointer("/metadata/uid").cloned();
-            let mut whole = old.clone();
-            if let Some(fields) = whole.as_object_mut() {
-                match status {
-                    Some(status) => fields.insert("status".to_owned(), status),
-                    None => fields.remove("status"),
-                };
-            }
-            let metadata = metadata::of_mut(&mut whole)?;
-            match managed {
-                Some(managed) => metadata.insert("managedFields".to_owned(), managed),
-                None => metadata.remove("managedFields"),
-            };
-            metadata.extend(uid.map(|uid| ("uid".to_owned(), uid)));
-            *object = whole;
-        }
-        None if has_status => {
-            let Some(fields) = object.as_object_mut() else {
-                return Ok(());
-            };
-            match old.get("status") {
-                Some(status) => fields.insert("status".to_owned(), status.clone()),
-                None => fields.remove("status"),
-            };
-        }
-        _ => {}
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
 use cluster_apiserver::{ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, TokenAuthority};
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
-use cluster_node::{ImageCatalogue, NodeServices, Volumes};
+use cluster_node::{ImageCatalogue, Network, NodeServices, Volumes};
 use cluster_store::{MemoryStore, Store};
 use ipnet::{IpNet, Ipv4Net};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::Keys;
+use crate::kubelets::{KubeletAccess, wired};
 use crate::parts::Parts;
 
 /// The cluster's name in its kubeconfigs and logs.
@@ -103,6 +104,7 @@ pub struct Builder {
     node: Option<(ImageCatalogue, Volumes)>,
     audit: Option<(AuditPolicy, Arc<dyn AuditSink>)>,
     node_name: String,
+    kubelets: KubeletAccess,
 }
 
 impl Cluster {
@@ -130,6 +132,7 @@ impl Cluster {
             node: None,
             audit: None,
             node_name: NODE.to_owned(),
+            kubelets: KubeletAccess::default(),
         }
     }
 
@@ -247,6 +250,13 @@ impl Builder {
         self
     }
 
+    /// How kubelets of other processes are asked: with a certificate of the cluster's own by default.
+    #[must_use]
+    pub fn kubelets(mut self, access: KubeletAccess) -> Self {
+        self.kubelets = access;
+        self
+    }
+
     /// Starts it; when this returns, requests are answered.
     ///
     /// # Errors
@@ -265,12 +275,12 @@ impl Builder {
             node,
             audit,
             node_name,
+            kubelets,
         } = self;
         let keys = keys.map_or_else(|| Keys::generate(&clock, &entropy), Ok)?;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (listener, url) = listening(listener).await?;
-        let services = NodeServices::default();
-        let asked = services.clone();
+        let (services, network) = (NodeServices::default(), Network::new());
         let server = ApiServer::builder(NAME)
             .shared_store(store)
             .git_version(&git_version)
@@ -279,9 +289,9 @@ impl Builder {
             .authorities(authorities(&keys))
             .pods_as_accounts(controllers)
             .others_write(replicated)
-            .nodes(move |node| asked.find(node))
+            .kubelets(kubelets.client(&keys, &clock, &entropy)?)
             .service_range(SERVICES);
-        let server = built(server, audit).await?;
+        let server = built(wired(server, &services, &network), audit).await?;
         let front = Front::new(clock.clone());
         let registration = front
             .register([ANY_NAME], registered(&server, &keys, &clock, &entropy)?)
@@ -301,12 +311,13 @@ impl Builder {
             stop: &stop,
             replicated,
             services,
+            network,
         };
         if controllers {
             parts.start_controllers(leader_elect)?;
         }
         if let Some((catalogue, volumes)) = node {
-            parts.start_node(&node_name, Arc::new(catalogue), volumes)?;
+            parts.start_node(&node_name, Arc::new(catalogue), volumes).await?;
         }
         Ok(Cluster {
             client: front.client(&kubeconfig)?,

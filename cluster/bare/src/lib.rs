@@ -19,7 +19,9 @@
 
 mod cluster;
 mod keys;
+mod kubelets;
 mod parts;
 
 pub use cluster::{Builder, Cluster};
 pub use keys::Keys;
+pub use kubelets::{KubeletAccess, pods_of};

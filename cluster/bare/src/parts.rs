@@ -9,7 +9,7 @@ use base_client::Connector;
 use base_clock::{Clock, Entropy};
 use cluster_controllers::{NodeRanges, Options};
 use cluster_front::Front;
-use cluster_node::{ImageCatalogue, NodeOptions, NodeServices, PodAddresses, Volumes};
+use cluster_node::{ImageCatalogue, Network, NodeOptions, NodeServices, PodAddresses, Volumes};
 use ipnet::{IpNet, Ipv4Net};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cluster::Access;
+use crate::kubelets::serve_node;
 
 /// Users of the parts, as kubeadm's certificates name them; RBAC's default policy knows what they may.
 const CONTROLLERS: &str = "system:kube-controller-manager";
@@ -39,6 +40,8 @@ pub(crate) struct Parts<'a> {
     /// Whether there may be others on the same store.
     pub(crate) replicated: bool,
     pub(crate) services: NodeServices,
+    /// Of the pods of its node.
+    pub(crate) network: Network,
 }
 
 impl Parts<'_> {
@@ -79,20 +82,37 @@ impl Parts<'_> {
     }
 
     /// A node that runs what the catalogue knows.
-    pub(crate) fn start_node(&self, name: &str, catalogue: Arc<ImageCatalogue>, volumes: Volumes) -> Result<(), Fault> {
+    pub(crate) async fn start_node(
+        &self,
+        name: &str,
+        catalogue: Arc<ImageCatalogue>,
+        volumes: Volumes,
+    ) -> Result<(), Fault> {
         // Nodes of other processes see nothing of this one's network.
         let pod_addresses = match self.replicated {
             true => PodAddresses::OfNode,
             false => PodAddresses::part_of(POD_RANGES),
         };
+        let (user, groups) = (format!("system:node:{name}"), ["system:nodes"]);
+        // API servers of other processes ask it there.
+        let port = match self.replicated {
+            true => {
+                let client = self.client(&user, &groups)?;
+                let (when, until) = ((self.clock, self.entropy), (self.tasks, self.stop));
+                Some(serve_node(name, &self.services, client, &self.access.keys, when, until).await?)
+            }
+            false => None,
+        };
         let options = NodeOptions {
             volumes,
+            network: self.network.clone(),
+            port,
             addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
             pod_addresses,
             services: self.services.clone(),
             ..NodeOptions::new(
                 name,
-                self.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,
+                self.kubeconfig(&user, &groups)?,
                 Arc::new(self.front.clone()),
                 catalogue,
                 self.clock.clone(),

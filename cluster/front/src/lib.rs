@@ -14,6 +14,7 @@ mod cut;
 mod head;
 mod registry;
 mod serve;
+mod takeover;
 mod tls;
 
 pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX, REQUEST_BODY_TIMEOUT};

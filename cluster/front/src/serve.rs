@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base_client::ResponseBody;
 use cluster_access::{PeerAddress, PeerCertificates};
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::registry::{Front, Server};
+use crate::takeover::{Place, Takeover, taken_over};
 use crate::{body, head};
 
 /// Open connections at once. Each node, controller and person holds a few; beyond this new ones wait in the
@@ -60,12 +61,16 @@ impl Front {
             match accepted {
                 Ok((stream, permit)) => {
                     let (front, stop) = (self.clone(), stop.clone());
+                    let place = Arc::new(Place {
+                        stop: stop.clone(),
+                        _permit: permit,
+                        _open: connections.token(),
+                    });
                     connections.spawn(async move {
                         tokio::select! {
                             () = stop.cancelled() => {}
-                            () = front.connection(stream) => {}
+                            () = front.connection(stream, place) => {}
                         }
-                        drop(permit);
                     });
                 }
                 Err(error) => {
@@ -78,7 +83,7 @@ impl Front {
         connections.wait().await;
     }
 
-    async fn connection(&self, stream: TcpStream) {
+    async fn connection(&self, stream: TcpStream, place: Arc<Place>) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off delays of a connection");
         }
@@ -104,7 +109,7 @@ impl Front {
             biased;
             () = server.cut.cancelled() => {}
             done = handshake => match done {
-                Ok(Ok(stream)) => serve_http(&server, &self.bodies, stream).await,
+                Ok(Ok(stream)) => serve_http(&server, &self.bodies, stream, place).await,
                 Ok(Err(error)) => tracing::debug!(name, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(name, "a TLS handshake took too long"),
             },
@@ -126,7 +131,12 @@ fn reset(stream: &TcpStream) {
     }
 }
 
-async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio_rustls::server::TlsStream<TcpStream>) {
+async fn serve_http(
+    server: &Arc<Server>,
+    bodies: &Arc<Semaphore>,
+    stream: tokio_rustls::server::TlsStream<TcpStream>,
+    place: Arc<Place>,
+) {
     let address = stream
         .get_ref()
         .0
@@ -139,7 +149,8 @@ async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio
     let asked = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         asked.store(true, Ordering::Relaxed);
-        answer(server.clone(), bodies.clone(), (peer.clone(), address), request)
+        let taken = taken_over(request, server, &place);
+        answer(server.clone(), bodies.clone(), (peer.clone(), address), taken)
     });
     // The handshake has said which protocol it is: to find it out by reading would wait for a silent client for ever.
     let mut builder = match stream.get_ref().1.alpn_protocol() {
@@ -158,7 +169,7 @@ async fn serve_http(server: &Arc<Server>, bodies: &Arc<Semaphore>, stream: tokio
         .keep_alive_timeout(PING_TIMEOUT)
         .max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let first_request = tokio::time::sleep(HEADER_READ_TIMEOUT);
     tokio::pin!(connection, first_request);
     let mut closing = false;
@@ -190,7 +201,7 @@ async fn answer(
     server: Arc<Server>,
     bodies: Arc<Semaphore>,
     (peer, address): (Option<PeerCertificates>, Option<PeerAddress>),
-    request: Request<Incoming>,
+    (request, takeover): (Request<Incoming>, Option<Takeover>),
 ) -> Result<Response<ResponseBody>, Infallible> {
     let (mut parts, body) = request.into_parts();
     if let Some(refusal) = head::refuse(&parts) {
@@ -217,6 +228,11 @@ async fn answer(
         .oneshot(Request::from_parts(parts, Body::from(held.bytes)))
         .await;
     drop(held.permit);
+    if let (Ok(answer), Some(takeover)) = (&answer, takeover)
+        && answer.status() == StatusCode::SWITCHING_PROTOCOLS
+    {
+        takeover.begin();
+    }
     answer
 }
 

@@ -30,7 +30,7 @@ struct Guard {
 impl NodeServices {
     /// The service of a node for callers from outside: they show a certificate that `authorities` (PEM) signed, as
     /// [`PeerCertificates`] of the request, or a token that the API server knows, and `client` asks whether they have the
-    /// right `nodes/proxy` of the node. To be served behind TLS.
+    /// right to `nodes/proxy` of the node, or to the part of it that is asked for. To be served behind TLS.
     ///
     /// # Errors
     /// The authorities cannot be read.
@@ -70,12 +70,13 @@ impl Guard {
             Method::DELETE => "delete",
             _ => "patch",
         };
-        match self.may(&user, verb).await {
+        let subresources = subresources(parts.uri.path());
+        match self.may(&user, verb, subresources).await {
             Ok(true) => {}
             Ok(false) => {
-                let (user, node) = (&user.name, &self.node);
+                let (user, node, subresources) = (&user.name, &self.node, subresources.join(" "));
                 let why = format!(
-                    "Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[proxy], name={node})"
+                    "Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[{subresources}], name={node})"
                 );
                 return told(StatusCode::FORBIDDEN, &why);
             }
@@ -117,7 +118,17 @@ impl Guard {
         }))
     }
 
-    async fn may(&self, user: &User, verb: &str) -> Result<bool, kube::Error> {
+    /// Whether one of the subresources of the node is theirs.
+    async fn may(&self, user: &User, verb: &str, subresources: &[&str]) -> Result<bool, kube::Error> {
+        for subresource in subresources {
+            if self.may_one(user, verb, subresource).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn may_one(&self, user: &User, verb: &str, subresource: &str) -> Result<bool, kube::Error> {
         let review = SubjectAccessReview {
             metadata: ObjectMeta::default(),
             spec: SubjectAccessReviewSpec {
@@ -127,7 +138,7 @@ impl Guard {
                     verb: Some(verb.to_owned()),
                     version: Some("v1".to_owned()),
                     resource: Some("nodes".to_owned()),
-                    subresource: Some("proxy".to_owned()),
+                    subresource: Some(subresource.to_owned()),
                     name: Some(self.node.clone()),
                     ..ResourceAttributes::default()
                 }),
@@ -138,6 +149,15 @@ impl Guard {
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let answer = reviews.create(&PostParams::default(), &review).await?;
         Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+}
+
+/// What of a node a path belongs to: any of these rights is enough.
+fn subresources(path: &str) -> &'static [&'static str] {
+    match path.trim_start_matches('/').split('/').next().unwrap_or_default() {
+        "healthz" => &["healthz", "proxy"],
+        "pods" => &["pods", "proxy"],
+        _ => &["proxy"],
     }
 }
 

@@ -147,6 +147,11 @@ impl Network {
             .map(|listener| listener.endpoint.clone())
     }
 
+    /// Whether an address is one that a node of this network gives to its pods.
+    pub fn has(&self, ip: IpAddr) -> bool {
+        self.lock().ranges.keys().any(|range| range.contains(&ip))
+    }
+
     fn listen(&self, ip: IpAddr, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
         let mut state = self.lock();
         if state.listening.contains_key(&(ip, port)) {

@@ -1,4 +1,4 @@
-//! What a node answers to who asks it rather than the API server, as a kubelet's port does: logs of containers. It opens
+//! What a node answers to who asks it rather than the API server, as a kubelet's port does: its pods, logs of containers. It opens
 //! no socket; who it belongs to serves it, or calls it in the same process. It does not ask who asks.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use base_client::{HttpService, ResponseBody, full_body, stream_body};
 use base_clock::Clock;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kube::client::Body;
+use serde_json::Value;
 
 use crate::log::{Reading, read};
 use crate::shown::{NoLog, Shown};
@@ -66,6 +67,7 @@ fn answer(shown: &Shown, clock: &Clock, request: &Request<Body>) -> Response<Res
     let query = request.uri().query().unwrap_or_default();
     match (request.method(), path.as_slice()) {
         (&Method::GET, ["healthz"]) => text(StatusCode::OK, "ok"),
+        (&Method::GET, ["pods"] | ["pods", ""]) => json(&shown.pods()),
         (&Method::GET, ["containerLogs", namespace, pod, container]) => {
             let Some((reading, previous)) = reading(query, clock) else {
                 return text(StatusCode::UNPROCESSABLE_ENTITY, "{\"message\": \"Invalid request.\"}");
@@ -102,6 +104,13 @@ fn reading(query: &str, clock: &Clock) -> Option<(Reading, bool)> {
         }
     }
     Some((reading, previous))
+}
+
+fn json(value: &Value) -> Response<ResponseBody> {
+    let mut response = plain(StatusCode::OK, full_body(value.to_string()));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
 }
 
 fn text(code: StatusCode, text: &str) -> Response<ResponseBody> {

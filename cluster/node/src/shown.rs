@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::api::core::v1::ContainerStatus;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use serde_json::{Value, json};
 
 use crate::log::Log;
 
@@ -13,9 +14,13 @@ use crate::log::Log;
 pub(crate) struct Shown(Arc<Mutex<BTreeMap<(String, String), ShownPod>>>);
 
 /// A pod as it is now.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct ShownPod {
     pub(crate) uid: String,
+    /// As the API has it.
+    pub(crate) pod: Arc<Pod>,
+    /// What the node says of it.
+    pub(crate) status: PodStatus,
     pub(crate) containers: Vec<ShownContainer>,
 }
 
@@ -51,6 +56,17 @@ impl Shown {
         if pods.get(&key).is_some_and(|pod| pod.uid == uid) {
             pods.remove(&key);
         }
+    }
+
+    /// All pods as a list, by namespace and name.
+    pub(crate) fn pods(&self) -> Value {
+        let pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let items = pods.values().map(|shown| {
+            let (meta, spec, status) = (&shown.pod.metadata, &shown.pod.spec, &shown.status);
+            json!({"metadata": meta, "spec": spec, "status": status})
+        });
+        let items: Vec<Value> = items.collect();
+        json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
     }
 
     /// The log of a container; in the kubelet's words where there is none (kubernetes/kubernetes v1.35

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use cluster_apiserver::AuditPolicy;
-use cluster_bare::Cluster;
+use cluster_bare::{Cluster, KubeletAccess};
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_store::FileStore;
 use cluster_store_etcd::EtcdStore;
@@ -55,6 +55,7 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
     let Kept { store, keys } = state.kept.clone();
     let etcd = &arguments.etcd;
     let mut builder = Cluster::builder()
+        .kubelets(kubelets(&arguments.kubelets)?)
         .listener(listener)
         .store(store)
         .keys(cluster_bare::Keys {
@@ -101,6 +102,23 @@ fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>,
             .hint("name a file in a folder that is there with --audit-log-path")
     })?;
     Ok(Some((read, file)))
+}
+
+/// How kubelets are asked. Errors: a file that cannot be read.
+fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
+    let certificate = on_etcd::read(
+        "--kubelet-client-certificate",
+        flags.kubelet_client_certificate.as_ref(),
+    )?;
+    let key = on_etcd::read("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
+    Ok(KubeletAccess {
+        identity: certificate.zip(key.map(String::into_bytes)),
+        authorities: on_etcd::read(
+            "--kubelet-certificate-authority",
+            flags.kubelet_certificate_authority.as_ref(),
+        )?,
+        preferred: flags.kubelet_preferred_address_types.clone(),
+    })
 }
 
 async fn run_on(

@@ -47,7 +47,7 @@ pub enum Command {
     /// Run a garden, a seed and the local provider in this process
     Up(Up),
     /// Run a bare Kubernetes in this process: API server and controllers, no garden
-    Apiserver(Apiserver),
+    Apiserver(Box<Apiserver>),
     /// Print a kubeconfig for the garden, the seed or a Shoot
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
@@ -113,6 +113,9 @@ pub struct Apiserver {
     /// Keep objects in an etcd instead of the data folder
     #[command(flatten)]
     pub etcd: Etcd,
+    /// How nodes of other processes are asked for logs
+    #[command(flatten)]
+    pub kubelets: Kubelets,
     /// File for the audit log, a line of JSON per event; needs --audit-policy-file
     #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
     pub audit_log_path: Option<PathBuf>,
@@ -152,6 +155,25 @@ pub struct Etcd {
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
         action = clap::ArgAction::Set, require_equals = true, requires = "etcd_servers")]
     pub leader_elect: bool,
+}
+
+/// How kubelets of other processes are asked; named as kube-apiserver names it.
+#[derive(Args, Debug)]
+pub struct Kubelets {
+    /// PEM file with the certificate that kubelets are shown; by default one of the cluster's own authority
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
+    pub kubelet_client_certificate: Option<PathBuf>,
+    /// PEM file with the key of that certificate
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
+    pub kubelet_client_key: Option<PathBuf>,
+    /// PEM file with the authority of kubelets' certificates, beside the cluster's own
+    #[arg(long, value_name = "FILE")]
+    pub kubelet_certificate_authority: Option<PathBuf>,
+    /// Which addresses of a node are taken, the best first, separated by commas
+    #[arg(long, value_name = "TYPES", value_delimiter = ',',
+        default_value = "InternalIP,Hostname,InternalDNS,ExternalDNS,ExternalIP",
+        value_parser = ["InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP"])]
+    pub kubelet_preferred_address_types: Vec<String>,
 }
 
 /// Arguments of `orangery kubeconfig`.

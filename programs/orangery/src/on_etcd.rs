@@ -60,7 +60,11 @@ fn options(flags: &cli::Etcd) -> Result<EtcdOptions, Fault> {
     })
 }
 
-fn read(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
+/// What a PEM file of a flag holds, if the flag is given.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn read(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
     let Some(path) = path else { return Ok(None) };
     let text = std::fs::read_to_string(path).map_err(|error| {
         Fault::user(format!("cannot read {} of {flag}: {error}", path.display()))

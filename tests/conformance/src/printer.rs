@@ -34,6 +34,15 @@ const MANY: usize = 5000;
 /// Longer than a server behind another one may take to say that it is there.
 const NEVER: Duration = Duration::from_secs(3600);
 
+/// A page with links of all sorts, and with what looks like some.
+const PAGE: &str = r#"<!DOCTYPE html><!-- <a href="/comment"> -->
+<HTML manifest=/m><head><base href='/'><link rel=stylesheet href="/a.css?x=1&amp;y=2">
+<script src="/a.js">document.write('<a href="/script">');</script><style>a { background: url(/style) }</style>
+<title><a href="/title"></title></head><body background="/b">
+<A HREF="/abs">1 < 2 &amp; 3</A><a href="rel" title='/it"s'>x</a><a href="https://elsewhere.example.com/x">y</a><a href=>z</a>
+<img src=/i.png alt="/alt" /><form action="/f/"><input disabled formaction=/g></form><br/><p data-src="/no">
+</body></html>"#;
+
 pub(crate) fn whole(text: impl Into<Bytes>) -> Printed {
     Full::new(text.into())
         .map_err(|never: Infallible| match never {})
@@ -58,6 +67,13 @@ pub(crate) async fn print(parts: &Parts, body: &Bytes) -> Outcome<Response<Print
             Ok(of(code, whole(format!("code {code}\n"))))
         }
         "moved" => Ok(moved()),
+        "moved-here" => Ok(moved_here()),
+        "page" => Ok(page()),
+        "refused" => {
+            let mut response = json_of(&told(parts, body));
+            *response.status_mut() = StatusCode::IM_A_TEAPOT;
+            Ok(response)
+        }
         "close" => Err("the connection is closed on purpose".to_owned()),
         "half" => {
             let chunks = [
@@ -126,6 +142,22 @@ fn moved() -> Response<Printed> {
     let mut response = of(302, whole("elsewhere\n"));
     let place = HeaderValue::from_static("https://elsewhere.example.com/x");
     response.headers_mut().insert(header::LOCATION, place);
+    response
+}
+
+fn moved_here() -> Response<Printed> {
+    let mut response = of(302, whole("here\n"));
+    let place = HeaderValue::from_static("/x/y/?z=1#end");
+    response.headers_mut().insert(header::LOCATION, place);
+    response
+}
+
+fn page() -> Response<Printed> {
+    let mut response = of(200, whole(PAGE));
+    let headers = response.headers_mut();
+    let media = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, media);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 

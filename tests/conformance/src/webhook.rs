@@ -1,7 +1,7 @@
 //! A webhook that both servers reach over TLS on loopback. What it answers hangs on the path alone, so that it makes no
 //! difference who asks first; see `cases/README.md`.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,17 +31,26 @@ const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// Longer than the shortest time-out that a webhook may have.
 const SLOW: Duration = Duration::from_secs(3);
 /// How the Services are called through which it is reached as well.
+/// What is no review: it is for a server behind an APIService, or for a kubelet.
+const PRINTED: [&str; 6] = [
+    "/apis/",
+    "/openapi/",
+    "/containerLogs/",
+    "/exec/",
+    "/attach/",
+    "/portForward/",
+];
 const SERVICES: [&str; 2] = ["hook.default.svc", "printer.default.svc"];
 
 /// The webhook, until it is dropped.
 pub(crate) struct Webhook {
-    address: SocketAddr,
+    port: u16,
     authority: String,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Webhook {
-    /// Starts it on a free port of loopback.
+    /// Starts it on a free port of all addresses: servers refuse to carry requests on to loopback.
     pub(crate) async fn start() -> Outcome<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let wrong = |error: &dyn std::fmt::Display| format!("the webhook did not start: {error}");
@@ -60,21 +69,22 @@ impl Webhook {
             .with_no_client_auth()
             .with_single_cert(chain.map_err(|error| wrong(&error))?, key)
             .map_err(|error| wrong(&error))?;
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| wrong(&error))?;
-        let address = listener.local_addr().map_err(|error| wrong(&error))?;
+        let listener = TcpListener::bind("0.0.0.0:0").await.map_err(|error| wrong(&error))?;
+        let port = listener.local_addr().map_err(|error| wrong(&error))?.port();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Ok(Self {
-            address,
+            port,
             authority: authority.certificate_pem(),
             serving: tokio::spawn(serve(listener, acceptor)),
         })
     }
 
-    /// What cases know it by: `<webhook.url>`, `<webhook.port>`, `<webhook.ca>`.
+    /// What cases know it by: `<webhook.url>`, `<webhook.port>`, `<webhook.ca>`, `<webhook.address>`.
     pub(crate) fn known(&self) -> Value {
         json!({
-            "url": format!("https://{}", self.address),
-            "port": self.address.port(),
+            "url": format!("https://127.0.0.1:{}", self.port),
+            "port": self.port,
+            "address": own_address(),
             "ca": base64(self.authority.as_bytes()),
         })
     }
@@ -84,6 +94,16 @@ impl Drop for Webhook {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// An address of this machine by which it is known to others; 127.0.0.1 where it has none. Nothing is sent.
+fn own_address() -> String {
+    let found = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+        // An address of documentation: whoever has a route has one that leads there.
+        socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9))?;
+        socket.local_addr()
+    });
+    found.map_or_else(|_| "127.0.0.1".to_owned(), |address| address.ip().to_string())
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor) {
@@ -108,7 +128,7 @@ async fn answer(request: Request<Incoming>) -> Outcome<Response<Printed>> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-    if path.starts_with("/apis/") || path.starts_with("/openapi/") {
+    if PRINTED.iter().any(|start| path.starts_with(start)) {
         return printer::print(&head, &body).await;
     }
     let review: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;

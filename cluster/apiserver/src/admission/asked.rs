@@ -18,6 +18,7 @@ pub(super) enum Deed {
     Create,
     Update,
     Delete,
+    Connect,
 }
 
 impl Deed {
@@ -34,6 +35,7 @@ impl Deed {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }

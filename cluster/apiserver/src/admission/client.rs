@@ -24,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::identity::{ClientIdentity, Unverified};
+use crate::relay::bracketed;
 use crate::server::Inner;
 
 /// Largest answer that is read: a patch of the largest object in base64, and then some.
@@ -341,22 +342,17 @@ fn machine_roots() -> &'static RootCertStore {
     })
 }
 
-fn refused(host: &str, port: u16, error: &io::Error) -> String {
+pub(crate) fn refused(host: &str, port: u16, error: &io::Error) -> String {
     let why = match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
         io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
         _ => error.to_string(),
     };
-    let host = if host.contains(':') {
-        format!("[{host}]")
-    } else {
-        host.to_owned()
-    };
-    format!("dial tcp {host}:{port}: {why}")
+    format!("dial tcp {}:{port}: {why}", bracketed(host))
 }
 
-fn distrusted(error: &io::Error, name: &str) -> String {
+pub(crate) fn distrusted(error: &io::Error, name: &str) -> String {
     use rustls::CertificateError as Wrong;
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match tls {

@@ -15,9 +15,9 @@ pub(crate) struct ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// From PEM. Errors: what cannot be read.
-    pub(crate) fn of(chain: &str, key: &[u8]) -> Result<Self, String> {
-        let unreadable = |what: &str| format!("the {what} of the front proxy cannot be read");
+    /// From PEM; `whose` is told in errors: what cannot be read.
+    pub(crate) fn of(whose: &str, chain: &str, key: &[u8]) -> Result<Self, String> {
+        let unreadable = |what: &str| format!("the {what} of the {whose} cannot be read");
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
         let chain = read.ok().filter(|chain| !chain.is_empty());
         Ok(Self {

@@ -27,7 +27,7 @@ use cluster_store::{Entry, Page, Range};
 use serde_json::Value;
 
 pub(crate) use delete::review_deletion;
-pub(crate) use own_body::review_body;
+pub(crate) use own_body::{review_body, review_connection};
 
 use crate::context::store_status;
 use crate::server::Inner;

@@ -12,6 +12,7 @@ use super::webhook::{Concerned, concerned};
 use super::{Hooks, patching};
 use crate::conversion;
 use crate::incoming::{self, Source};
+use crate::keeping::keep_stored;
 use crate::kind::Call;
 use crate::metadata;
 use crate::objects::Reader;
@@ -19,7 +20,7 @@ use crate::query::FieldValidation;
 use crate::resource::{Form, ScalePaths};
 use crate::scale;
 use crate::status::Status;
-use crate::write::{Write, keep_stored};
+use crate::write::Write;
 use crate::{context::Context, pod_admission};
 
 /// What the server gives to a new object only after it was admitted.

@@ -1,4 +1,5 @@
-//! Admission of what is posted below an object and is no object of its kind: bindings, evictions, requests for tokens.
+//! Admission of what is sent below an object and is no object of its kind: bindings, evictions, requests for tokens, and what
+//! a connection is asked for with.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use super::asked::{Asked, Deed};
 use super::rules::is_exempt;
 use super::validating::validate;
 use super::webhook::concerned;
-use super::{patching, told};
+use super::{Hooks, patching, told};
 use crate::context::Context;
 use crate::metadata;
 use crate::status::Status;
@@ -22,11 +23,36 @@ pub(crate) async fn review_body(
     let Some(hooks) = context.server.admission.hooks() else {
         return Ok(Vec::new());
     };
+    if let (Some(namespace), Ok(metadata)) = (context.namespace(), metadata::of_mut(body)) {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
     let asked = Asked::write(context, Deed::Create, context.name(), dry_run).of_body(kind);
-    if is_exempt(&asked) {
+    review(&hooks, &asked, kind, body).await
+}
+
+/// Lets webhooks change and refuse a connection to a part of an object. `options` are what is asked for, of that group, version
+/// and kind. Warnings for the client.
+pub(crate) async fn review_connection(
+    context: &Context,
+    kind: (&str, &str, &str),
+    options: &mut Value,
+) -> Result<Vec<String>, Status> {
+    let Some(hooks) = context.server.admission.hooks() else {
+        return Ok(Vec::new());
+    };
+    let asked = Asked::new(context, Deed::Connect, context.name(), false, Value::Null).of_body(kind);
+    review(&hooks, &asked, kind, options).await
+}
+
+async fn review(
+    hooks: &Hooks,
+    asked: &Asked<'_>,
+    (group, version, name): (&str, &str, &str),
+    body: &mut Value,
+) -> Result<Vec<String>, Status> {
+    if is_exempt(asked) {
         return Ok(Vec::new());
     }
-    let (group, version, name) = kind;
     if let Some(fields) = body.as_object_mut() {
         let api_version = if group.is_empty() {
             version.to_owned()
@@ -36,24 +62,21 @@ pub(crate) async fn review_body(
         fields.insert("apiVersion".to_owned(), json!(api_version));
         fields.insert("kind".to_owned(), json!(name));
     }
-    if let (Some(namespace), Ok(metadata)) = (context.namespace(), metadata::of_mut(body)) {
-        metadata.insert("namespace".to_owned(), json!(namespace));
-    }
     let mut warnings = Vec::new();
     let outcome = async {
-        let (found, labels) = concerned(&hooks.mutating, &asked, Some(body)).await;
+        let (found, labels) = concerned(&hooks.mutating, asked, Some(body)).await;
         for it in found {
-            if !it.hook.wants(&asked, it.version, (Some(body), None), &labels).await? {
+            if !it.hook.wants(asked, it.version, (Some(body), None), &labels).await? {
                 continue;
             }
-            let said = it.hook.call(&asked, it.version, (Some(body), None)).await?;
+            let said = it.hook.call(asked, it.version, (Some(body), None)).await?;
             let said = said.unwrap_or_default();
             warnings.extend(said.warnings);
             if let Some(patch) = said.patch {
                 *body = patching::apply(body, &patch)?;
             }
         }
-        validate(&hooks, &asked, (Some(body), None), &mut warnings).await
+        validate(hooks, asked, (Some(body), None), &mut warnings).await
     };
     let outcome = outcome.await;
     told(outcome, warnings)

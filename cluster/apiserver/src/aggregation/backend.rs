@@ -13,11 +13,14 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use serde_json::Value;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use tokio_rustls::client::TlsStream;
 
 use super::number;
 use crate::admission::client::{Reach, Trust, broken, tls};
 use crate::admission::identity::ClientIdentity;
+use crate::relay::upgraded;
 use crate::server::Inner;
 
 /// Connections kept while nobody uses them.
@@ -135,6 +138,19 @@ impl Backend {
         Ok(Response::from_parts(parts, Passed { body, lent }))
     }
 
+    /// Sends a request for an upgrade on, over a connection of its own. Errors: why nothing came back.
+    pub(super) async fn upgrade(
+        &self,
+        server: &Inner,
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, String> {
+        let reach = self.reach.as_ref().map_err(Clone::clone)?;
+        set_host(&mut request, reach);
+        let connection = connect(server, reach).await;
+        let connection = connection.map_err(|why| format!("error dialing backend: {why}"))?;
+        upgraded(Box::new(connection), request).await
+    }
+
     /// Asks for a document, believing whoever answers. Errors: why there is none.
     pub(super) async fn fetch(
         &self,
@@ -176,9 +192,13 @@ fn set_host(request: &mut Request<Body>, reach: &Reach) {
     }
 }
 
-async fn open(server: &Inner, reach: &Reach) -> Result<SendRequest<Body>, String> {
+async fn connect(server: &Inner, reach: &Reach) -> Result<TlsStream<TcpStream>, String> {
     let late = |_| "dial tcp: i/o timeout".to_owned();
-    let stream = timeout(CONNECT_TIMEOUT, reach.connect(server)).await.map_err(late)??;
+    timeout(CONNECT_TIMEOUT, reach.connect(server)).await.map_err(late)?
+}
+
+async fn open(server: &Inner, reach: &Reach) -> Result<SendRequest<Body>, String> {
+    let stream = connect(server, reach).await?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
     // It ends with its sender or the other side.
     tokio::spawn(connection);

@@ -5,7 +5,7 @@
 mod available;
 mod backend;
 mod local;
-mod proxy;
+mod pass;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 pub(crate) use available::start;
 pub(crate) use backend::Backend;
 pub(crate) use local::{follow, make, priority};
-pub(crate) use proxy::pass;
+pub(crate) use pass::pass;
 
 use crate::admission::identity::ClientIdentity;
 use crate::context::store_status;

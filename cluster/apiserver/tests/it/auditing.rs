@@ -197,8 +197,13 @@ async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
     assert_eq!(code, 200);
     for line in [
         "apiserver_audit_error_total{plugin=\"log\"} 7",
-        "apiserver_longrunning_requests{verb=\"WATCH\"} 0",
+        "apiserver_storage_objects{resource=\"namespaces\"} 4",
+        "apiserver_storage_objects{resource=\"deployments.apps\"} 0",
+        "apiserver_resource_objects{group=\"\",resource=\"namespaces\"} 4",
+        "etcd_requests_total{operation=\"create\",group=\"\",resource=\"namespaces\"} 4",
     ] {
-        assert!(text.contains(line), "{text}");
+        assert!(text.contains(line), "{line} is not in\n{text}");
     }
+    // The watch has ended.
+    assert!(!text.contains("apiserver_longrunning_requests{"), "{text}");
 }

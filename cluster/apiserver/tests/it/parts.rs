@@ -239,9 +239,14 @@ async fn discovery_names_only_what_is_done() {
     assert_eq!(verbs("namespaces/finalize"), Some(json!(["update"])));
     assert_eq!(verbs("pods/eviction"), Some(json!(["create"])));
     assert_eq!(verbs("pods/log"), Some(json!(["get"])));
-    for name in ["pods/exec", "pods/portforward", "pods/proxy"] {
-        assert_eq!(verbs(name), None, "{name}");
+    for name in ["pods/exec", "pods/attach", "pods/portforward"] {
+        assert_eq!(verbs(name), Some(json!(["create", "get"])), "{name}");
     }
+    for name in ["pods/proxy", "services/proxy", "nodes/proxy"] {
+        let all = json!(["create", "delete", "get", "patch", "update"]);
+        assert_eq!(verbs(name), Some(all), "{name}");
+    }
+    assert_eq!(verbs("pods/resize"), None);
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let request = Request::get("/api").header("accept", accept).body(Vec::new()).unwrap();
     let (_, aggregated) = send(&client, request).await;
@@ -255,11 +260,11 @@ async fn discovery_names_only_what_is_done() {
         .map(|it| &it["subresource"])
         .collect();
     assert!(
-        parts.contains(&&json!("log")) && !parts.contains(&&json!("exec")),
+        parts.contains(&&json!("log")) && !parts.contains(&&json!("resize")),
         "{parts:?}"
     );
     // What is asked for all the same is told what is missing.
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     post(&client, PODS, &pod).await;
-    assert_eq!(get(&client, &format!("{PODS}/p/proxy")).await.0, 501);
+    assert_eq!(get(&client, &format!("{PODS}/p/resize")).await.0, 501);
 }

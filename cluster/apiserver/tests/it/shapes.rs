@@ -125,7 +125,7 @@ async fn openapi_documents_stand_behind_every_entry_of_the_index() {
 async fn what_is_not_there_yet_says_so() {
     let server = start().await;
     let client = server.admin();
-    let (code, refused) = get(&client, "/api/v1/namespaces/default/pods/p/proxy").await;
+    let (code, refused) = get(&client, "/api/v1/namespaces/default/pods/p/resize").await;
     assert_eq!((code, &refused["reason"]), (501, &json!("NotImplemented")));
     assert_eq!(
         get(&client, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")

@@ -1,6 +1,8 @@
 //! A cluster as a test of somebody else's would use it: started, asked in process and over TLS, stopped, kept.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
+mod relay;
+
 use std::sync::Arc;
 use std::time::Duration;
 

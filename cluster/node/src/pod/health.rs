@@ -19,7 +19,7 @@ impl Life {
     pub(super) fn ask_probes(&mut self, now: Instant) {
         let Some(ip) = self.ip() else { return };
         for (slot, holder) in self.slots.iter_mut().enumerate() {
-            let Some(run) = holder.run.as_mut().filter(|run| run.kill_at.is_none()) else {
+            let Some(run) = holder.run.as_mut().filter(|run| run.kill_at.is_none() && !run.begins) else {
                 continue;
             };
             let number = run.number;

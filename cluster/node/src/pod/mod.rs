@@ -3,6 +3,7 @@
 
 mod environment;
 mod health;
+mod hook;
 mod probe;
 mod report;
 mod slot;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -32,6 +33,7 @@ use crate::node::Host;
 use crate::{EXIT_KILLED, Exit, Found};
 use environment::Facts;
 use health::Answer;
+use hook::Begun;
 use slot::{Doing, Restart, Slot};
 use sources::Sources;
 use volumes::Wanted;
@@ -117,6 +119,7 @@ enum Woken {
     Sources,
     Ended(Result<(Id, (usize, Exit)), JoinError>),
     Answered(Answer),
+    Begun(Begun),
     Turned,
     Freed,
     Due,
@@ -154,6 +157,8 @@ struct Life {
     asked: JoinSet<Answer>,
     /// What runs before containers are asked to stop.
     hooks: JoinSet<()>,
+    /// What runs when containers have started.
+    begun: JoinSet<Begun>,
     /// Runs of containers so far.
     runs: u64,
     /// It has run for longer than it may.
@@ -209,6 +214,7 @@ impl Life {
             tasks: JoinSet::new(),
             asked: JoinSet::new(),
             hooks: JoinSet::new(),
+            begun: JoinSet::new(),
             runs: 0,
             expired: false,
             turned: Arc::default(),
@@ -260,6 +266,12 @@ impl Life {
         if self.over || !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
+        // They start even where an init container does not let the others.
+        for index in 0..self.slots.len() {
+            if self.slots[index].ephemeral && self.slots[index].is_due(now) {
+                self.start(index).await;
+            }
+        }
         let init = self.slots.iter().filter(|slot| slot.init).count();
         for index in 0..init {
             if !self.slots[index].lets_next_start() && self.slots[index].is_due(now) {
@@ -270,8 +282,11 @@ impl Life {
             }
         }
         for index in init..self.slots.len() {
-            if self.slots[index].is_due(now) {
+            if self.slots[index].is_main() && self.slots[index].is_due(now) {
                 self.start(index).await;
+            }
+            if self.slots[index].begins() {
+                return;
             }
         }
     }
@@ -285,6 +300,7 @@ impl Life {
             sources,
             tasks,
             asked,
+            begun,
             turned,
             updates,
             stop,
@@ -299,6 +315,7 @@ impl Life {
             }),
             () = stop.cancelled(), if !stopping => Woken::Stopped,
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
+            Some(Ok(begun)) = begun.join_next() => Woken::Begun(begun),
             Some(Ok(answer)) = asked.join_next() => Woken::Answered(answer),
             () = turned.notified() => Woken::Turned,
             () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
@@ -325,6 +342,7 @@ impl Life {
             Woken::Stopped => self.end(Why::NodeStops, NODE_STOP_GRACE).await,
             Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
             Woken::Answered(answer) => self.answered(answer).await,
+            Woken::Begun(begun) => self.has_begun(begun).await,
             Woken::Ended(Err(error)) => {
                 let id = error.id();
                 let is_it = |slot: &Slot| {
@@ -360,6 +378,10 @@ impl Life {
         self.pod = pod;
         let meta = &self.pod.metadata;
         if meta.deletion_timestamp.is_none() {
+            let added: Vec<Slot> = ephemeral(&self.pod)
+                .filter(|slot| !self.slots.iter().any(|own| own.container.name == slot.container.name))
+                .collect();
+            self.slots.extend(added);
             return;
         }
         let seconds = meta
@@ -440,5 +462,26 @@ fn slots(pod: &Pod) -> Vec<Slot> {
         }
         slot
     });
-    init.chain(main).collect()
+    init.chain(main).chain(ephemeral(pod)).collect()
+}
+
+/// The ephemeral containers of a pod, with what its status says of them: they run once.
+fn ephemeral(pod: &Pod) -> impl Iterator<Item = Slot> + '_ {
+    let all = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.ephemeral_containers.iter().flatten());
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.ephemeral_container_statuses.as_ref());
+    all.filter_map(move |container| {
+        // But for its target, which only a runtime knows to use, it is a container like others.
+        let container: Container = serde_json::to_value(container).and_then(serde_json::from_value).ok()?;
+        let seen = statuses
+            .into_iter()
+            .flatten()
+            .find(|status| status.name == container.name);
+        Some(Slot::ephemeral(container, seen))
+    })
 }

@@ -72,11 +72,21 @@ impl Ask {
 
     /// Asks; an error is what the event says.
     pub(crate) async fn ask(self, network: Network, ip: IpAddr) -> Result<(), String> {
+        let Some(code) = self.reach(network, ip).await? else {
+            return Ok(());
+        };
+        let good = code >= StatusCode::OK && code < StatusCode::BAD_REQUEST;
+        let failed = || format!("HTTP probe failed with statuscode: {}", code.as_u16());
+        good.then_some(()).ok_or_else(failed)
+    }
+
+    /// Reaches what listens there, and says what it answers if it speaks HTTP. Errors: nobody was reached.
+    pub(crate) async fn reach(self, network: Network, ip: IpAddr) -> Result<Option<StatusCode>, String> {
         let (Ask::Http { port, .. } | Ask::Tcp { port }) = &self;
         let endpoint = network.connect(ip, *port);
         let endpoint = endpoint.ok_or_else(|| format!("dial tcp {ip}:{port}: connect: connection refused"))?;
         let (path, headers, service) = match (self, endpoint) {
-            (Ask::Tcp { .. }, _) => return Ok(()),
+            (Ask::Tcp { .. }, _) => return Ok(None),
             (Ask::Http { path, headers, .. }, Endpoint::Http(service)) => (path, headers, service),
             (Ask::Http { .. }, Endpoint::Store(_)) => return Err("what listens there does not speak HTTP".to_owned()),
         };
@@ -88,9 +98,7 @@ impl Ask {
         let answer = answer_apart(service, request)
             .await
             .map_err(|error| error.to_string())?;
-        let good = answer.status() >= StatusCode::OK && answer.status() < StatusCode::BAD_REQUEST;
-        let failed = || format!("HTTP probe failed with statuscode: {}", answer.status().as_u16());
-        good.then_some(()).ok_or_else(failed)
+        Ok(Some(answer.status()))
     }
 }
 

@@ -54,6 +54,7 @@ impl Life {
     fn show(&self, status: &PodStatus) {
         let init = status.init_container_statuses.iter().flatten();
         let statuses = init.chain(status.container_statuses.iter().flatten());
+        let statuses = statuses.chain(status.ephemeral_container_statuses.iter().flatten());
         // Slots and statuses have one order.
         let containers = self.slots.iter().zip(statuses).map(|(slot, status)| ShownContainer {
             status: status.clone(),
@@ -63,6 +64,8 @@ impl Life {
         let meta = &self.pod.metadata;
         let pod = ShownPod {
             uid: meta.uid.clone().unwrap_or_default(),
+            pod: self.pod.clone(),
+            status: status.clone(),
             containers: containers.collect(),
         };
         let namespace = meta.namespace.as_deref().unwrap_or_default();

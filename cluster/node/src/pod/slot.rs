@@ -82,16 +82,36 @@ pub(crate) struct Run {
     pub(crate) number: u64,
     /// It is asked to stop, and killed then.
     pub(crate) kill_at: Option<Instant>,
+    /// Its hook after the start has not ended.
+    pub(crate) begins: bool,
     /// It stops because a probe said so, and is started again whatever its code is.
     pub(crate) unhealthy: bool,
 }
 
 impl Run {
+    /// A run that begins now.
+    pub(crate) fn new(container: &Container, probed: bool, ready: ReadySwitch, number: u64) -> Self {
+        let now = Instant::now();
+        Run {
+            stop: CancellationToken::new(),
+            ready,
+            task: None,
+            network: None,
+            killed: false,
+            started: now,
+            probes: Probes::new(container, probed, now),
+            number,
+            kill_at: None,
+            begins: false,
+            unhealthy: false,
+        }
+    }
+
     /// When something happens to it by itself.
     fn due_at(&self) -> Option<Instant> {
         match self.kill_at {
             Some(at) => Some(at).filter(|_| !self.killed),
-            None => self.probes.due_at(),
+            None => self.probes.due_at().filter(|_| !self.begins),
         }
     }
 }
@@ -112,6 +132,8 @@ pub(crate) struct Slot {
     pub(crate) init: bool,
     /// An init container that goes on running.
     pub(crate) sidecar: bool,
+    /// Added while the pod was there: it starts at once, once, and counts for nothing.
+    pub(crate) ephemeral: bool,
     backoff: Duration,
 }
 
@@ -140,12 +162,26 @@ impl Slot {
             previous: None,
             init,
             sidecar,
+            ephemeral: false,
             backoff: Duration::ZERO,
         };
         if let Some(seen) = seen {
             slot.adopt(seen);
         }
         slot
+    }
+
+    /// An ephemeral container, with what its status says of it.
+    pub(crate) fn ephemeral(container: Container, seen: Option<&ContainerStatus>) -> Self {
+        Slot {
+            ephemeral: true,
+            ..Slot::new(container, Restart::Never, false, seen)
+        }
+    }
+
+    /// Whether it is one that the pod is there for.
+    pub(crate) fn is_main(&self) -> bool {
+        !self.init && !self.ephemeral
     }
 
     fn adopt(&mut self, seen: &ContainerStatus) {
@@ -198,16 +234,20 @@ impl Slot {
         }
     }
 
+    /// Whether the hook after its start has not ended.
+    pub(crate) fn begins(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.begins)
+    }
+
     pub(crate) fn is_ready(&self) -> bool {
-        self.run
-            .as_ref()
-            .is_some_and(|run| run.probes.ready(run.ready.is_ready()))
+        let ready = |run: &Run| !run.begins && run.probes.ready(run.ready.is_ready());
+        self.run.as_ref().is_some_and(ready)
     }
 
     /// Whether it runs, and its startup probe knows.
     fn is_started(&self) -> bool {
         let running = matches!(self.doing, Doing::Running(_));
-        running && self.run.as_ref().is_none_or(|run| run.probes.started())
+        running && self.run.as_ref().is_none_or(|run| !run.begins && run.probes.started())
     }
 
     /// Whether it is over for good or will be, as far as its last run tells.
@@ -290,6 +330,14 @@ impl Slot {
     /// The container's part of the pod's status.
     pub(crate) fn status(&self) -> ContainerStatus {
         let state = match &self.doing {
+            // As a kubelet shows it, which knows of the container only then.
+            Doing::Running(_) if self.begins() => ContainerState {
+                waiting: Some(ContainerStateWaiting {
+                    reason: Some("ContainerCreating".to_owned()),
+                    message: None,
+                }),
+                ..ContainerState::default()
+            },
             Doing::Waiting { reason, message, .. } => ContainerState {
                 waiting: Some(ContainerStateWaiting {
                     reason: Some((*reason).to_owned()),
@@ -351,18 +399,8 @@ mod tests {
 
     fn start(slot: &mut Slot) {
         slot.doing = Doing::Running(Timestamp::UNIX_EPOCH);
-        slot.run = Some(Run {
-            stop: CancellationToken::new(),
-            ready: ReadySwitch::new(Arc::default()),
-            task: None,
-            network: None,
-            killed: false,
-            started: Instant::now(),
-            probes: Probes::new(&slot.container, false, Instant::now()),
-            number: 0,
-            kill_at: None,
-            unhealthy: false,
-        });
+        let ready = ReadySwitch::new(Arc::default());
+        slot.run = Some(Run::new(&slot.container, false, ready, 0));
     }
 
     fn crash(slot: &mut Slot) -> Option<u64> {

@@ -11,11 +11,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::environment::{EnvironmentError, arguments, environment, expand};
-use super::probe::Probes;
 use super::slot::{Doing, Run};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
@@ -156,20 +153,10 @@ impl Life {
         let message = format!("Started container {}", container.name);
         let name = container.name.clone();
         let ready = ReadySwitch::new(Arc::clone(&self.turned));
-        let now = Instant::now();
         self.runs += 1;
-        let mut run = Run {
-            stop: CancellationToken::new(),
-            ready: ready.clone(),
-            task: None,
-            network: None,
-            killed: false,
-            started: now,
-            probes: Probes::new(&container, image.as_ref().is_some_and(|image| image.is_probed()), now),
-            number: self.runs,
-            kill_at: None,
-            unhealthy: false,
-        };
+        let probed = image.as_ref().is_some_and(|image| image.is_probed());
+        let mut run = Run::new(&container, probed, ready.clone(), self.runs);
+        let simulated = image.is_none();
         let log = self.slots[index].new_log(&self.host.clock);
         match image {
             Some(image) => self.spawn(index, image, env, ip, log, &mut run),
@@ -184,6 +171,9 @@ impl Life {
         self.slots[index].doing = Doing::Running(self.host.clock.now());
         self.slots[index].run = Some(run);
         self.say(Weight::Normal, "Started", Some(&name), &message).await;
+        if !simulated {
+            self.begin_post_start(index).await;
+        }
     }
 
     fn spawn(

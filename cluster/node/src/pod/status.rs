@@ -32,11 +32,11 @@ pub(crate) struct View<'a> {
 /// times are kept.
 pub(crate) fn status(view: &View<'_>, before: Option<&PodStatus>) -> PodStatus {
     let phase = phase(view);
-    let statuses = |init: bool| {
+    let statuses = |wanted: fn(&Slot) -> bool| {
         let statuses: Vec<_> = view
             .slots
             .iter()
-            .filter(|slot| slot.init == init)
+            .filter(|slot| wanted(slot))
             .map(Slot::status)
             .collect();
         Some(statuses).filter(|statuses| !statuses.is_empty())
@@ -44,8 +44,9 @@ pub(crate) fn status(view: &View<'_>, before: Option<&PodStatus>) -> PodStatus {
     PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(conditions(view, phase, before)),
-        container_statuses: statuses(false),
-        init_container_statuses: statuses(true),
+        container_statuses: statuses(Slot::is_main),
+        init_container_statuses: statuses(|slot| slot.init),
+        ephemeral_container_statuses: statuses(|slot| slot.ephemeral),
         pod_ip: view.pod_ip.map(|ip| ip.to_string()),
         pod_ips: view.pod_ip.map(|ip| vec![PodIP { ip: ip.to_string() }]),
         host_ip: view.host_ips.first().map(ToString::to_string),
@@ -78,7 +79,8 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
         return "Failed";
     }
     let policy = Restart::of(view.pod);
-    let (init, main): (Vec<&Slot>, Vec<&Slot>) = view.slots.iter().partition(|slot| slot.init);
+    let counted = view.slots.iter().filter(|slot| !slot.ephemeral);
+    let (init, main): (Vec<&Slot>, Vec<&Slot>) = counted.partition(|slot| slot.init);
     let failed_for_good = |slot: &&Slot| slot.exit_code().is_some_and(|code| code != 0);
     if init.iter().any(failed_for_good) {
         return "Failed";
@@ -90,7 +92,7 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
     }
     if main
         .iter()
-        .any(|slot| matches!(slot.doing, Doing::Waiting { .. }) && slot.last.is_none())
+        .any(|slot| (slot.begins() || matches!(slot.doing, Doing::Waiting { .. })) && slot.last.is_none())
     {
         return "Pending";
     }
@@ -121,7 +123,7 @@ fn conditions(view: &View<'_>, phase: &str, before: Option<&PodStatus>) -> Vec<P
     let unready: Vec<&Slot> = view
         .slots
         .iter()
-        .filter(|slot| (!slot.init || slot.sidecar) && !slot.is_ready())
+        .filter(|slot| (slot.is_main() || slot.sidecar) && !slot.is_ready())
         .collect();
     let gate = view
         .pod

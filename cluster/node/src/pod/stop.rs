@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::Instant;
 
-use super::probe::Ask;
 use super::status::{DEADLINE_EXCEEDED, DEADLINE_PASSED};
 use super::{Ending, GRACE_SECONDS, Life, Why};
 use crate::Exit;
@@ -44,7 +42,7 @@ impl Life {
 
     /// Whether the containers that the pod is there for have ended for good.
     pub(super) fn mains_are_over(&self) -> bool {
-        let mut mains = self.slots.iter().filter(|slot| !slot.init);
+        let mut mains = self.slots.iter().filter(|slot| slot.is_main());
         mains.all(super::Slot::is_over)
     }
 
@@ -112,29 +110,6 @@ impl Life {
         if simulated {
             self.note_end(index, Exit::done()).await;
         }
-    }
-
-    /// What a hook does, as far as there is something to do: a program can not run in a container here.
-    fn hook(&self, index: usize, handler: &LifecycleHandler) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let pause = handler
-            .sleep
-            .as_ref()
-            .map(|sleep| u64::try_from(sleep.seconds).unwrap_or(0));
-        let asked = handler.http_get.as_ref();
-        let asked = asked
-            .and_then(|http| Ask::http(http, &self.slots[index].container))
-            .zip(self.ip());
-        if pause.is_none() && asked.is_none() {
-            return None;
-        }
-        let network = self.host.network.clone();
-        Some(async move {
-            if let Some((ask, ip)) = asked {
-                // What it answers changes nothing.
-                let _ = ask.ask(network, ip).await;
-            }
-            tokio::time::sleep(Duration::from_secs(pause.unwrap_or(0))).await;
-        })
     }
 
     /// Kills what has had its time.

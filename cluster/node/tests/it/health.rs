@@ -246,3 +246,80 @@ async fn a_pod_that_runs_for_longer_than_it_may_fails() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_that() {
+    let cluster = Cluster::new().await;
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let app = move |context: ContainerContext| {
+        let said = said.clone();
+        async move {
+            said.send((context.container.name.clone(), context.clock.now()))
+                .unwrap();
+            // Whatever code it answers.
+            let _bound = context.network.bind(80, web(Arc::new(AtomicBool::new(false))));
+            context.ready.set(true);
+            context.stop.cancelled().await;
+            Exit::done()
+        }
+    };
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
+    let hook = json!({"postStart": {"httpGet": {"port": 80, "path": "/x"}}});
+    let pause = json!({"postStart": {"sleep": {"seconds": 7}}});
+    let begun = cluster.clock.now();
+    let more = json!([
+        {"name": "main", "image": "app", "lifecycle": pause}, {"name": "next", "image": "app", "lifecycle": hook},
+    ]);
+    cluster.pod("p", json!({}), json!({"containers": more})).await;
+    let waits = |pod: &Pod| container(pod)["state"]["waiting"]["reason"] == "ContainerCreating";
+    let pod = cluster
+        .pod_until("p", |pod| {
+            pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some())
+        })
+        .await;
+    assert!(waits(&pod), "{:?}", pod.status);
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
+    cluster.pod_until("p", is_ready).await;
+    let mut started = Vec::new();
+    while let Ok((name, at)) = heard.try_recv() {
+        started.push((name, (at - begun).get_seconds()));
+    }
+    assert_eq!(started, [("main".to_owned(), 0), ("next".to_owned(), 7)]);
+    assert!(events(&cluster, "FailedPostStartHook").await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_whose_hook_fails_is_stopped_and_started_again() {
+    let cluster = Cluster::new().await;
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = runs.clone();
+    let app = move |context: ContainerContext| {
+        let run = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            // Its first run listens nowhere.
+            let good = Arc::new(AtomicBool::new(true));
+            let _bound = (run > 0).then(|| context.network.bind(80, web(good)).unwrap());
+            context.ready.set(true);
+            context.stop.cancelled().await;
+            Exit::done()
+        }
+    };
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", app));
+    let hook = json!({"lifecycle": {"postStart": {"httpGet": {"port": 80}}}});
+    cluster.pod("p", hook, json!({})).await;
+    let pod = cluster.pod_until("p", is_ready).await;
+    assert_eq!(container(&pod)["restartCount"], 1);
+    assert_eq!(events(&cluster, "FailedPostStartHook").await, ["PostStartHook failed"]);
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_hook_that_is_a_program_an_event_says_that_it_is_left_out() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));
+    let hook = json!({"lifecycle": {"postStart": {"exec": {"command": ["true"]}}}});
+    cluster.pod("p", hook, json!({})).await;
+    cluster.pod_until("p", is_ready).await;
+    let said = events(&cluster, "PostStartHookLeftOut").await;
+    assert!(said.len() == 1 && said[0].contains("no program"), "{said:?}");
+}

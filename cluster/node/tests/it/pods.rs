@@ -7,7 +7,7 @@ use std::time::Duration;
 use base_client::{Injected, inject_faults};
 use cluster_node::{ContainerContext, Exit, ImageCatalogue};
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -276,4 +276,44 @@ async fn a_missing_secret_of_a_variable_is_named_and_waited_for() {
 pub(crate) async fn reasons(cluster: &Cluster) -> Vec<String> {
     let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
     events.items.into_iter().filter_map(|event| event.reason).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_container_starts_in_a_pod_that_runs_and_changes_nothing_of_how_that_is() {
+    let cluster = Cluster::new().await;
+    let debugs = |context: ContainerContext| async move {
+        context.log.line("looked around");
+        Exit::failed("nothing found")
+    };
+    let catalogue = ImageCatalogue::new().with("app", serves).with("debug", debugs);
+    let _node = cluster.node("node-a", catalogue);
+    cluster.pod("p", json!({}), json!({})).await;
+    cluster.pod_until("p", is_ready).await;
+    let added = json!({"spec": {"ephemeralContainers": [
+        {"name": "d", "image": "example.org/debug:v1", "targetContainerName": "main"},
+        {"name": "x", "image": "example.org/unknown:v1"},
+    ]}});
+    let pods = cluster.api::<Pod>();
+    let patch = Patch::Strategic(added);
+    pods.patch_subresource("ephemeralcontainers", "p", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let of = |pod: &Pod, name: &str| {
+        let statuses = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.ephemeral_container_statuses.clone());
+        let status = statuses.into_iter().flatten().find(|status| status.name == name);
+        serde_json::to_value(status).unwrap()["state"].clone()
+    };
+    let done = |pod: &Pod| of(pod, "d")["terminated"].is_object() && of(pod, "x")["waiting"].is_object();
+    let pod = cluster.pod_until("p", done).await;
+    assert_eq!(of(&pod, "d")["terminated"]["exitCode"], 1);
+    assert_eq!(of(&pod, "x")["waiting"]["reason"], "ImageNotInCatalogue");
+    assert!(is_ready(&pod), "{:?}", pod.status);
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Running"));
+    let path = "/api/v1/namespaces/ns/pods/p/log?container=d";
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let said = cluster.client.request_text(request).await.unwrap();
+    assert!(said.starts_with("looked around\n"), "{said}");
 }

@@ -10,6 +10,7 @@ mod core_rules;
 mod defaults;
 mod definition;
 mod endpoint_slices;
+mod ephemeral_rules;
 mod pod_defaults;
 mod pod_rules;
 mod policy_rules;
@@ -26,6 +27,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use defaults::{TEMPLATE_GENERATION, default};
+pub use ephemeral_rules::ephemeral_containers;
 pub use pod_defaults::qos_class;
 pub use rules::{SYSTEM_PRIORITIES, refuse_name, validate, warnings};
 

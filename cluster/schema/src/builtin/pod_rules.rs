@@ -18,7 +18,13 @@ pub(super) fn pod(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
     let root = FieldPath::Root;
     let path = root.field("spec");
     spec(&object["spec"], &path, &RESTART_POLICIES, errors);
-    let Some(old) = old else { return };
+    let Some(old) = old else {
+        if elements(&object["spec"], "ephemeralContainers").next().is_some() {
+            let at = path.field("ephemeralContainers");
+            errors.push(FieldError::forbidden(at, "cannot be set on create"));
+        }
+        return;
+    };
     if !same_containers(object, old, &path, errors) {
         return;
     }
@@ -176,7 +182,7 @@ fn spec(spec: &Value, path: &FieldPath<'_>, restart_policies: &[&str], errors: &
     }
 }
 
-fn volumes<'v>(spec: &'v Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> HashSet<&'v str> {
+pub(super) fn volumes<'v>(spec: &'v Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> HashSet<&'v str> {
     let mut found = HashSet::new();
     let at = path.field("volumes");
     for (index, volume) in elements(spec, "volumes").enumerate() {
@@ -210,7 +216,12 @@ fn volumes<'v>(spec: &'v Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErro
     found
 }
 
-fn container(container: &Value, volumes: &HashSet<&str>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn container(
+    container: &Value,
+    volumes: &HashSet<&str>,
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let name = text(container, "name");
     if name.is_empty() {
         errors.push(FieldError::required(path.field("name"), ""));

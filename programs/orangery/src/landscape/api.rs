@@ -8,8 +8,9 @@ use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, SecretError};
 use cluster_apiserver::{ApiServer, Authorities, Kind, Protection, TokenAuthority};
+use cluster_bare::pods_of;
 use cluster_front::{Front, RegisteredServer, Registration};
-use cluster_node::NodeServices;
+use cluster_node::{Network, NodeServices};
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
 
@@ -48,6 +49,7 @@ pub struct Api {
     clock: Clock,
     entropy: Entropy,
     nodes: NodeServices,
+    pods: Network,
     _registration: Registration,
 }
 
@@ -83,8 +85,10 @@ impl Api {
         };
         let nodes = NodeServices::default();
         let asked = nodes.clone();
+        let pods = Network::new();
         let mut builder = ApiServer::builder(name)
             .nodes(move |node| asked.find(node))
+            .pods(pods_of(&pods))
             .shared_store(kept.store.clone())
             .kinds(kinds)
             .clock(clock.clone())
@@ -115,6 +119,7 @@ impl Api {
             clock: clock.clone(),
             entropy: entropy.clone(),
             nodes,
+            pods,
         })
     }
 
@@ -128,6 +133,12 @@ impl Api {
     #[must_use]
     pub fn nodes(&self) -> NodeServices {
         self.nodes.clone()
+    }
+
+    /// The network of its nodes' pods, so that requests to these are carried on.
+    #[must_use]
+    pub fn pods(&self) -> Network {
+        self.pods.clone()
     }
 
     /// `https://127.0.0.1:PORT`.

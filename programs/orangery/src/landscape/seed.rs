@@ -134,6 +134,7 @@ fn start_cluster(
         // Each Shoot leaves its record behind, so that it can be read after the Shoot.
         api_server_started: (settings.audit_records > 0).then_some(keep),
         audit_records: settings.audit_records,
+        network: seed.pods(),
         ..Host::new(front.clone())
     };
     let name = format!("seed-{}-0", settings.seed.name);

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_access::front_proxy::{identity_headers, is_identity};
+use base_client::{Upgrade, asks_for_upgrade};
+use cluster_access::front_proxy::identity_headers;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
@@ -17,6 +18,8 @@ use super::Route;
 use crate::User;
 use crate::answer::Answer;
 use crate::path::decode_percent;
+use crate::query::encoded;
+use crate::relay::{for_who_answers, spliced, without_connection};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -24,17 +27,6 @@ use crate::status::Status;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Who asks for descriptions.
 const DESCRIBER: &str = "system:aggregator";
-/// What belongs to one connection alone (RFC 9110, 7.6.1).
-const OF_CONNECTION: [HeaderName; 8] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::TRAILER,
-];
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -51,11 +43,6 @@ pub(crate) async fn pass(
     if !route.available {
         return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable"));
     }
-    if parts.headers.contains_key(header::UPGRADE) {
-        return Err(Status::not_implemented(
-            "the upgrade of a connection to a server behind an APIService (exec, attach, port-forward)",
-        ));
-    }
     if route.backend.address(server).await.is_err() {
         return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable"));
     }
@@ -65,18 +52,23 @@ pub(crate) async fn pass(
         true => &describer,
         false => user,
     };
-    let target = target(parts);
+    let upgrade = asks_for_upgrade(&parts.headers);
+    let headers = if upgrade {
+        for_upgrade(parts, user)
+    } else {
+        headers(parts, user)
+    };
     let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();
-    *request.uri_mut() = target.parse().map_err(Status::internal)?;
-    *request.headers_mut() = match headers(parts, user) {
+    *request.uri_mut() = target(parts).parse().map_err(Status::internal)?;
+    *request.headers_mut() = match headers {
         Ok(headers) => headers,
         // Without them the request would be this server's own.
-        Err(name) => {
-            let why = format!("error trying to reach service: net/http: invalid header field value for {name:?}");
-            return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &why));
-        }
+        Err(name) => return Ok(unnameable(&name)),
     };
+    if upgrade {
+        return become_something_else(server, route, parts, request).await;
+    }
     let sent = route.backend.send(server, request);
     let response = tokio::select! {
         biased;
@@ -109,6 +101,37 @@ pub(crate) async fn pass(
     })
 }
 
+/// Sends a request for an upgrade on; where the other server agrees, bytes go to and fro from then on.
+async fn become_something_else(
+    server: &Arc<Inner>,
+    route: &Route,
+    parts: &Parts,
+    request: Request<Body>,
+) -> Result<Answer, Status> {
+    let permit = server.carried.one_more()?;
+    let sent = async { timeout(HEAD_TIMEOUT, route.backend.upgrade(server, request)).await };
+    let Some(sent) = server.stop.run_until_cancelled(sent).await else {
+        return Err(Status::unavailable("the server is shutting down").retry_after(1));
+    };
+    let response = sent.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+    let upgrade = parts.extensions.get::<Upgrade>().cloned();
+    let answer = response.and_then(|response| spliced(server, response, upgrade, permit));
+    Ok(answer.unwrap_or_else(|why| refusal(StatusCode::SERVICE_UNAVAILABLE, &why)))
+}
+
+/// What goes with a request for an upgrade: all that is said of the connection is meant for the other server.
+fn for_upgrade(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
+    let mut headers = for_who_answers(parts);
+    headers.remove(header::HOST);
+    name_user(&mut headers, user)?;
+    Ok(headers)
+}
+
+fn unnameable(header: &str) -> Answer {
+    let why = format!("error trying to reach service: net/http: invalid header field value for {header:?}");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, &why)
+}
+
 /// A line of text, as Go's servers refuse.
 fn refusal(code: StatusCode, why: &str) -> Answer {
     Answer::text(code, format!("{why}\n")).unsniffed()
@@ -116,26 +139,10 @@ fn refusal(code: StatusCode, why: &str) -> Answer {
 
 /// What goes with a request that is sent on. Errors: the header that cannot hold what the user is called.
 fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
-    let mut headers = parts.headers.clone();
+    let mut headers = for_who_answers(parts);
     without_connection(&mut headers);
-    let ours = |name: &HeaderName| {
-        is_identity(name.as_str())
-            || name.as_str().starts_with("impersonate-")
-            || [header::AUTHORIZATION, header::HOST].contains(name)
-    };
-    let gone: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
-    for name in gone {
-        headers.remove(name);
-    }
-    for (name, value) in identity_headers(user) {
-        match (
-            HeaderName::from_bytes(name.as_bytes()),
-            HeaderValue::from_bytes(value.as_bytes()),
-        ) {
-            (Ok(name), Ok(value)) => drop(headers.append(name, value)),
-            _ => return Err(name),
-        }
-    }
+    headers.remove(header::HOST);
+    name_user(&mut headers, user)?;
     let host = parts.headers.get(header::HOST).cloned();
     let uri = HeaderValue::from_str(parts.uri.path()).ok();
     let told = [
@@ -149,6 +156,20 @@ fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
         }
     }
     Ok(headers)
+}
+
+/// Says who the user is. Errors: the header that cannot hold it.
+fn name_user(headers: &mut HeaderMap, user: &User) -> Result<(), String> {
+    for (name, value) in identity_headers(user) {
+        match (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_bytes(value.as_bytes()),
+        ) {
+            (Ok(name), Ok(value)) => drop(headers.append(name, value)),
+            _ => return Err(name),
+        }
+    }
+    Ok(())
 }
 
 /// Path and query as they are sent on.
@@ -176,38 +197,6 @@ fn in_order(query: &str) -> String {
         .map(|(key, value)| format!("{}={}", encoded(key), encoded(value)))
         .collect();
     pairs.join("&")
-}
-
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            b' ' => out.push('+'),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
-
-/// Takes away what belongs to one connection, and what the sender says belongs to it.
-fn without_connection(headers: &mut HeaderMap) {
-    let trailers = headers.get_all(header::TE).iter().any(|value| value == "trailers");
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|names| names.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named.iter().chain(&OF_CONNECTION) {
-        headers.remove(name);
-    }
-    headers.remove(header::UPGRADE);
-    // Whether trailers are understood is asked of whoever answers.
-    if trailers {
-        headers.insert(header::TE, HeaderValue::from_static("trailers"));
-    }
 }
 
 #[cfg(test)]

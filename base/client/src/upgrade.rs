@@ -1,0 +1,79 @@
+//! A connection that stops being HTTP: a server takes it over after it has answered 101. Whoever holds the client's end puts an
+//! [`Upgrade`] among the request's extensions. It reads and writes nothing itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{CONNECTION, HeaderMap};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+
+/// Bytes in both directions.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// A connection whatever it is made of.
+pub type Connection = Box<dyn Wire>;
+
+/// What a server gets with a request that may become something else than HTTP: the connection, once 101 has been answered.
+/// Clones are the same; the first that asks gets it.
+#[derive(Clone)]
+pub struct Upgrade(Arc<Mutex<Option<oneshot::Receiver<Connection>>>>);
+
+impl Upgrade {
+    /// A new one, and where the connection is to be put.
+    pub fn offer() -> (oneshot::Sender<Connection>, Self) {
+        let (give, given) = oneshot::channel();
+        (give, Self(Arc::new(Mutex::new(Some(given)))))
+    }
+
+    /// The connection. `None`: it is gone, or somebody else has it.
+    pub async fn accepted(&self) -> Option<Connection> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        given.await.ok()
+    }
+}
+
+/// Whether a request asks for something else than HTTP on its connection
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/streaming/pkg/httpstream/httpstream.go, IsUpgradeRequest).
+pub fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+    let mut all = headers.get_all(CONNECTION).iter();
+    all.any(|value| {
+        value
+            .as_bytes()
+            .to_ascii_lowercase()
+            .windows(7)
+            .any(|part| part == b"upgrade")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_goes_to_one_and_to_nobody_when_it_is_gone() {
+        let (give, upgrade) = Upgrade::offer();
+        let (one, _other) = tokio::io::duplex(8);
+        assert!(give.send(Box::new(one)).is_ok());
+        assert!(upgrade.clone().accepted().await.is_some());
+        assert!(upgrade.accepted().await.is_none());
+        let (give, upgrade) = Upgrade::offer();
+        drop(give);
+        assert!(upgrade.accepted().await.is_none());
+    }
+
+    #[test]
+    fn an_upgrade_is_asked_for_by_the_connection_header_alone() {
+        let of = |name: &'static str, value| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            asks_for_upgrade(&headers)
+        };
+        assert!(of("connection", "keep-alive, Upgrade"));
+        assert!(!of("connection", "keep-alive"));
+        assert!(!of("upgrade", "websocket"));
+    }
+}

@@ -1,0 +1,135 @@
+//! Kubelets of other processes: where they are, and as whom this server asks them.
+//! (kubernetes/kubernetes v1.35 pkg/kubelet/client/kubelet_client.go)
+
+use std::sync::Arc;
+
+use base_client::{Connection, ResponseBody};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::BodyExt;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use tokio_rustls::TlsConnector;
+
+use crate::admission::client::{Trust, broken, tls};
+use crate::admission::identity::ClientIdentity;
+use crate::relay::{Line, NodePlace, open};
+use crate::status::Status;
+
+/// The addresses of a node that are taken first, when nothing else is said (`--kubelet-preferred-address-types`).
+const PREFERRED: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+
+/// How kubelets are reached.
+pub(crate) struct Kubelets {
+    tls: TlsConnector,
+    preferred: Vec<String>,
+}
+
+/// How kubelets are reached; everything has a default.
+#[derive(Default)]
+pub struct KubeletClient {
+    identity: Option<ClientIdentity>,
+    authorities: Option<String>,
+    preferred: Vec<String>,
+}
+
+impl KubeletClient {
+    /// A client that shows no certificate and believes whoever answers, as kube-apiserver without the flags.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The client certificate (PEM, its chain behind it) and private key that kubelets are shown.
+    /// (`--kubelet-client-certificate`, `--kubelet-client-key`)
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn identity(mut self, certificate: &str, key: &[u8]) -> Result<Self, Status> {
+        let identity = ClientIdentity::of("client of kubelets", certificate, key).map_err(Status::internal)?;
+        self.identity = Some(identity);
+        Ok(self)
+    }
+
+    /// Who signs the certificates of kubelets, as PEM; without, whoever answers is believed.
+    /// (`--kubelet-certificate-authority`)
+    #[must_use]
+    pub fn authorities(mut self, pem: &str) -> Self {
+        self.authorities = Some(pem.to_owned());
+        self
+    }
+
+    /// Which sorts of addresses of a node are taken, the best first. (`--kubelet-preferred-address-types`)
+    #[must_use]
+    pub fn preferred(mut self, types: impl IntoIterator<Item = String>) -> Self {
+        self.preferred = types.into_iter().collect();
+        self
+    }
+
+    pub(crate) fn build(self) -> Result<Kubelets, Status> {
+        let bundle = self.authorities.map(|pem| STANDARD.encode(pem));
+        let trust = bundle.as_deref().map_or(Trust::Anybody, Trust::Bundle);
+        let config = tls(trust, self.identity.as_ref())
+            .map_err(|why| Status::internal(format!("the client of kubelets: {why}")))?;
+        let preferred = match self.preferred.is_empty() {
+            true => PREFERRED.map(str::to_owned).to_vec(),
+            false => self.preferred,
+        };
+        Ok(Kubelets {
+            tls: TlsConnector::from(Arc::new(config)),
+            preferred,
+        })
+    }
+}
+
+impl Kubelets {
+    /// Which sorts of addresses are taken, the best first.
+    pub(crate) fn preferred(&self) -> &[String] {
+        &self.preferred
+    }
+
+    /// How TLS is spoken with them.
+    pub(crate) fn connector(&self) -> TlsConnector {
+        self.tls.clone()
+    }
+
+    /// A connection to one. Errors: why there is none.
+    pub(crate) async fn connect(&self, place: &NodePlace) -> Result<Connection, String> {
+        let line = Line {
+            host: &place.host,
+            port: place.port,
+            tls: Some(self.connector()),
+        };
+        open(line).await
+    }
+
+    /// Asks one, and waits for the head of its answer. Errors: why there is none.
+    pub(crate) async fn get(&self, place: &NodePlace, path: &str) -> Result<Response<ResponseBody>, String> {
+        let url = format!("https://{}{path}", place.authority());
+        let asked = async {
+            let connection = self.connect(place).await?;
+            let (mut sender, driver) = handshake(TokioIo::new(connection))
+                .await
+                .map_err(|error| broken(&error))?;
+            // It ends with the answer or the other side.
+            tokio::spawn(driver);
+            sender
+                .send_request(request(place, path)?)
+                .await
+                .map_err(|error| broken(&error))
+        };
+        let response = asked.await.map_err(|why| format!("Get {url:?}: {why}"))?;
+        Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+    }
+}
+
+fn request(place: &NodePlace, path: &str) -> Result<Request<Body>, String> {
+    let mut request = Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let host = HeaderValue::from_str(&place.authority()).map_err(|error| error.to_string())?;
+    request.headers_mut().insert(header::HOST, host);
+    Ok(request)
+}

@@ -1,0 +1,195 @@
+//! A request on its way to what runs in the cluster, and the answer back: as it came, but for places and pages that lead past
+//! this server otherwise. (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/{upgradeaware,transport}.go)
+
+use std::sync::Arc;
+
+use base_client::{ResponseBody, answer_apart, asks_for_upgrade, empty_body};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+
+use super::body::held;
+use super::headers::{add_client, for_who_answers, host, without_connection};
+use super::line::open_to;
+use super::moved::Moved;
+use super::place::{Place, Way};
+use super::{html, tunnel};
+use crate::admission::client::broken;
+use crate::answer::Answer;
+use crate::server::Inner;
+use crate::status::Status;
+
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+/// Answers say nothing of who else may read them: that they came this way is no reason to.
+const OF_ORIGINS: [HeaderName; 4] = [
+    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    header::ACCESS_CONTROL_ALLOW_HEADERS,
+    header::ACCESS_CONTROL_ALLOW_METHODS,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+];
+
+/// What is carried, beside the body.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) parts: &'a Parts,
+    /// The path of the request, decoded.
+    pub(crate) path: &'a str,
+    /// The path that is asked for there; empty where there is none.
+    pub(crate) behind: &'a str,
+    /// The query that is sent there, as it is written.
+    pub(crate) query: Option<&'a str>,
+    /// Whether this server asks, and not the client by it.
+    pub(crate) is_of_server: bool,
+}
+
+/// Carries a request to a place, and the answer back.
+pub(crate) async fn carry(server: &Arc<Inner>, place: &Place, asked: Asked<'_>, body: Body) -> Result<Answer, Status> {
+    let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
+    let parts = asked.parts;
+    let permit = server.carried.one_more()?;
+    if asks_for_upgrade(&parts.headers) {
+        // As upstream, which leaves the client's query out here.
+        let query = asked.query.filter(|_| asked.is_of_server);
+        let request = request(place, Asked { query, ..asked }, for_upgrade(parts), body)?;
+        let carried = tunnel::carry(server, place, parts, request, permit);
+        return server
+            .stop
+            .run_until_cancelled(carried)
+            .await
+            .ok_or_else(shutting_down)?;
+    }
+    if asked.behind.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
+        return moved_to_root(asked);
+    }
+    let moved = Moved::new(place, asked);
+    let mut headers = for_who_answers(parts);
+    without_connection(&mut headers);
+    add_client(&mut headers, parts);
+    if let Ok(uri) = HeaderValue::from_bytes(moved.forwarded_uri(&encoded(asked.behind)).as_bytes()) {
+        headers.insert(FORWARDED_URI, uri);
+    }
+    let request = request(place, asked, headers, body)?;
+    let sent = server.stop.run_until_cancelled(send(server, place, request));
+    let response = sent.await.ok_or_else(shutting_down)?;
+    let response = response.map_err(|why| Status::unavailable(format!("error trying to reach service: {why}")))?;
+    let response = answered(response, &moved).await?;
+    Ok(Answer::passed(response.map(|body| held(body, permit))))
+}
+
+/// The headers of a request for an upgrade: all that is said of the connection is meant for who answers.
+fn for_upgrade(parts: &Parts) -> HeaderMap {
+    let mut headers = for_who_answers(parts);
+    add_client(&mut headers, parts);
+    headers
+}
+
+fn request(place: &Place, asked: Asked<'_>, mut headers: HeaderMap, body: Body) -> Result<Request<Body>, Status> {
+    // In this process nobody is told apart by a host.
+    let host = host(asked.parts).or_else(|| HeaderValue::from_str(&place.authority()).ok());
+    if let Some(host) = host {
+        headers.insert(header::HOST, host);
+    }
+    let path = match asked.behind {
+        "" => "/".to_owned(),
+        path => encoded(path),
+    };
+    let target = match asked.query {
+        None => path,
+        Some(query) => format!("{path}?{query}"),
+    };
+    let target: Uri = target
+        .parse()
+        .map_err(|error| Status::bad_request(format!("the request's path: {error}")))?;
+    let mut request = Request::new(body);
+    *request.method_mut() = asked.parts.method.clone();
+    *request.uri_mut() = target;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Sends a request and waits for the head of the answer. Errors: why there is none.
+async fn send(server: &Inner, place: &Place, request: Request<Body>) -> Result<Response<ResponseBody>, String> {
+    if let Way::Here(service) = &place.way {
+        let answered = answer_apart(service.clone(), request).await;
+        return answered.map_err(|_| "EOF".to_owned());
+    }
+    let connection = open_to(server, place).await?;
+    let (mut sender, driver) = handshake(TokioIo::new(connection))
+        .await
+        .map_err(|error| broken(&error))?;
+    // It ends with the answer or the other side.
+    tokio::spawn(driver);
+    let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+}
+
+/// The path without a slash at its end leads to the one with it, for pages that name what is beside them.
+fn moved_to_root(asked: Asked<'_>) -> Result<Answer, Status> {
+    let query = asked.query.map(|query| format!("?{query}")).unwrap_or_default();
+    let mut response = Response::new(empty_body());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let place = HeaderValue::from_bytes(format!("{}/{query}", asked.path).as_bytes());
+    let place = place.map_err(|_| Status::bad_request("the request's path cannot stand in a header"))?;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, place);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    Ok(Answer::passed(response))
+}
+
+/// The answer as the client gets it.
+async fn answered(response: Response<ResponseBody>, moved: &Moved) -> Result<Response<ResponseBody>, Status> {
+    let (mut parts, body) = response.into_parts();
+    without_connection(&mut parts.headers);
+    for name in OF_ORIGINS {
+        parts.headers.remove(name);
+    }
+    let mut body = body;
+    let place = parts
+        .headers
+        .get(header::LOCATION)
+        .and_then(|place| place.to_str().ok());
+    if let Some(place) = place.filter(|place| !place.is_empty()) {
+        if let Ok(place) = HeaderValue::from_str(&moved.rewritten(place)) {
+            parts.headers.insert(header::LOCATION, place);
+        }
+    } else if is_html(&parts.headers) {
+        body = html::rewritten(&mut parts.headers, body, moved).await?;
+    }
+    parts
+        .headers
+        .append(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    Ok(Response::from_parts(parts, body))
+}
+
+fn is_html(headers: &HeaderMap) -> bool {
+    let type_ = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    type_.is_some_and(|type_| type_.split(';').next().unwrap_or_default().trim() == "text/html")
+}
+
+/// A path as Go writes it: what a part of a path may hold stays.
+fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
+            b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@' => {
+                out.push(char::from(byte));
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_encoded_as_go_does_it() {
+        assert_eq!(encoded("/a b/ü?x=%&;:@!"), "/a%20b/%C3%BC%3Fx=%25&;:@%21");
+    }
+}

@@ -1,0 +1,66 @@
+//! A connection to where a request is carried. What goes wrong is told as Go's client tells it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base_client::Connection;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::place::{Place, Scheme, Way, bracketed};
+use crate::admission::client::{Trust, distrusted, refused, tls};
+use crate::server::Inner;
+
+/// How long a connection may take to be there, TLS and all.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a connection leads to.
+pub(crate) struct Line<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    /// How TLS is spoken, if it is.
+    pub(crate) tls: Option<TlsConnector>,
+}
+
+/// A connection to a place that is not in this process. Errors: why there is none.
+pub(super) async fn open_to(server: &Inner, place: &Place) -> Result<Connection, String> {
+    let shown = place.port.as_deref().unwrap_or_default();
+    let port = place.port().ok_or_else(|| format!("invalid port {shown:?}"))?;
+    let tls = match (&place.way, place.scheme) {
+        (Way::Here(_) | Way::Nowhere, _) => {
+            return Err(format!("dial tcp {}: connect: connection refused", place.authority()));
+        }
+        (Way::Kubelet, _) => Some(server.kubelets.connector()),
+        (Way::Address, Scheme::Https) => Some(TlsConnector::from(Arc::new(tls(Trust::Anybody, None)?))),
+        (Way::Address, Scheme::Http) => None,
+    };
+    let host = place.host.as_str();
+    open(Line { host, port, tls }).await
+}
+
+/// A connection of its own. Errors: why there is none.
+pub(crate) async fn open(line: Line<'_>) -> Result<Connection, String> {
+    let host = line.host;
+    let late = format!("dial tcp {}:{}: i/o timeout", bracketed(host), line.port);
+    timeout(CONNECT_TIMEOUT, connect(line)).await.unwrap_or(Err(late))
+}
+
+async fn connect(Line { host, port, tls }: Line<'_>) -> Result<Connection, String> {
+    let stream = TcpStream::connect((host, port))
+        .await
+        .map_err(|error| refused(host, port, &error))?;
+    // Small messages matter more than few packets.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else {
+        return Ok(Box::new(stream));
+    };
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|error| format!("tls: {host:?} is no name of a server: {error}"))?;
+    let stream = tls
+        .connect(name, stream)
+        .await
+        .map_err(|error| distrusted(&error, host))?;
+    Ok(Box::new(stream))
+}

@@ -1,0 +1,207 @@
+//! Requests that are carried on to what runs in the cluster: `proxy` of nodes, pods and services. Where a name leads is in
+//! `place`, what goes there and comes back in `carry`. A request has been authenticated, authorized and admitted before; its
+//! credentials stay here.
+//! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
+
+mod body;
+mod carry;
+mod headers;
+mod html;
+mod line;
+mod moved;
+mod place;
+mod tunnel;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base_client::{HttpService, asks_for_upgrade};
+use http::request::Parts;
+use kube::client::Body;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use body::held;
+use carry::{Asked, carry};
+pub(crate) use headers::{for_who_answers, without_connection};
+pub(crate) use line::{Line, open};
+use place::Place;
+pub(crate) use place::{NodePlace, bracketed, kubelet};
+pub(crate) use tunnel::{spliced, upgraded};
+
+use crate::admission;
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::status::Status;
+
+/// Requests that are carried on at once, the connections among them that have become something else: as many as a listener
+/// takes connections at all would let one sort of request take everything.
+const CARRIED_MAX: usize = 1024;
+/// When a client that was refused is to come again.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// What is behind the address and port of a pod.
+pub enum PodPort {
+    /// A server of this process.
+    Http(HttpService),
+    /// A pod of this process that does not listen there.
+    Closed,
+    /// No pod of this process.
+    Elsewhere,
+}
+
+/// Finds what is behind an address and port.
+pub(crate) type Pods = Box<dyn Fn(IpAddr, u16) -> PodPort + Send + Sync>;
+
+/// The kinds that have `proxy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proxied {
+    /// `nodes/proxy`
+    Node,
+    /// `pods/proxy`
+    Pod,
+    /// `services/proxy`
+    Service,
+}
+
+/// How many more requests may be carried on.
+pub(crate) struct Carried(Arc<Semaphore>);
+
+impl Default for Carried {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(CARRIED_MAX)))
+    }
+}
+
+impl Carried {
+    /// The right to carry one, held until its answer has ended.
+    ///
+    /// # Errors
+    /// 429: too many are under way.
+    pub(crate) fn one_more(&self) -> Result<OwnedSemaphorePermit, Status> {
+        let permit = self.0.clone().try_acquire_owned();
+        permit.map_err(|_| {
+            Status::too_many_requests(
+                format!("{CARRIED_MAX} requests are carried on already, please try again later"),
+                RETRY_AFTER_SECONDS,
+            )
+        })
+    }
+}
+
+/// Answers a request to `proxy`. `path` is that of the request, decoded.
+pub(crate) async fn answer(
+    context: &Context,
+    proxied: Proxied,
+    path: &str,
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
+    if !METHODS.contains(&parts.method.as_str()) {
+        return Err(Status::method_not_allowed());
+    }
+    let mut options = match path_behind(context, path) {
+        path if path.is_empty() => json!({}),
+        path => json!({"path": path}),
+    };
+    let kind = ("", "v1", proxied.options());
+    let warnings = admission::review_connection(context, kind, &mut options).await?;
+    let place = place::find(context, proxied).await?;
+    let behind = clean(options["path"].as_str().unwrap_or_default());
+    let asked = Asked {
+        parts,
+        path,
+        behind: &behind,
+        query: parts.uri.query(),
+        is_of_server: false,
+    };
+    Ok(carry(&context.server, &place, asked, body).await?.warn(warnings))
+}
+
+/// The methods that are carried on (kubernetes/kubernetes v1.35 pkg/registry/core/pod/rest/subresources.go, proxyMethods).
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+impl Proxied {
+    /// The kind of what is told admission, and discovery.
+    pub(crate) fn options(self) -> &'static str {
+        match self {
+            Self::Node => "NodeProxyOptions",
+            Self::Pod => "PodProxyOptions",
+            Self::Service => "ServiceProxyOptions",
+        }
+    }
+}
+
+/// Carries a request for an upgrade to the kubelet of a node, as a question of this server.
+pub(crate) async fn to_kubelet(
+    context: &Context,
+    kubelet: NodePlace,
+    (path, query): (&str, &str),
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
+    if !asks_for_upgrade(&parts.headers) {
+        return Err(Status::bad_request("Upgrade request required"));
+    }
+    let asked = Asked {
+        parts,
+        path,
+        behind: path,
+        query: Some(query),
+        is_of_server: true,
+    };
+    carry(&context.server, &Place::of_kubelet(kubelet), asked, body).await
+}
+
+/// What follows `proxy` in the path (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, getRequestOptions).
+fn path_behind(context: &Context, path: &str) -> String {
+    let mut behind = context.target.rest.join("/");
+    if !behind.is_empty() && !behind.starts_with('/') {
+        behind.insert(0, '/');
+    }
+    if path.ends_with('/') && !behind.ends_with('/') {
+        behind.push('/');
+    }
+    behind
+}
+
+/// A path without `.`, `..` and empty parts; a slash at its end stays.
+pub(crate) fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    if path.is_empty() {
+        return String::new();
+    }
+    let end = if path.ends_with('/') && !parts.is_empty() {
+        "/"
+    } else {
+        ""
+    };
+    format!("/{}{end}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cleaned_and_keep_the_slash_at_their_end() {
+        for (given, wanted) in [
+            ("", ""),
+            ("/", "/"),
+            ("/a//b/", "/a/b/"),
+            ("/a/../../b", "/b"),
+            ("/..", "/"),
+            ("/./", "/"),
+        ] {
+            assert_eq!(clean(given), wanted, "{given}");
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Where the name in a path leads: `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT` of a node, a pod or a service. It refuses what
+//! would lead to the machine of this server itself.
+//! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod}/strategy.go, pkg/registry/core/service/storage/storage.go,
+//! pkg/proxy/util IsProxyableIP)
+
+use std::net::IpAddr;
+
+use base_client::HttpService;
+use cluster_store::Key;
+use serde_json::Value;
+
+use super::{PodPort, Proxied};
+use crate::context::{Context, store_status};
+use crate::server::Inner;
+use crate::status::Status;
+
+/// What is spoken there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    /// Whoever answers is believed: addresses of pods stand in no certificate.
+    Https,
+}
+
+/// Where a request is carried to.
+pub(crate) struct Place {
+    pub(crate) scheme: Scheme,
+    /// An address or a name, without brackets.
+    pub(crate) host: String,
+    /// None: that of the scheme.
+    pub(crate) port: Option<String>,
+    pub(crate) way: Way,
+}
+
+/// How it is reached.
+pub(crate) enum Way {
+    /// In this process.
+    Here(HttpService),
+    /// By its address.
+    Address,
+    /// By its address, as its API server.
+    Kubelet,
+    /// Nobody listens there.
+    Nowhere,
+}
+
+/// What is known of a node.
+pub(crate) struct NodePlace {
+    /// The first of its addresses that is preferred.
+    pub(crate) host: String,
+    /// Of its kubelet.
+    pub(crate) port: u16,
+}
+
+/// The port of kubelets that say none (kubernetes/kubernetes v1.35 pkg/cluster/ports/ports.go).
+const KUBELET_PORT: u16 = 10_250;
+
+impl Place {
+    /// A kubelet's port.
+    pub(super) fn of_kubelet(kubelet: NodePlace) -> Self {
+        Self {
+            scheme: Scheme::Https,
+            host: kubelet.host,
+            port: Some(kubelet.port.to_string()),
+            way: Way::Kubelet,
+        }
+    }
+
+    /// As in a URL: `10.0.0.1:80`, `[fd00::1]`.
+    pub(crate) fn authority(&self) -> String {
+        let host = bracketed(&self.host);
+        match &self.port {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    }
+
+    /// The port as a number, if it is one.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match (&self.port, self.scheme) {
+            (Some(port), _) => port.parse().ok(),
+            (None, Scheme::Http) => Some(80),
+            (None, Scheme::Https) => Some(443),
+        }
+    }
+}
+
+impl NodePlace {
+    /// As in a URL.
+    pub(crate) fn authority(&self) -> String {
+        format!("{}:{}", bracketed(&self.host), self.port)
+    }
+}
+
+/// An address as it stands before a port.
+pub(crate) fn bracketed(host: &str) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    }
+}
+
+/// Where the request's name leads.
+pub(super) async fn find(context: &Context, proxied: Proxied) -> Result<Place, Status> {
+    let given = context.name();
+    let split = split(given);
+    match proxied {
+        Proxied::Node => {
+            let split = split.ok_or_else(|| Status::bad_request(format!("invalid node request {given:?}")))?;
+            node(context, &split).await
+        }
+        Proxied::Pod => {
+            let split = split.ok_or_else(|| Status::bad_request(format!("invalid pod request {given:?}")))?;
+            pod(context, &split).await
+        }
+        Proxied::Service => {
+            let split = split.ok_or_else(|| Status::bad_request(format!("invalid service request {given:?}")))?;
+            service(context, &split).await
+        }
+    }
+}
+
+/// A name with what may stand around it.
+struct Split<'a> {
+    scheme: Scheme,
+    name: &'a str,
+    port: &'a str,
+}
+
+fn split(id: &str) -> Option<Split<'_>> {
+    let parts: Vec<&str> = id.split(':').collect();
+    let (scheme, name, port) = match parts.as_slice() {
+        [name] => ("", *name, ""),
+        [name, port] => ("", *name, *port),
+        [scheme, name, port] => (*scheme, *name, *port),
+        _ => return None,
+    };
+    let scheme = match scheme {
+        "" | "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    (!name.is_empty()).then_some(Split { scheme, name, port })
+}
+
+async fn node(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
+    let server = &context.server;
+    let here = server.nodes.as_ref().and_then(|find| find(split.name));
+    let found = match &here {
+        // One that runs here needs no address.
+        Some(_) if split.port.is_empty() => None,
+        _ => {
+            let found = kubelet(server, split.name).await?;
+            let found = found.ok_or_else(|| context.not_found(split.name))?;
+            if !is_reachable_host(&found.host).await {
+                return Err(Status::bad_request("address not allowed"));
+            }
+            Some(found)
+        }
+    };
+    let port = found.as_ref().map_or(KUBELET_PORT, |found| found.port).to_string();
+    let host = found.map_or_else(|| split.name.to_owned(), |found| found.host);
+    if split.port.is_empty() || split.port == port {
+        return Ok(Place {
+            scheme: Scheme::Https,
+            host,
+            port: Some(port),
+            way: here.map_or(Way::Kubelet, Way::Here),
+        });
+    }
+    Ok(Place {
+        scheme: split.scheme,
+        host,
+        port: Some(split.port.to_owned()),
+        way: Way::Address,
+    })
+}
+
+/// Where the kubelet of a node is. `None`: there is no such node. Errors: it has no address that is preferred.
+pub(crate) async fn kubelet(server: &Inner, name: &str) -> Result<Option<NodePlace>, Status> {
+    let key = Key::new("nodes", None, name);
+    let Some(entry) = server.store.get(&key).await.map_err(store_status)? else {
+        return Ok(None);
+    };
+    let node = entry.object.value(entry.revision);
+    let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
+    let addresses: Vec<(&str, &str)> = addresses
+        .into_iter()
+        .flatten()
+        .filter_map(|address| Some((address.get("type")?.as_str()?, address.get("address")?.as_str()?)))
+        .collect();
+    let of_type = |type_: &String| addresses.iter().find(|(found, _)| found == type_);
+    let preferred = server.kubelets.preferred().iter().find_map(of_type);
+    let Some((_, host)) = preferred else {
+        let known: Vec<String> = addresses
+            .iter()
+            .map(|(type_, address)| format!("{{{type_} {address}}}"))
+            .collect();
+        let known = known.join(" ");
+        return Err(Status::failed(format!(
+            "no preferred addresses found; known addresses: [{known}]"
+        )));
+    };
+    let port = node
+        .pointer("/status/daemonEndpoints/kubeletEndpoint/Port")
+        .and_then(Value::as_u64);
+    let port = port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    Ok(Some(NodePlace {
+        host: (*host).to_owned(),
+        port: port.unwrap_or(KUBELET_PORT),
+    }))
+}
+
+async fn pod(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
+    let pod = object(context, "pods", split.name).await?;
+    let pod = pod.ok_or_else(|| context.not_found(split.name))?;
+    let declared = || {
+        let containers = pod.pointer("/spec/containers").and_then(Value::as_array)?;
+        let mut ports = containers
+            .iter()
+            .filter_map(|container| container.pointer("/ports/0/containerPort"));
+        ports.next().map(Value::to_string)
+    };
+    let port = match split.port {
+        "" => declared(),
+        port => Some(port.to_owned()),
+    };
+    let ip = ips(&pod).next().unwrap_or_default();
+    let not_allowed = || Status::bad_request("address not allowed");
+    let address: IpAddr = ip.parse().map_err(|_| not_allowed())?;
+    if !is_reachable(address) {
+        return Err(not_allowed());
+    }
+    Ok(at_pod(context, split.scheme, ip, port))
+}
+
+/// A port of a pod: one of this process, or by its address.
+fn at_pod(context: &Context, scheme: Scheme, ip: &str, port: Option<String>) -> Place {
+    let mut place = Place {
+        scheme,
+        host: ip.to_owned(),
+        port,
+        way: Way::Address,
+    };
+    if let (Some(find), Ok(ip), Some(port)) = (&context.server.pods, ip.parse(), place.port()) {
+        place.way = match find(ip, port) {
+            PodPort::Http(service) => Way::Here(service),
+            PodPort::Closed => Way::Nowhere,
+            PodPort::Elsewhere => Way::Address,
+        };
+    }
+    place
+}
+
+async fn service(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
+    let name = split.name;
+    let mut port_name = split.port.to_owned();
+    if let Ok(number) = split.port.parse::<i64>() {
+        let service = object(context, "services", name).await?;
+        let service = service.ok_or_else(|| context.not_found(name))?;
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+        let found = ports
+            .into_iter()
+            .flatten()
+            .find(|port| port["port"].as_i64() == Some(number));
+        let Some(found) = found else {
+            let message = format!("no service port {number} found for service {name:?}");
+            return Err(Status::unavailable(message));
+        };
+        port_name = found["name"].as_str().unwrap_or_default().to_owned();
+    }
+    let endpoints = object(context, "endpoints", name).await?;
+    let endpoints = endpoints.ok_or_else(|| context.not_found(name))?;
+    let none = |id: &str| Status::unavailable(format!("no endpoints available for service {id:?}"));
+    let subsets = endpoints["subsets"].as_array().filter(|subsets| !subsets.is_empty());
+    let subsets = subsets.ok_or_else(|| none(name))?;
+    for subset in from_anywhere(context, subsets) {
+        let named = |port: &&Value| port["name"].as_str().unwrap_or_default() == port_name;
+        let port = subset["ports"].as_array().into_iter().flatten().find(named);
+        let (Some(port), Some(addresses)) = (port, subset["addresses"].as_array()) else {
+            continue;
+        };
+        for address in from_anywhere(context, addresses) {
+            if let Some(ip) = of_its_pod(context, address).await? {
+                return Ok(at_pod(context, split.scheme, &ip, Some(port["port"].to_string())));
+            }
+        }
+    }
+    Err(none(context.name()))
+}
+
+/// All of a list, from a drawn place on, so that no endpoint gets all requests.
+fn from_anywhere<'a>(context: &Context, all: &'a [Value]) -> impl Iterator<Item = &'a Value> {
+    let start = match all.len() {
+        0 | 1 => 0,
+        count => usize::try_from(context.server.entropy.below(count as u64)).unwrap_or_default(),
+    };
+    all.iter().cycle().skip(start).take(all.len())
+}
+
+/// The address of an endpoint, if it is that of the pod which it names, in the same namespace: who may write endpoints
+/// reaches no more by them than the pods there.
+async fn of_its_pod(context: &Context, address: &Value) -> Result<Option<String>, Status> {
+    let target = &address["targetRef"];
+    let (Some(ip), Some(name)) = (address["ip"].as_str(), target["name"].as_str()) else {
+        return Ok(None);
+    };
+    if target["namespace"].as_str().unwrap_or_default() != context.namespace().unwrap_or_default() {
+        return Ok(None);
+    }
+    let Some(pod) = object(context, "pods", name).await? else {
+        return Ok(None);
+    };
+    let is_its = ips(&pod).any(|own| own == ip);
+    // A pod says itself where it is.
+    let reachable = ip.parse().is_ok_and(is_reachable);
+    Ok((is_its && reachable).then(|| ip.to_owned()))
+}
+
+/// The addresses of a pod.
+fn ips(pod: &Value) -> impl Iterator<Item = &str> {
+    let all = pod.pointer("/status/podIPs").and_then(Value::as_array);
+    let all = all.filter(|all| !all.is_empty());
+    // Who writes one alone means a list of it.
+    let alone = pod
+        .pointer("/status/podIP")
+        .and_then(Value::as_str)
+        .filter(|_| all.is_none());
+    let listed = all.into_iter().flatten().filter_map(|own| own["ip"].as_str());
+    listed.chain(alone)
+}
+
+async fn object(context: &Context, resource: &str, name: &str) -> Result<Option<Value>, Status> {
+    let key = Key::new(resource, context.namespace(), name);
+    let entry = context.server.store.get(&key).await.map_err(store_status)?;
+    Ok(entry.map(|entry| entry.object.value(entry.revision)))
+}
+
+/// Whether an address is one that others may have: not this machine itself, nor its link, where services of clouds give away
+/// credentials (Go's `IP.IsGlobalUnicast`).
+pub(crate) fn is_reachable(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    let special = match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || special)
+}
+
+/// The same of all addresses of a name.
+async fn is_reachable_host(host: &str) -> bool {
+    if let Ok(ip) = host.parse() {
+        return is_reachable(ip);
+    }
+    let Ok(found) = tokio::net::lookup_host((host, 0)).await else {
+        return false;
+    };
+    let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    !found.is_empty() && found.into_iter().all(is_reachable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_a_port_and_with_it_a_scheme() {
+        let of = |id: &str| split(id).map(|split| format!("{:?} {} {}", split.scheme, split.name, split.port));
+        assert_eq!(of("a").as_deref(), Some("Http a "));
+        assert_eq!(of("a:http").as_deref(), Some("Http a http"));
+        assert_eq!(of("https:a:").as_deref(), Some("Https a "));
+        assert_eq!(of(":a:1").as_deref(), Some("Http a 1"));
+        for bad in ["", ":80", "ftp:a:1", "a:b:c:d", "http::80"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_this_machine_or_its_link_is_nowhere_to_go() {
+        for bad in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+        ] {
+            assert!(!is_reachable(bad.parse().unwrap()), "{bad}");
+        }
+        for good in ["10.0.0.1", "192.0.2.2", "100.64.0.1", "fd00::1"] {
+            assert!(is_reachable(good.parse().unwrap()), "{good}");
+        }
+    }
+}

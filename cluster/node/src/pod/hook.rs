@@ -1,0 +1,107 @@
+//! What runs when a container has begun and before it is asked to stop. A program can not run in a container here: of an
+//! `exec` nothing comes, and an event says so.
+//! (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/lifecycle/handlers.go)
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::LifecycleHandler;
+use tokio::time::{Instant, timeout};
+
+use super::Life;
+use super::probe::Ask;
+use crate::events::Weight;
+
+/// How long a hook after the start may take: a kubelet waits for ever, and its container with it.
+const POST_START_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How the hook after the start of one run ended.
+pub(super) struct Begun {
+    slot: usize,
+    run: u64,
+    outcome: Result<(), String>,
+}
+
+impl Life {
+    /// What a hook does, as far as there is something to do. Errors of it: nobody was reached.
+    pub(super) fn hook(
+        &self,
+        index: usize,
+        handler: &LifecycleHandler,
+    ) -> Option<impl Future<Output = Result<(), String>> + Send + use<>> {
+        let pause = handler
+            .sleep
+            .as_ref()
+            .map(|sleep| u64::try_from(sleep.seconds).unwrap_or(0));
+        let asked = handler.http_get.as_ref();
+        let asked = asked
+            .and_then(|http| Ask::http(http, &self.slots[index].container))
+            .zip(self.ip());
+        if pause.is_none() && asked.is_none() {
+            return None;
+        }
+        let network = self.host.network.clone();
+        Some(async move {
+            if let Some((ask, ip)) = asked {
+                // Which code it answers changes nothing.
+                ask.reach(network, ip).await?;
+            }
+            tokio::time::sleep(Duration::from_secs(pause.unwrap_or(0))).await;
+            Ok(())
+        })
+    }
+
+    /// Begins the hook after the start of a container that runs. Until it has ended, the container counts as one that is
+    /// being created, and the next one waits.
+    pub(super) async fn begin_post_start(&mut self, index: usize) {
+        let container = &self.slots[index].container;
+        let (name, handler) = (container.name.clone(), container.lifecycle.as_ref());
+        let Some(handler) = handler.and_then(|lifecycle| lifecycle.post_start.clone()) else {
+            return;
+        };
+        let hook = self.hook(index, &handler);
+        let Some(run) = self.slots[index].run.as_mut() else {
+            return;
+        };
+        let Some(hook) = hook else {
+            let why = "the postStart hook was left out: containers of this node are tasks of its process, and no program \
+                       runs in one";
+            self.say(Weight::Warning, "PostStartHookLeftOut", Some(&name), why)
+                .await;
+            return;
+        };
+        run.begins = true;
+        let number = run.number;
+        self.begun.spawn(async move {
+            let outcome = timeout(POST_START_TIMEOUT, hook).await;
+            Begun {
+                slot: index,
+                run: number,
+                outcome: outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())),
+            }
+        });
+    }
+
+    /// Takes the end of a hook; one of a run that is over says nothing any more.
+    pub(super) async fn has_begun(&mut self, begun: Begun) {
+        let Begun { slot, run, outcome } = begun;
+        let name = self.slots[slot].container.name.clone();
+        let Some(run) = self.slots[slot].run.as_mut().filter(|own| own.number == run) else {
+            return;
+        };
+        run.begins = false;
+        if let Err(why) = outcome {
+            tracing::info!(pod = %self.id(), container = %name, %why, "a postStart hook failed");
+            // Not what went wrong: it may name secrets.
+            self.say(
+                Weight::Warning,
+                "FailedPostStartHook",
+                Some(&name),
+                "PostStartHook failed",
+            )
+            .await;
+            let deadline = Instant::now() + self.grace();
+            self.stop_run(slot, deadline, Some("FailedPostStartHook".to_owned()))
+                .await;
+        }
+    }
+}
