@@ -33,8 +33,11 @@ use crate::{body, head};
 /// Open connections at once. Each node, controller and person holds a few; beyond this new ones wait in the
 /// listener's queue instead of taking the process' last file descriptors.
 pub const CONNECTIONS_MAX: usize = 4096;
-/// Requests at once on one HTTP/2 connection, as Go's servers allow.
-pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
+/// Requests at once on one HTTP/2 connection, as kube-apiserver allows (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/server/secure_serving.go).
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 100;
+/// Headers of an HTTP/1 request, by number: each group of somebody who is impersonated is one. HTTP/2 bounds bytes alone.
+const HEADERS_MAX: usize = 512;
 /// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times. HTTP/1 may read twice as
 /// many before it notices.
 pub const HEADER_BYTES_MAX: u32 = 128 * 1024;
@@ -150,6 +153,7 @@ fn protocol(timeouts: &Timeouts, is_http2: bool) -> auto::Builder<TokioExecutor>
         .http1()
         .timer(TokioTimer::new())
         .max_buf_size(HEADER_BYTES_MAX as usize)
+        .max_headers(HEADERS_MAX)
         .header_read_timeout(timeouts.headers);
     builder
         .http2()
