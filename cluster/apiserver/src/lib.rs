@@ -39,6 +39,7 @@ mod inert;
 mod judge;
 pub mod kind;
 mod label_text;
+mod lines;
 mod list;
 mod metadata;
 mod metrics;

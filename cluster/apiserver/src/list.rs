@@ -21,6 +21,8 @@ use crate::tables;
 
 /// Entries asked of the store at a time when a filter may drop most of them.
 const FILTERED_PAGE: usize = 500;
+/// What an item of a list has beside its stored bytes, about: its version and a comma.
+const BESIDE_BYTES: usize = 40;
 
 pub(crate) async fn list(context: &Context) -> Result<Answer, Status> {
     let shape = shape(context, Expected::List)?;
@@ -192,12 +194,14 @@ pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<An
     let typed = served.role != Role::Custom;
     let mut writer = match shape {
         Shape::Metadata(meta) | Shape::MetadataList(meta) => {
-            ListWriter::new(meta.api_version(), "PartialObjectMetadataList", &found.meta)
+            ListWriter::new(meta.api_version(), "PartialObjectMetadataList", &found.meta, 0)
         }
         _ => {
             let (api_version, kind) = render::list_kind(served, version);
             // What has no Go type says it although it is empty.
-            ListWriter::new(&api_version, kind, &found.meta.with_continue(!typed))
+            let each = |entry: &Entry| entry.object.bytes().len() + BESIDE_BYTES;
+            let room = found.entries.iter().map(each).sum();
+            ListWriter::new(&api_version, kind, &found.meta.with_continue(!typed), room)
         }
     };
     for entry in &found.entries {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::conversion::Converter;
 use crate::custom::CustomKind;
 use crate::kind::{Kind, Version};
+use crate::lines::Lines;
 use crate::resource::ResourceInfo;
 use crate::reviews::Review;
 use crate::status::Status;
@@ -121,6 +122,8 @@ pub(crate) struct Served {
     pub(crate) as_of: Revision,
     /// The kind, when a definition has made it.
     pub(crate) custom: Option<Arc<CustomKind>>,
+    /// What those who watch it share.
+    pub(crate) lines: Lines,
 }
 
 impl Served {
@@ -153,6 +156,7 @@ impl Served {
             life: Arc::default(),
             as_of: Revision(0),
             custom: None,
+            lines: Lines::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cluster_store::{Entry, Object, Revision};
+use memchr::memchr2;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -155,14 +156,14 @@ pub(crate) struct ListWriter {
 }
 
 impl ListWriter {
-    pub(crate) fn new(api_version: &str, kind: &str, meta: &ListMeta) -> Self {
+    /// With room for items of so many bytes.
+    pub(crate) fn new(api_version: &str, kind: &str, meta: &ListMeta, room: usize) -> Self {
         let meta = serde_json::to_string(meta).unwrap_or_else(|_| "{}".to_owned());
         let (kind, api_version) = (Value::from(kind), Value::from(api_version));
         let head = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[");
-        Self {
-            out: BytesMut::from(head.as_bytes()),
-            empty: true,
-        }
+        let mut out = BytesMut::with_capacity(head.len() + room + "]}".len());
+        out.put_slice(head.as_bytes());
+        Self { out, empty: true }
     }
 
     /// Adds an object's bytes.
@@ -233,10 +234,15 @@ fn type_spans(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
 /// The closing quote of the text that opens at `at`.
 fn end_of_text(bytes: &[u8], at: usize) -> usize {
     let mut here = at + 1;
-    while here < bytes.len() && bytes[here] != b'"' {
-        here += if bytes[here] == b'\\' { 2 } else { 1 };
+    while let Some(found) = bytes.get(here..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        here += found;
+        if bytes[here] == b'"' {
+            return here;
+        }
+        // What stands behind a backslash does not end it.
+        here += 2;
     }
-    here.min(bytes.len())
+    bytes.len()
 }
 
 /// The list's kind for a resource's plain lists.
@@ -251,7 +257,7 @@ mod tests {
     #[test]
     fn items_lose_their_type_wherever_it_stands_and_nothing_else() {
         let untyped = |text: &str| {
-            let mut writer = ListWriter::new("v1", "List", &ListMeta::default());
+            let mut writer = ListWriter::new("v1", "List", &ListMeta::default(), 0);
             writer.push_untyped(text.as_bytes());
             let list: Value = serde_json::from_slice(&writer.finish()).unwrap();
             list["items"][0].clone()
@@ -260,6 +266,7 @@ mod tests {
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"kind":"x"}}"#,
             r#"{"action":"\"kind\":\"a\",","apiVersion":"v1","data":{"kind":"z","apiVersion":"\\"},"kind":"ConfigMap","metadata":{}}"#,
             r#"{"apiVersion":"v1","kind":1,"metadata":{}}"#,
+            r#"{"apiVersion":"v1","data":{"a":"\\\\\"","b":"\"kind\":\"x\",\\"},"kind":"Secret","metadata":{}}"#,
         ];
         for text in texts {
             let mut expected: Value = serde_json::from_str(text).unwrap();

@@ -1,8 +1,9 @@
 //! Watches: a stream of changes as JSON lines, from a version on or after a first list, with bookmarks.
-//! It copies no object per watcher beyond the line it sends.
+//! It copies no object per watcher beyond the line it sends, and makes that line once for a crowd.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher)
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,12 +12,13 @@ use bytes::{BufMut, Bytes, BytesMut};
 use cluster_store::{Change, Changes, Entry, Object, Page, Revision, StoreError};
 use futures::{FutureExt, StreamExt, stream};
 use tokio::task::unconstrained;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::answer::Answer;
 use crate::context::{Context, store_status};
 use crate::conversion;
 use crate::filter::Filter;
+use crate::lines::Crowd;
 use crate::negotiate::{Expected, Meta, Shape, shape};
 use crate::query::{ListOptions, Purpose, ReadVersion};
 use crate::registry::Served;
@@ -56,18 +58,21 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
     let jitter = context.server.entropy.below(TIMEOUT_MIN.as_secs());
     let timeout = options.timeout.unwrap_or(TIMEOUT_MIN + Duration::from_secs(jitter));
     let now = Instant::now();
+    let bookmark = next_bookmark(now, now + timeout).filter(|_| options.bookmarks);
     let mut watcher = Watcher {
         server: context.server.clone(),
         served: context.served.clone(),
         version: context.version().to_owned(),
         shape,
+        crowd: context.served.lines.join(context.version()),
         tables: Tables::new(&context.served, context.version(), &context.query, meta)?,
         filter,
         changes,
         from,
         seen: from,
         deadline: now + timeout,
-        bookmark_at: next_bookmark(now, now + timeout).filter(|_| options.bookmarks),
+        end: Box::pin(end(context.server.clone(), context.served.clone(), now + timeout)),
+        bookmark: bookmark.map(|at| Box::pin(sleep_until(at))),
         header_sent: false,
         chunks: VecDeque::new(),
         ended: false,
@@ -143,11 +148,30 @@ fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
     (last > now).then(|| last.min(now + BOOKMARK_EVERY))
 }
 
+/// Why a watch ends of itself.
+enum End {
+    /// The server does.
+    Stopped,
+    /// The kind is not served any more.
+    Gone,
+    TimeIsUp,
+}
+
+async fn end(server: Arc<Inner>, served: Arc<Served>, deadline: Instant) -> End {
+    tokio::select! {
+        biased;
+        () = server.stop.cancelled() => End::Stopped,
+        () = served.life.ended() => End::Gone,
+        () = sleep_until(deadline) => End::TimeIsUp,
+    }
+}
+
 struct Watcher {
     server: Arc<Inner>,
     served: Arc<Served>,
     version: String,
     shape: Shape,
+    crowd: Arc<Crowd>,
     tables: Tables,
     filter: Filter,
     changes: Changes,
@@ -156,7 +180,9 @@ struct Watcher {
     /// The newest version that was looked at.
     seen: Revision,
     deadline: Instant,
-    bookmark_at: Option<Instant>,
+    // What a watch waits for beside changes is made once: there may be thousands of watches and of changes a second.
+    end: Pin<Box<dyn Future<Output = End> + Send>>,
+    bookmark: Option<Pin<Box<Sleep>>>,
     /// Column definitions go with the first table only.
     header_sent: bool,
     chunks: VecDeque<Bytes>,
@@ -187,24 +213,25 @@ impl Watcher {
             if self.ended {
                 return None;
             }
-            let bookmark_at = self.bookmark_at;
             let bookmark_due = async {
-                match bookmark_at {
-                    Some(at) => sleep_until(at).await,
+                match &mut self.bookmark {
+                    Some(due) => due.await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 biased;
-                () = self.server.stop.cancelled() => return None,
-                () = self.served.life.ended() => {
-                    self.rest().await;
-                    self.ended = true;
-                }
-                () = sleep_until(self.deadline) => self.ended = true,
+                end = &mut self.end => match end {
+                    End::Stopped => return None,
+                    End::Gone => {
+                        self.rest().await;
+                        self.ended = true;
+                    }
+                    End::TimeIsUp => self.ended = true,
+                },
                 change = self.changes.next() => self.take(change).await,
                 () = bookmark_due => {
-                    self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
+                    self.bookmark = next_bookmark(Instant::now(), self.deadline).map(|at| Box::pin(sleep_until(at)));
                     self.progress().await;
                 }
             }
@@ -231,7 +258,7 @@ impl Watcher {
 
     async fn change_or_end(&mut self, out: &mut BytesMut, change: Option<Result<Arc<Change>, StoreError>>) {
         if let Err(status) = self.change(out, change).await {
-            frame(out, "ERROR", &status.to_json());
+            out.put_slice(&framed("ERROR", &status.to_json()));
             self.ended = true;
         }
     }
@@ -295,10 +322,25 @@ impl Watcher {
         }
     }
 
-    fn line(&mut self, out: &mut BytesMut, event: &str, object: &Object, revision: Revision) -> Result<(), Status> {
-        let bytes = render::object(&self.served, &self.version, object, revision)?;
-        let bytes = self.shaped(bytes)?;
-        frame(out, event, &bytes);
+    fn line(
+        &mut self,
+        out: &mut BytesMut,
+        event: &'static str,
+        object: &Arc<Object>,
+        revision: Revision,
+    ) -> Result<(), Status> {
+        let rendered = || render::object(&self.served, &self.version, object, revision);
+        let line = match self.shape {
+            Shape::Object => {
+                let made = || Ok(framed(event, &rendered()?));
+                self.crowd.line(event, object, revision, made)?
+            }
+            _ => {
+                let bytes = rendered()?;
+                framed(event, &self.shaped(bytes)?)
+            }
+        };
+        out.put_slice(&line);
         Ok(())
     }
 
@@ -345,7 +387,7 @@ impl Watcher {
         let api_version = info.api_version(&self.version);
         let object = serde_json::json!({"kind": info.kind, "apiVersion": api_version, "metadata": metadata});
         let bytes = self.shaped(object.to_string().into())?;
-        frame(out, "BOOKMARK", &bytes);
+        out.put_slice(&framed("BOOKMARK", &bytes));
         Ok(())
     }
 
@@ -388,11 +430,12 @@ async fn converted(
     Some((object, previous))
 }
 
-fn frame(out: &mut BytesMut, event: &str, object: &[u8]) {
-    out.reserve(object.len() + event.len() + 32);
+fn framed(event: &str, object: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(object.len() + event.len() + 32);
     out.put_slice(b"{\"type\":\"");
     out.put_slice(event.as_bytes());
     out.put_slice(b"\",\"object\":");
     out.put_slice(object);
     out.put_slice(b"}\n");
+    out.freeze()
 }

@@ -29,7 +29,8 @@ pub use file::{FileError, FileOptions, FileStore};
 pub use key::{Key, Range, Revision};
 pub use link::Link;
 pub use memory::{
-    HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN, MemoryStore, SWEEP_EVERY,
+    HISTORY_AGE_MAX, HISTORY_BURST_BYTES_MAX, HISTORY_BURST_CHANGES_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX,
+    HISTORY_CHANGES_MIN, HISTORY_FRESH_AGE, MemoryStore, SWEEP_EVERY,
 };
 pub use mirror::{Mirror, Repeated};
 pub use object::{DEPTH_MAX, Meta, Object, Owner};

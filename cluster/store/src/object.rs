@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use memchr::memchr2;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -268,28 +269,32 @@ impl Object {
 /// How deep objects and lists are nested in JSON.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
+    let mut rest = json;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
         match byte {
             b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                // To the end of the string; what stands behind a backslash does not end it.
-                while let Some(byte) = bytes.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => drop(bytes.next()),
-                        _ => {}
-                    }
-                }
-            }
+            b'"' => rest = behind_text(rest),
             _ => {}
         }
     }
     deepest
+}
+
+/// What stands behind the text that these bytes begin in.
+fn behind_text(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr2(b'"', b'\\', rest) {
+        if rest[at] == b'"' {
+            return &rest[at + 1..];
+        }
+        // What stands behind a backslash does not end it.
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
 }
 
 /// Prints sorted and compact, remembering where in `metadata` the resource version belongs.

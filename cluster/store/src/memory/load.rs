@@ -80,7 +80,8 @@ impl Loader {
                 shown(current)
             ));
         }
-        self.state.apply(row, self.begun, &mut self.forgotten);
+        // Nobody can wait for a store that is being made.
+        let _ = self.state.apply(row, self.begun, &mut self.forgotten);
         Ok(())
     }
 

@@ -28,6 +28,14 @@ pub const HISTORY_CHANGES_MAX: usize = 1024;
 pub const HISTORY_BYTES_MAX: usize = 512 << 10;
 /// Changes kept however large they are: a burst within one scheduling round must not expire every watcher.
 pub const HISTORY_CHANGES_MIN: usize = 64;
+/// How long the history of a burst is kept beyond [`HISTORY_CHANGES_MAX`] and [`HISTORY_BYTES_MAX`], so that who
+/// watches need not keep pace with it: as in kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/storage/cacher/watch_cache.go (eventFreshDuration).
+pub const HISTORY_FRESH_AGE: Duration = Duration::from_secs(75);
+/// Changes kept per resource however young they are: sixteen seconds of a thousand writes a second.
+pub const HISTORY_BURST_CHANGES_MAX: usize = 16 * HISTORY_CHANGES_MAX;
+/// Bytes of superseded objects kept per resource however young they are.
+pub const HISTORY_BURST_BYTES_MAX: usize = 16 * HISTORY_BYTES_MAX;
 /// How long a change is kept: the time between two compactions of etcd by kube-apiserver (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval). A watch that asks for
 /// bookmarks hears of its version every minute. Counted on tokio's clock, which tests move; what is older goes with the
@@ -109,8 +117,10 @@ impl State {
         self.tables.get(&key.resource)?.get(key)
     }
 
-    /// Does what was decided, and from time to time forgets what has become too old in all tables.
-    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) {
+    /// Does what was decided, and from time to time forgets what has become too old in all tables. Gives those who are to
+    /// be woken once the lock is free again: a thousand of them would hold up every reader.
+    #[must_use]
+    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) -> Arc<News> {
         let Decided {
             kind,
             entry,
@@ -123,6 +133,7 @@ impl State {
             DecidedKind::Put => table.put(entry, now),
             DecidedKind::Delete => table.delete(&entry.key, entry.revision, now),
         };
+        let news = table.news();
         forgotten.add(&resource, dropped);
         if now.saturating_duration_since(self.swept) >= SWEEP_EVERY {
             self.swept = now;
@@ -130,6 +141,7 @@ impl State {
                 forgotten.add(resource, table.forget(now));
             }
         }
+        news
     }
 }
 
@@ -153,9 +165,12 @@ impl MemoryStore {
     /// Does what was decided, in this order and at once for every reader.
     pub(crate) fn apply(&self, decided: Vec<Decided>, forgotten: &mut Forgotten) {
         let (mut state, now) = (self.shared.lock(), Instant::now());
-        for decided in decided {
-            state.apply(decided, now, forgotten);
-        }
+        let news: Vec<_> = decided
+            .into_iter()
+            .map(|decided| state.apply(decided, now, forgotten))
+            .collect();
+        drop(state);
+        news.iter().for_each(|news| news.wake());
     }
 
     /// Notes that nothing has happened up to this revision beyond what is known.
@@ -176,7 +191,8 @@ impl MemoryStore {
             state.table(&resource).put_unrecorded(entry);
         }
         for table in before.into_values() {
-            table.news().tell(Revision(u64::MAX));
+            table.news().note(Revision(u64::MAX));
+            table.news().wake();
         }
     }
 
@@ -188,7 +204,9 @@ impl MemoryStore {
         let current = state.get(write.key());
         let decided = write.decide(current, next)?;
         let entry = decided.entry.clone();
-        state.apply(decided, Instant::now(), &mut Forgotten::default());
+        let news = state.apply(decided, Instant::now(), &mut Forgotten::default());
+        drop(state);
+        news.wake();
         Ok(entry)
     }
 }

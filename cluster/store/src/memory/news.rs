@@ -21,8 +21,13 @@ impl News {
         }
     }
 
-    pub(super) fn tell(&self, newest: Revision) {
+    /// Whoever looks from now on sees it. Those who wait are woken by [`News::wake`], which takes its time if they are many.
+    pub(super) fn note(&self, newest: Revision) {
         self.newest.store(newest.0, Ordering::Release);
+    }
+
+    /// Wakes all who wait, in the order in which they began to.
+    pub(super) fn wake(&self) {
         self.told.notify_waiters();
     }
 
@@ -33,7 +38,7 @@ impl News {
     /// Returns once there is something newer.
     pub(super) async fn newer_than(&self, seen: Revision) {
         loop {
-            // Made before looking, it hears what is told in between.
+            // Made before looking, it hears what is told in between; and who has seen all that is noted is woken by what is noted next.
             let told = self.told.notified();
             if self.newest() > seen {
                 return;
@@ -63,7 +68,8 @@ mod tests {
             })
             .collect();
         tokio::task::yield_now().await;
-        news.tell(Revision(2));
+        news.note(Revision(2));
+        news.wake();
         futures::future::join_all(waiting).await;
         assert_eq!(*heard.lock().unwrap(), (0..20).collect::<Vec<_>>());
     }

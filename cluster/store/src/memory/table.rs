@@ -7,7 +7,10 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::news::News;
-use super::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX, HISTORY_CHANGES_MIN};
+use super::{
+    HISTORY_AGE_MAX, HISTORY_BURST_BYTES_MAX, HISTORY_BURST_CHANGES_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX,
+    HISTORY_CHANGES_MIN, HISTORY_FRESH_AGE,
+};
 use crate::{Change, ChangeKind, Entry, Key, Listing, Page, Range, Revision, StoreError};
 
 /// One change and what is needed to undo it.
@@ -82,7 +85,7 @@ impl Table {
         self.entries.get(key)
     }
 
-    /// Tells of the newest change's revision.
+    /// Tells of the newest change's revision. Who makes changes wakes those who wait for them.
     pub(super) fn news(&self) -> Arc<News> {
         Arc::clone(&self.news)
     }
@@ -127,7 +130,7 @@ impl Table {
         self.history_bytes += record.superseded_bytes();
         self.history.push_back(record);
         let dropped = self.forget(now);
-        self.news.tell(revision);
+        self.news.note(revision);
         dropped
     }
 
@@ -149,9 +152,13 @@ impl Table {
     }
 
     fn is_over(&self, oldest: &Record, now: Instant) -> bool {
-        self.history.len() > HISTORY_CHANGES_MAX
-            || (self.history_bytes > HISTORY_BYTES_MAX && self.history.len() > HISTORY_CHANGES_MIN)
-            || now.saturating_duration_since(oldest.at) > HISTORY_AGE_MAX
+        let age = now.saturating_duration_since(oldest.at);
+        let beyond = |changes, bytes| {
+            self.history.len() > changes || (self.history_bytes > bytes && self.history.len() > HISTORY_CHANGES_MIN)
+        };
+        age > HISTORY_AGE_MAX
+            || beyond(HISTORY_BURST_CHANGES_MAX, HISTORY_BURST_BYTES_MAX)
+            || (age > HISTORY_FRESH_AGE && beyond(HISTORY_CHANGES_MAX, HISTORY_BYTES_MAX))
     }
 
     /// Refuses a revision that the history does not reach back to.
@@ -294,5 +301,22 @@ mod tests {
         assert_eq!(table.reaches(Revision(3)), Ok(()), "whoever has seen all goes on");
         assert_eq!(table.history_bytes, 0);
         assert_eq!(table.get(&entry(3).key), Some(&entry(3)));
+    }
+
+    #[test]
+    fn a_burst_is_told_while_it_is_fresh_and_then_shortened_to_what_is_kept_of_any_resource() {
+        let (mut table, start) = (Table::new(Revision(1)), Instant::now());
+        let written = 2 * HISTORY_CHANGES_MAX as u64;
+        for revision in 2..=written {
+            assert!(table.put(entry(revision), start).is_none(), "{revision}");
+        }
+        assert!(table.forget(start + HISTORY_FRESH_AGE).is_none());
+        assert_eq!(table.reaches(Revision(1)), Ok(()));
+
+        let shortened = table
+            .forget(start + HISTORY_FRESH_AGE + Duration::from_secs(1))
+            .unwrap();
+        assert_eq!(shortened.horizon, Revision(written - HISTORY_CHANGES_MAX as u64));
+        assert_eq!(table.history.len(), HISTORY_CHANGES_MAX);
     }
 }

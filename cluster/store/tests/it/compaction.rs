@@ -10,7 +10,7 @@ use crate::file::folder_in_memory;
 use crate::suite::object;
 
 const MIB: u64 = 1 << 20;
-/// Each of 10 KB, so that the few whose deletion can still be told are small change.
+/// Each of 20 KB, far more together than those whose deletion can still be told.
 const LARGE: usize = 3000;
 /// Far more than any compaction lasts.
 const WRITES_MAX: i64 = 20_000;
@@ -31,7 +31,7 @@ fn bytes(folder: &Path) -> u64 {
 /// Leaves a file that is mostly air, with some objects in it; says how large it was when it was full. It may shrink before
 /// the last object is gone.
 async fn fill_and_empty(store: &FileStore, folder: &Path) -> u64 {
-    let pad = "p".repeat(10_000);
+    let pad = "p".repeat(20_000);
     let mut entries = Vec::new();
     for number in 0..LARGE {
         let name = format!("large-{number}");
@@ -76,7 +76,11 @@ async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64, watch
         told += 1;
         let last = written.last().unwrap();
         let content = i64::try_from(written.len()).unwrap();
-        assert!(content < WRITES_MAX, "the file still has {} bytes", bytes(folder));
+        assert!(
+            content < WRITES_MAX,
+            "the file still has {} bytes of which it should lose all but {limit}",
+            bytes(folder)
+        );
         written.push(store.update(&key, last.revision, object("x", content)).await.unwrap());
     }
     for entry in &written[told..] {
@@ -92,9 +96,9 @@ async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing()
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&Range::all("pods"), start).await.unwrap();
     let full = fill_and_empty(&store, folder.path()).await;
-    assert!(full > 16 * MIB, "{full}");
+    assert!(full > 48 * MIB, "{full}");
 
-    let written = write_until_smaller(&store, folder.path(), full / 4, &mut watch).await;
+    let written = write_until_smaller(&store, folder.path(), full / 3, &mut watch).await;
     assert!(watch.next().now_or_never().is_none(), "nothing else was written");
     let expected = all(&store).await;
     assert_eq!(expected.len(), 51);
@@ -118,9 +122,8 @@ async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing()
 async fn store_that_is_opened_mostly_air_shrinks_before_anybody_writes() {
     let folder = folder_in_memory();
     let store = open(folder.path(), u64::MAX).await;
-    fill_and_empty(&store, folder.path()).await;
-    // Until the history has forgotten what was deleted.
-    crate::suite::overwrite(&store, "pods", 10).await;
+    let full = fill_and_empty(&store, folder.path()).await;
+    crate::suite::overwrite(&store, "pods", 10, 0).await;
     let expected = all(&store).await;
     // As a killed process leaves it: a clean end gives back what lies at the end of the file.
     let copy = folder_in_memory();
@@ -128,11 +131,11 @@ async fn store_that_is_opened_mostly_air_shrinks_before_anybody_writes() {
         std::fs::copy(folder.path().join(file), copy.path().join(file)).unwrap();
     }
     std::fs::write(copy.path().join("store.redb.new"), "half a copy").unwrap();
-    assert!(bytes(copy.path()) > 16 * MIB);
+    assert!(bytes(copy.path()) > full / 2);
     let again = open(copy.path(), MIB).await;
     // Closing waits for nothing that is under way, so look until the step is done.
     let begun = std::time::Instant::now();
-    while bytes(copy.path()) > 4 * MIB {
+    while bytes(copy.path()) > full / 3 {
         assert!(
             begun.elapsed() < PATIENCE,
             "the file still has {} bytes",

@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use cluster_store::{
-    Change, ChangeKind, Changes, HISTORY_CHANGES_MAX, Key, Object, Page, Range, Revision, Store, StoreError,
+    Change, ChangeKind, Changes, HISTORY_BURST_BYTES_MAX, HISTORY_CHANGES_MIN, Key, Object, Page, Range, Revision,
+    Store, StoreError,
 };
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
@@ -36,7 +37,7 @@ pub(crate) trait Body {
     /// The same store when it has forgotten how it came to its newest revision.
     fn forgotten(&self, store: Arc<dyn Store>) -> impl Future<Output = Arc<dyn Store>> {
         async move {
-            overwrite(&*store, "pods", HISTORY_CHANGES_MAX).await;
+            overwrite(&*store, "pods", BEYOND_HISTORY, LARGE).await;
             store
         }
     }
@@ -49,12 +50,22 @@ pub(crate) trait Body {
     }
 }
 
-/// Writes one object of a resource and then again and again.
-pub(crate) async fn overwrite(store: &dyn Store, resource: &str, times: usize) {
+/// Bytes of an object of which the history holds twice as many changes as it holds of any.
+pub(crate) const LARGE: usize = HISTORY_BURST_BYTES_MAX / HISTORY_CHANGES_MIN / 2;
+/// More changes of objects of [`LARGE`] bytes than a history holds.
+pub(crate) const BEYOND_HISTORY: usize = 2 * HISTORY_CHANGES_MIN + 10;
+
+/// Writes one object of a resource and then again and again, with so many bytes of padding.
+pub(crate) async fn overwrite(store: &dyn Store, resource: &str, times: usize, padding: usize) {
     let key = Key::new(resource, Some("overwritten"), "x");
-    let mut entry = store.create(key.clone(), object("x", 0)).await.unwrap();
+    let padded = json!({"metadata": {"name": "x"}, "padding": "p".repeat(padding)});
+    let padded = Object::from_value(padded).unwrap();
+    let mut entry = match store.get(&key).await.unwrap() {
+        Some(entry) => entry,
+        None => store.create(key.clone(), padded.clone()).await.unwrap(),
+    };
     for _ in 0..times {
-        entry = store.update(&key, entry.revision, object("x", 0)).await.unwrap();
+        entry = store.update(&key, entry.revision, padded.clone()).await.unwrap();
     }
 }
 

@@ -19,7 +19,10 @@ pub(crate) struct Arguments {
     /// How many times each server is started and measured; the medians are reported
     #[arg(long, default_value_t = 3)]
     runs: u8,
-    /// Objects that are created, changed, read and listed
+    /// Measures the embedded API server alone, without a word on its peer
+    #[arg(long)]
+    alone: bool,
+    /// Objects that are created, changed, read and listed; 0 leaves them out
     #[arg(long, default_value_t = 5_000)]
     objects: usize,
     /// Bytes of payload of each
@@ -66,6 +69,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
         let (mut of_ours, mut of_real) = (Vec::new(), Vec::new());
         for number in 1..=arguments.runs {
             for (which, all) in [(ours, &mut of_ours), (real, &mut of_real)] {
+                if arguments.alone && which == real {
+                    continue;
+                }
                 eprintln!("  run {number}: {}", which.name());
                 all.push(measure(which, arguments).await?);
             }
@@ -84,7 +90,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
                         .map(|figure| figure.value),
                 )
             };
-            let (mine, theirs) = (middle(&of_ours), middle(&of_real));
+            let mine = middle(&of_ours);
+            if arguments.alone {
+                println!("  {:<44} {:>10} {}", figure.what, shown(mine), figure.unit);
+                continue;
+            }
+            let theirs = middle(&of_real);
             let better = if figure.more { mine / theirs } else { theirs / mine };
             println!(
                 "  {:<44} {:>10} {:>10} {:<8} {better:>6.1} times better",
@@ -123,7 +134,10 @@ async fn measure(which: Which, arguments: &Arguments) -> Result<Vec<Figure>, Str
         },
     ];
     prepare(&subject).await?;
-    for kind in [Kind::Configmaps, Kind::Widgets] {
+    for kind in [Kind::Configmaps, Kind::Widgets]
+        .into_iter()
+        .filter(|_| arguments.objects > 0)
+    {
         phases(&subject, kind, arguments, &mut figures).await?;
     }
     for load in [

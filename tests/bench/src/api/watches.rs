@@ -18,7 +18,9 @@ const WRITERS: usize = 16;
 const TIMED_MAX: usize = 20;
 /// How long after the last change the last event may come.
 const LINGER: Duration = Duration::from_secs(20);
-/// What stands before the time of a change, and behind it.
+/// What a line of the stream begins with that tells a change.
+const CHANGE: &[u8] = br#"{"type":"MODIFIED""#;
+/// What stands before the time of a change.
 const MARK: &[u8] = br#""patched":"at-"#;
 
 /// What is asked for.
@@ -141,23 +143,31 @@ async fn follow(
         };
         let now = begun.elapsed();
         rest.extend_from_slice(&bytes);
-        let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        for event in rest[..end].split_inclusive(|byte| *byte == b'\n') {
-            let Some(place) = event.windows(MARK.len()).position(|part| part == MARK) else {
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', &rest) {
+            let event = &rest[begin..end];
+            begin = end + 1;
+            if !event.starts_with(CHANGE) {
                 last = String::from_utf8_lossy(event).into_owned();
                 continue;
-            };
+            }
             mine += 1;
             if let Some(times) = &mut times {
-                let digits = event[place + MARK.len()..]
-                    .iter()
-                    .take_while(|byte| byte.is_ascii_digit());
-                let micros = digits.fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-                times.push(now.saturating_sub(Duration::from_micros(micros)));
+                times.push(now.saturating_sub(sent_at(event)?));
             }
         }
-        rest.drain(..end);
+        rest.drain(..begin);
     }
     seen.fetch_add(mine, Ordering::Relaxed);
     Ok(times.unwrap_or_default())
+}
+
+/// When the change was sent, as it says itself.
+fn sent_at(event: &[u8]) -> Result<Duration, String> {
+    let place = memchr::memmem::find(event, MARK).ok_or("a change that nobody made was told")?;
+    let digits = event[place + MARK.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    let micros = digits.fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    Ok(Duration::from_micros(micros))
 }

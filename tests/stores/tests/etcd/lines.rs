@@ -125,7 +125,7 @@ async fn a_watch_that_missed_what_was_compacted_ends_expired_and_lists_show_ever
     let mut watch = cut.watch(&pods, before).await.unwrap();
     let mut nodes = cut.watch(&Range::all("nodes"), before).await.unwrap();
     line.set(Mode::Cut);
-    overwrite(&*whole, "pods", 10).await;
+    overwrite(&*whole, "pods", 10, 0).await;
     let now = whole.revision().await.unwrap();
     whole.compact(now).await.unwrap();
     line.set(Mode::To(etcd.address()));
@@ -157,7 +157,7 @@ async fn an_etcd_that_lost_its_data_ends_every_watch() {
     );
     let line = Line::to(one.address()).await;
     let store = store(&line.url);
-    overwrite(&*store, "pods", 10).await;
+    overwrite(&*store, "pods", 10, 0).await;
     let pods = Range::all("pods");
     let seen = store.revision().await.unwrap();
     let mut watch = store.watch(&pods, seen).await.unwrap();

@@ -186,7 +186,7 @@ async fn pages_go_on_where_memory_has_forgotten_until_etcd_is_compacted() {
         ..Page::default()
     };
     let first = store.list(&pods, page.clone()).await.unwrap();
-    suite::overwrite(&*store, "pods", cluster_store::HISTORY_CHANGES_MAX + 10).await;
+    suite::overwrite(&*store, "pods", suite::BEYOND_HISTORY, suite::LARGE).await;
     let old = store.watch(&pods, first.revision).await.err();
     assert!(matches!(old, Some(StoreError::Expired { .. })), "{old:?}");
     page.after = first.entries.last().map(|entry| entry.key.clone());
