@@ -314,10 +314,11 @@ fn tell(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Refer
     );
 }
 
+/// The second of the words that single blanks part, as kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go has it: behind two blanks stands none.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
-    let (scheme, token) = value.split_once(' ')?;
-    let token = token.trim();
+    let mut words = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split(' ');
+    let (scheme, token) = (words.next()?, words.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 

@@ -11,7 +11,7 @@ use base_secrets::{PrivateKey, PublicKey, SecretText};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::TokenFault;
@@ -79,6 +79,7 @@ pub struct ServiceAccountTokens {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Claims {
+    #[serde(deserialize_with = "one_or_many")]
     pub(crate) aud: Vec<String>,
     pub(crate) exp: i64,
     pub(crate) iat: i64,
@@ -111,8 +112,9 @@ pub(crate) struct Reference {
 #[derive(Serialize, Deserialize)]
 struct Header {
     alg: String,
+    /// Whose key it is; a token need not say.
     #[serde(default)]
-    kid: String,
+    kid: Option<String>,
 }
 
 impl ServiceAccountTokens {
@@ -200,7 +202,7 @@ impl ServiceAccountTokens {
         };
         let header = Header {
             alg: "ES256".to_owned(),
-            kid: signer.public().key_id(),
+            kid: Some(signer.public().key_id()),
         };
         let signed = format!("{}.{}", encode(&header), encode(&claims));
         let signature = URL_SAFE_NO_PAD.encode(signer.sign_es256(signed.as_bytes()));
@@ -272,9 +274,10 @@ impl ServiceAccountTokens {
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Form)?;
         let by = |key: &PublicKey| key.verifies_es256(signed.as_bytes(), &signature);
-        let good = match self.verifiers.get(&header.kid) {
+        let named = header.kid.unwrap_or_default();
+        let good = match self.verifiers.get(&named) {
             Some(key) => by(key),
-            None => header.kid.is_empty() && self.verifiers.values().any(by),
+            None => named.is_empty() && self.verifiers.values().any(by),
         };
         if !good {
             return Err(TokenFault::Signature);
@@ -295,6 +298,20 @@ fn parts(token: &str) -> Option<(&str, &str, &str)> {
     let (header, rest) = token.split_once('.')?;
     let (claims, signature) = rest.split_once('.')?;
     (!signature.contains('.')).then_some((header, claims, signature))
+}
+
+/// One audience may be said as a text (RFC 7519, 4.1.3).
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Said {
+        One(String),
+        Many(Vec<String>),
+    }
+    Said::deserialize(deserializer).map(|said| match said {
+        Said::One(audience) => vec![audience],
+        Said::Many(audiences) => audiences,
+    })
 }
 
 fn encode(value: &impl Serialize) -> String {

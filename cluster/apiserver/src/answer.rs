@@ -36,7 +36,6 @@ pub(crate) struct Answer {
     body: Content,
     warnings: Vec<String>,
     retry_after: Option<u32>,
-    challenge: bool,
     public: bool,
     unsniffed: bool,
     /// What the audit log calls its request.
@@ -63,7 +62,6 @@ impl Answer {
             body: Content::Whole(bytes.into()),
             warnings: Vec::new(),
             retry_after: None,
-            challenge: false,
             public: false,
             unsniffed: false,
             audit_id: None,
@@ -151,7 +149,6 @@ impl Answer {
 
     pub(crate) fn failure(status: &Status) -> Self {
         let retry_after = Some(status.details().retry_after_seconds).filter(|seconds| *seconds > 0);
-        let challenge = status.code() == StatusCode::UNAUTHORIZED;
         if status.is_text() {
             return Self {
                 retry_after,
@@ -161,7 +158,6 @@ impl Answer {
         let media_type = if status.is_bare() { TEXT } else { JSON };
         Self {
             retry_after,
-            challenge,
             ..Self::typed(status.code(), media_type, status.to_json())
         }
         .warn(status.warnings().iter().cloned())
@@ -213,9 +209,6 @@ impl Answer {
         }
         if let Some(audit_id) = self.audit_id {
             headers.insert("audit-id", audit_id);
-        }
-        if self.challenge {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

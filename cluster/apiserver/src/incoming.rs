@@ -88,6 +88,10 @@ pub(crate) fn accept(
     validation: FieldValidation,
     source: Source<'_>,
 ) -> Result<Incoming, Status> {
+    // Go reads nothing into its types by leaving them as they are.
+    if object.is_null() && source == Source::Body && context.served.role != Role::Custom {
+        object = Value::Object(serde_json::Map::new());
+    }
     if !object.is_object() {
         return Err(no_object(context, &object, source));
     }

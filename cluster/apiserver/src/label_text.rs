@@ -28,6 +28,9 @@ impl<'a> Token<'a> {
     }
 }
 
+/// Values of one requirement that are refused one by one: a sentence stands for a value of a byte.
+const VALUES_TOLD_MAX: usize = 64;
+
 /// Errors: the words of kube-apiserver.
 pub(crate) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
     let mut parser = Parser {
@@ -202,20 +205,20 @@ fn check_key(key: &str) -> Result<(), String> {
 fn check_values(operator: &str, key: &str, values: &[String]) -> Result<(), String> {
     let mut errors = Vec::new();
     for (index, value) in values.iter().enumerate() {
-        if matches!(operator, ">" | "<") && value.parse::<i64>().is_err() {
+        if matches!(operator, ">" | "<") && errors.len() < VALUES_TOLD_MAX && value.parse::<i64>().is_err() {
             let why = "for 'Gt', 'Lt' operators, the value must be an integer";
             errors.push(FieldError::invalid(format!("values[{index}]"), value.as_str(), why));
         }
     }
-    for (index, value) in values.iter().enumerate() {
-        if let Some(why) = names::label_value(value) {
-            errors.push(FieldError::invalid(
-                format!("values[{index}][{key}]"),
-                value.as_str(),
-                why,
-            ));
-        }
-    }
+    let faults = values.iter().enumerate().filter_map(|(index, value)| {
+        let why = names::label_value(value)?;
+        Some(FieldError::invalid(
+            format!("values[{index}][{key}]"),
+            value.as_str(),
+            why,
+        ))
+    });
+    errors.extend(faults.take(VALUES_TOLD_MAX));
     match errors.is_empty() {
         true => Ok(()),
         false => Err(cluster_schema::aggregate(&errors)),

@@ -12,6 +12,8 @@ use crate::status::Status;
 const WATCH_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Longest field manager, in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
+/// Characters of it that are refused one by one: each time the whole name is shown, which may be as long as a query.
+const MANAGER_FAULTS_MAX: usize = 16;
 /// Longest that a write waits for admission.
 const WRITE_TIMEOUT_MAX: Duration = Duration::from_secs(34);
 const MATCH: &str = "resourceVersionMatch";
@@ -154,10 +156,10 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
     if manager.len() > MANAGER_BYTES_MAX {
         errors.push(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
     }
-    for (at, character) in manager
+    let unprintable = manager
         .char_indices()
-        .filter(|(_, character)| !is_printable(*character))
-    {
+        .filter(|(_, character)| !is_printable(*character));
+    for (at, character) in unprintable.take(MANAGER_FAULTS_MAX) {
         let code = u32::from(character);
         let why = format!("{}: invalid character U+{code:04X} (at position {at})", quoted(manager));
         errors.push(FieldError::new("fieldManager", FieldErrorKind::Invalid, None, why));

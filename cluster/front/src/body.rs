@@ -13,15 +13,13 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 /// Size of a request's body: kube-apiserver's limit (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const REQUEST_BODY_BYTES_MAX: usize = 3 << 20;
 /// Bodies that are held at once: nobody is authenticated yet, so no number of connections may take more memory.
 pub const REQUEST_BODIES_BYTES_MAX: usize = 512 << 20;
-/// From a request's headers to the end of its body: kube-apiserver's time for a whole request (`--request-timeout`).
-pub const REQUEST_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// What is read beyond the limit and thrown away: a client that is still sending does not see the answer otherwise.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
@@ -37,21 +35,21 @@ pub(crate) struct Held {
 pub(crate) enum Refusal {
     /// With its size, where the client has said it.
     TooLarge(Option<u64>),
-    TooSlow,
+    /// It did not end within this time.
+    TooSlow(Duration),
     NoMemory,
     Broken(String),
 }
 
 /// Reads a body to its end; `left` is what all bodies may still take, in bytes.
-pub(crate) async fn read<B>(body: B, left: &Arc<Semaphore>) -> Result<Held, Refusal>
+pub(crate) async fn read<B>(body: B, left: &Arc<Semaphore>, patience: Duration) -> Result<Held, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let deadline = Instant::now() + REQUEST_BODY_TIMEOUT;
-    timeout_at(deadline, Reading::new(left).run(body))
+    timeout(patience, Reading::new(left).run(body))
         .await
-        .unwrap_or(Err(Refusal::TooSlow))
+        .unwrap_or(Err(Refusal::TooSlow(patience)))
 }
 
 struct Reading<'a> {
@@ -135,12 +133,12 @@ impl Refusal {
                     format!("Request entity too large: limit is {REQUEST_BODY_BYTES_MAX}{size}"),
                 )
             }
-            Self::TooSlow => (
+            Self::TooSlow(patience) => (
                 StatusCode::GATEWAY_TIMEOUT,
                 "Timeout",
                 format!(
                     "Timeout: the request's body did not end within {} s",
-                    REQUEST_BODY_TIMEOUT.as_secs()
+                    patience.as_secs()
                 ),
             ),
             Self::NoMemory => (
@@ -186,6 +184,8 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// A body without a declared size, of `count` times 64 KiB; then nothing, or nothing ever again.
     fn body(count: usize, ends: bool) -> impl Body<Data = Bytes, Error = Infallible> + Unpin {
         let chunks = stream::iter(0..count).map(|_| Ok(Frame::data(Bytes::from(vec![b'x'; 64 << 10]))));
@@ -204,25 +204,34 @@ mod tests {
     #[tokio::test]
     async fn a_body_up_to_the_limit_is_taken_and_counts_until_it_is_dropped() {
         let left = budget(REQUEST_BODY_BYTES_MAX);
-        let held = read(body(48, true), &left).await.unwrap();
+        let held = read(body(48, true), &left, PATIENCE).await.unwrap();
         assert_eq!(
             (held.bytes.len(), left.available_permits()),
             (REQUEST_BODY_BYTES_MAX, 0)
         );
-        assert_eq!(read(body(1, true), &left).await.unwrap_err(), Refusal::NoMemory);
+        assert_eq!(
+            read(body(1, true), &left, PATIENCE).await.unwrap_err(),
+            Refusal::NoMemory
+        );
         drop(held);
         assert_eq!(left.available_permits(), REQUEST_BODY_BYTES_MAX);
-        assert_eq!(read(body(49, true), &left).await.unwrap_err(), Refusal::TooLarge(None));
+        assert_eq!(
+            read(body(49, true), &left, PATIENCE).await.unwrap_err(),
+            Refusal::TooLarge(None)
+        );
         assert_eq!(left.available_permits(), REQUEST_BODY_BYTES_MAX);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_is_given_up_and_one_that_never_ends_too() {
         let left = budget(REQUEST_BODIES_BYTES_MAX);
-        assert_eq!(read(body(3, false), &left).await.unwrap_err(), Refusal::TooSlow);
+        assert_eq!(
+            read(body(3, false), &left, PATIENCE).await.unwrap_err(),
+            Refusal::TooSlow(PATIENCE)
+        );
         assert_eq!(left.available_permits(), REQUEST_BODIES_BYTES_MAX);
         assert_eq!(
-            read(body(1000, false), &left).await.unwrap_err(),
+            read(body(1000, false), &left, PATIENCE).await.unwrap_err(),
             Refusal::TooLarge(None)
         );
         assert_eq!(left.available_permits(), REQUEST_BODIES_BYTES_MAX);

@@ -15,11 +15,12 @@ mod head;
 mod registry;
 mod serve;
 mod takeover;
+mod timeouts;
 mod tls;
+mod traffic;
 
-pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX, REQUEST_BODY_TIMEOUT};
+pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX};
 pub use registry::{ANY_NAME, Front, NameTaken, RegisteredServer, Registration};
-pub use serve::{
-    CONNECTIONS_MAX, HANDSHAKE_TIMEOUT, HEADER_BYTES_MAX, HEADER_READ_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
-};
+pub use serve::{CONNECTIONS_MAX, HEADER_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+pub use timeouts::Timeouts;
 pub use tls::CertificateError;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::body::REQUEST_BODIES_BYTES_MAX;
+use crate::timeouts::Timeouts;
 use crate::tls::{self, CertificateError};
 
 /// The name of a server that answers to every name that no other server has, and to clients that name none, such as
@@ -30,6 +31,7 @@ pub struct Front {
     pub(crate) bodies: Arc<Semaphore>,
     /// Around every client in process.
     pub(crate) layers: Layers,
+    pub(crate) timeouts: Timeouts,
 }
 
 #[derive(Default)]
@@ -88,7 +90,15 @@ impl Front {
             table: Arc::default(),
             bodies: Arc::new(Semaphore::new(REQUEST_BODIES_BYTES_MAX)),
             layers: Layers::default(),
+            timeouts: Timeouts::default(),
         }
+    }
+
+    /// Gives clients of the TLS port other times from now on.
+    #[must_use]
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
     }
 
     /// Puts layers around every client that is made in process from now on by this value and its clones.

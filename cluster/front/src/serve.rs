@@ -14,32 +14,31 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use kube::client::Body;
+use rustls_pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, timeout_at};
 use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::registry::{Front, Server};
 use crate::takeover::{Place, Takeover, taken_over};
+use crate::timeouts::Timeouts;
+use crate::tls::HTTP2;
+use crate::traffic::{Pieces, Traffic, Watched};
 use crate::{body, head};
 
 /// Open connections at once. Each node, controller and person holds a few; beyond this new ones wait in the
 /// listener's queue instead of taking the process' last file descriptors.
 pub const CONNECTIONS_MAX: usize = 4096;
-/// From accepted to encrypted: longer than any honest client needs.
-pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// From the handshake to the end of the first request's headers, and of HTTP/1 from each answer to the next ones: a
-/// connection that asks for nothing is not kept.
-pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often an HTTP/2 client is asked whether it is there, and how long it may take to say so. Both as Go's clients do
-/// with the server (k8s.io/apimachinery v0.35 `pkg/util/net/http.go`).
-const PING_EVERY: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
-/// Requests at once on one HTTP/2 connection, as Go's servers allow.
-pub const STREAMS_PER_CONNECTION_MAX: u32 = 250;
+/// Requests at once on one HTTP/2 connection, as kube-apiserver allows (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/server/secure_serving.go).
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 100;
+/// Headers of an HTTP/1 request, by number: each group of somebody who is impersonated is one. HTTP/2 bounds bytes alone.
+const HEADERS_MAX: usize = 512;
 /// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times. HTTP/1 may read twice as
 /// many before it notices.
 pub const HEADER_BYTES_MAX: u32 = 128 * 1024;
@@ -87,7 +86,7 @@ impl Front {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off delays of a connection");
         }
-        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+        let deadline = Instant::now() + self.timeouts.handshake;
         let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
         let start = match timeout_at(deadline, &mut acceptor).await {
             Ok(Ok(start)) => start,
@@ -109,12 +108,30 @@ impl Front {
             biased;
             () = server.cut.cancelled() => {}
             done = handshake => match done {
-                Ok(Ok(stream)) => serve_http(&server, &self.bodies, stream, place).await,
+                Ok(Ok(stream)) => self.serve_http(&server, stream, place).await,
                 Ok(Err(error)) => tracing::debug!(name, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(name, "a TLS handshake took too long"),
             },
         }
         drop(open);
+    }
+
+    async fn serve_http(&self, server: &Arc<Server>, stream: TlsStream<TcpStream>, place: Arc<Place>) {
+        let (socket, tls) = stream.get_ref();
+        let chain = tls.peer_certificates().map(<[_]>::to_vec);
+        let owned = |chain: Vec<CertificateDer<'_>>| chain.into_iter().map(CertificateDer::into_owned).collect();
+        let session = Session {
+            server: server.clone(),
+            bodies: self.bodies.clone(),
+            timeouts: self.timeouts,
+            traffic: Traffic::new(),
+            place,
+            peer: chain.map(|chain| PeerCertificates::new(owned(chain))),
+            address: socket.peer_addr().ok().map(|address| PeerAddress(address.ip())),
+            is_http2: tls.alpn_protocol() == Some(HTTP2),
+            has_asked: AtomicBool::new(false),
+        };
+        session.serve(stream).await;
     }
 }
 
@@ -125,81 +142,131 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<
 }
 
 /// Closing with nothing left to linger for sends RST instead of FIN.
-fn reset(stream: &TcpStream) {
+pub(crate) fn reset(stream: &TcpStream) {
     if let Err(error) = stream.set_zero_linger() {
         tracing::debug!(%error, "could not reset a connection");
     }
 }
 
-async fn serve_http(
-    server: &Arc<Server>,
-    bodies: &Arc<Semaphore>,
-    stream: tokio_rustls::server::TlsStream<TcpStream>,
-    place: Arc<Place>,
-) {
-    let address = stream
-        .get_ref()
-        .0
-        .peer_addr()
-        .ok()
-        .map(|address| PeerAddress(address.ip()));
-    let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec);
-    let peer = chain
-        .map(|chain| PeerCertificates::new(chain.into_iter().map(|certificate| certificate.into_owned()).collect()));
-    let asked = AtomicBool::new(false);
-    let service = service_fn(|request: Request<Incoming>| {
-        asked.store(true, Ordering::Relaxed);
-        let taken = taken_over(request, server, &place);
-        answer(server.clone(), bodies.clone(), (peer.clone(), address), taken)
-    });
-    // The handshake has said which protocol it is: to find it out by reading would wait for a silent client for ever.
-    let mut builder = match stream.get_ref().1.alpn_protocol() {
-        Some(b"h2") => auto::Builder::new(TokioExecutor::new()).http2_only(),
-        _ => auto::Builder::new(TokioExecutor::new()).http1_only(),
+/// Builds what speaks the protocol that the handshake has chosen: to find it out by reading would wait for a silent client
+/// for ever.
+fn protocol(timeouts: &Timeouts, is_http2: bool) -> auto::Builder<TokioExecutor> {
+    let mut builder = match is_http2 {
+        true => auto::Builder::new(TokioExecutor::new()).http2_only(),
+        false => auto::Builder::new(TokioExecutor::new()).http1_only(),
     };
     builder
         .http1()
         .timer(TokioTimer::new())
         .max_buf_size(HEADER_BYTES_MAX as usize)
-        .header_read_timeout(HEADER_READ_TIMEOUT);
+        .max_headers(HEADERS_MAX)
+        .header_read_timeout(timeouts.headers);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PING_TIMEOUT)
+        .keep_alive_interval(timeouts.ping_every)
+        .keep_alive_timeout(timeouts.ping_answer)
         .max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let first_request = tokio::time::sleep(HEADER_READ_TIMEOUT);
-    tokio::pin!(connection, first_request);
-    let mut closing = false;
-    loop {
-        tokio::select! {
-            biased;
-            () = server.cut.cancelled() => return,
-            () = server.closing.cancelled(), if !closing => {
-                closing = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            () = first_request.as_mut(), if !first_request.is_elapsed() => {
-                if !asked.load(Ordering::Relaxed) {
-                    tracing::debug!("a connection asked for nothing");
+    builder
+}
+
+/// One encrypted connection.
+struct Session {
+    server: Arc<Server>,
+    bodies: Arc<Semaphore>,
+    timeouts: Timeouts,
+    traffic: Arc<Traffic>,
+    place: Arc<Place>,
+    peer: Option<PeerCertificates>,
+    address: Option<PeerAddress>,
+    is_http2: bool,
+    has_asked: AtomicBool,
+}
+
+impl Session {
+    async fn serve(self, stream: TlsStream<TcpStream>) {
+        let service = service_fn(|request: Request<Incoming>| {
+            self.has_asked.store(true, Ordering::Relaxed);
+            self.answer(request)
+        });
+        let builder = protocol(&self.timeouts, self.is_http2);
+        let io = TokioIo::new(Watched::new(stream, self.traffic.clone()));
+        let connection = builder.serve_connection_with_upgrades(io, service);
+        let first_request = tokio::time::sleep(self.timeouts.headers);
+        let mut look = tokio::time::interval(self.timeouts.look_every());
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tokio::pin!(connection, first_request);
+        let mut closing = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.server.cut.cancelled() => return,
+                () = self.server.closing.cancelled(), if !closing => {
+                    closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = first_request.as_mut(), if !first_request.is_elapsed() => {
+                    if !self.has_asked.load(Ordering::Relaxed) {
+                        tracing::debug!("a connection asked for nothing");
+                        return;
+                    }
+                }
+                _ = look.tick() => match self.look() {
+                    Verdict::Fine => {}
+                    Verdict::Idle => {
+                        closing = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    Verdict::End => return self.traffic.give_up(),
+                },
+                done = connection.as_mut() => {
+                    if let Err(error) = done {
+                        tracing::debug!(%error, "a connection broke off");
+                    }
                     return;
                 }
             }
-            done = connection.as_mut() => {
-                if let Err(error) = done {
-                    tracing::debug!(%error, "a connection broke off");
-                }
-                return;
-            }
         }
     }
+
+    /// Whether the connection is worth keeping. One of HTTP/1 that is idle ends by the time for its next headers.
+    fn look(&self) -> Verdict {
+        let (stalled, idle) = (self.traffic.stalled(), self.traffic.idle());
+        if stalled > self.timeouts.answer {
+            tracing::debug!(?stalled, "a client did not take what it asked for");
+            return Verdict::End;
+        }
+        match self.is_http2 {
+            true if idle > 2 * self.timeouts.idle => Verdict::End,
+            true if idle > self.timeouts.idle => Verdict::Idle,
+            _ => Verdict::Fine,
+        }
+    }
+
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<> {
+        let (server, bodies, body_timeout) = (self.server.clone(), self.bodies.clone(), self.timeouts.body);
+        let (peer, address, open) = (self.peer.clone(), self.address, self.traffic.open());
+        let taken = taken_over(request, &self.server, &self.place);
+        async move {
+            let answer = answer(server, bodies, body_timeout, (peer, address), taken).await?;
+            Ok(answer.map(|body| Pieces::new(body, open)))
+        }
+    }
+}
+
+/// What is to become of a connection.
+enum Verdict {
+    Fine,
+    /// It takes nothing new.
+    Idle,
+    End,
 }
 
 async fn answer(
     server: Arc<Server>,
     bodies: Arc<Semaphore>,
+    body_timeout: Duration,
     (peer, address): (Option<PeerCertificates>, Option<PeerAddress>),
     (request, takeover): (Request<Incoming>, Option<Takeover>),
 ) -> Result<Response<ResponseBody>, Infallible> {
@@ -215,7 +282,7 @@ async fn answer(
     if let Some(address) = address {
         parts.extensions.insert(address);
     }
-    let held = match body::read(body, &bodies).await {
+    let held = match body::read(body, &bodies, body_timeout).await {
         Ok(held) => held,
         Err(refusal) => {
             tracing::debug!(?refusal, path = parts.uri.path(), "a request's body was refused");

@@ -26,8 +26,10 @@ pub enum CertificateError {
     Pair(#[source] Error),
 }
 
+/// How HTTP/2 is called in a handshake.
+pub(crate) const HTTP2: &[u8] = b"h2";
 /// Protocols offered, most wanted first.
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
 
 /// The configuration of one server and its chain.
 pub(crate) fn server_config(

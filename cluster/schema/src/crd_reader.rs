@@ -141,7 +141,10 @@ impl Reader {
             node = (*Schema::new(node).with_type_and_object_meta().0).clone();
         }
         node.has_rules = node.has_rules || has_rules(&node);
-        Schema::new(node)
+        match self.serving {
+            true => Schema::new(node).with_known_default(),
+            false => Schema::new(node),
+        }
     }
 
     fn enter<'v>(&mut self, value: &'v Value, path: &FieldPath<'_>, depth: usize) -> Option<&'v Map<String, Value>> {

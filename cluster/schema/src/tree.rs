@@ -323,6 +323,19 @@ impl Schema {
         self.0.default.as_ref()
     }
 
+    /// With a default value of which unknown fields are dropped: of a schema that was taken before, nobody has asked that
+    /// there are none (apiextensions-apiserver v0.35 `pkg/apiserver/schema/defaulting/prune.go`).
+    pub(crate) fn with_known_default(self) -> Self {
+        let Some(mut default) = self.default_value().cloned() else {
+            return self;
+        };
+        self.prune(&mut default);
+        Self::new(Node {
+            default: Some(default),
+            ..(*self.0).clone()
+        })
+    }
+
     /// What a missing field counts as where it tells items of a list apart: its default, or what Go writes for it.
     pub fn value_if_missing(&self) -> Option<Value> {
         let zero = || match (self.0.always, &self.0.kind) {

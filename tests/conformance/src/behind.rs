@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use cluster_apiserver::{ApiServer, Authorities, FrontProxies};
+use cluster_front::Timeouts;
 use cluster_store::MemoryStore;
 use http::Method;
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ impl Behind {
             .build()
             .await
             .map_err(|status| format!("the server behind did not start: {status:?}"))?;
-        let served = Served::start(&server, &pki, [SERVICE, SERVER_NAME]).await?;
+        let served = Served::start(&server, &pki, [SERVICE, SERVER_NAME], Timeouts::default()).await?;
         let admin = Endpoint::new("behind", pki.admin_kubeconfig(served.port)?)?;
         let definition = Call::new(Method::POST, DEFINITIONS).with_body("application/json", definition().to_string());
         let answer = admin.connect().await?.send(&definition).await?;

@@ -2,13 +2,17 @@
 //! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
 //! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
 
+pub mod attacks;
 pub mod audit;
 mod behind;
 pub mod columns;
 mod compare;
 mod converting;
+pub mod credentials;
 mod fill;
+pub mod flood;
 pub mod generate;
+mod http2;
 pub mod known;
 mod mask;
 pub mod ours;

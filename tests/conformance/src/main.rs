@@ -18,10 +18,13 @@ use tests_conformance::ours::{Keeps, Ours};
 use tests_conformance::real::{Options, Real};
 use tests_conformance::run::{Court, Verdict};
 use tests_conformance::script::{self, Case};
-use tests_conformance::{Outcome, audit, columns, generate, raw};
+use tests_conformance::{Outcome, attacks, audit, columns, credentials, flood, generate, raw};
 
 /// Where the cases are.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+
+/// Enough to see what a connection of each kind leaves behind; more is for `--each`.
+const EACH: usize = 100;
 
 #[derive(Parser)]
 #[command(
@@ -45,6 +48,9 @@ struct Arguments {
     /// Of the drawn sequences only this one
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
+    /// How many of each kind of bad input ours gets, twice, before memory is looked at
+    #[arg(long, value_name = "N", default_value_t = EACH)]
+    each: usize,
     /// Ask once more, of servers that are started anew, what differed; it counts if it differs again. For a gate that must
     /// not close because real Kubernetes answered late
     #[arg(long)]
@@ -135,7 +141,10 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
         false => Table::committed()?,
     };
     let filter = arguments.filter.as_deref();
-    let is_no_script = matches!(filter, Some(audit::FILE | generate::FILE | raw::FILE));
+    let is_no_script = matches!(
+        filter,
+        Some(attacks::FILE | audit::FILE | credentials::FILE | flood::FILE | generate::FILE | raw::FILE)
+    );
     let cases = match is_no_script {
         true => Vec::new(),
         false => cases(filter)?,
@@ -152,11 +161,25 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
             curated(arguments, &differ, &table, &mut counts).await?;
         }
     }
-    let has_raw = matches!(filter, None | Some(raw::FILE));
-    if has_raw {
+    let is_asked = |file: &str| filter.is_none_or(|filter| filter == file);
+    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    if is_asked(raw::FILE) {
         counts.insert(raw::FILE.to_owned(), bytes(&table).await?);
+        names.extend(raw::names());
     }
-    if matches!(filter, None | Some(audit::FILE)) {
+    if is_asked(credentials::FILE) {
+        let (count, shown) = identities(&table).await?;
+        counts.insert(credentials::FILE.to_owned(), count);
+        names.extend(shown);
+    }
+    if is_asked(attacks::FILE) {
+        counts.insert(attacks::FILE.to_owned(), attacked(&table).await?);
+        names.extend(attacks::names());
+    }
+    if is_asked(flood::FILE) {
+        counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
+    }
+    if is_asked(audit::FILE) {
         counts.insert(audit::FILE.to_owned(), events(&table).await?);
     }
     if arguments.sequences > 0 || arguments.only.is_some() {
@@ -168,10 +191,6 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
         };
         let drawn = generated::run(settings, &table).await?;
         counts.insert(generate::FILE.to_owned(), drawn);
-    }
-    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    if has_raw {
-        names.extend(raw::names());
     }
     let has_drawn = arguments.sequences > 0;
     let mut stale = table.stale(&names, arguments.filter.is_none());
@@ -260,19 +279,84 @@ async fn bytes(table: &Table) -> Outcome<Count> {
     for (title, real, ours) in &tally.differ {
         println!("\n{} / {title}\n  real: {real}\n  ours: {ours}", raw::FILE);
     }
-    let (connections, half, whole) = raw::again(&ours.endpoint).await?;
-    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    println!(
-        "{}: {connections} connections; {:.1} MiB after the first half, {:.1} MiB after all",
-        raw::FILE,
-        mebibytes(half),
-        mebibytes(whole)
-    );
-    let has_grown = whole > half + raw::GROWTH_BYTES_MAX;
     Ok(Count {
         agree: tally.agree,
         known: tally.known,
-        differ: tally.differ.len() + usize::from(has_grown),
+        differ: tally.differ.len(),
+    })
+}
+
+/// Shows dead and forged credentials to servers of their own. Returns the names of them as well.
+async fn identities(table: &Table) -> Outcome<(Count, Vec<String>)> {
+    let real = Real::start(Options::default()).await?;
+    let ours = Ours::start(Keeps::InMemory).await?;
+    let tally = credentials::run(&real, &ours, table).await?;
+    for (title, differences) in &tally.differ {
+        println!("\n{} / {title}", credentials::FILE);
+        for difference in differences {
+            println!("{difference}");
+        }
+    }
+    let count = Count {
+        agree: tally.agree,
+        known: tally.known,
+        differ: tally.differ.len(),
+    };
+    Ok((count, tally.names))
+}
+
+/// Attacks servers of their own over HTTP/2.
+async fn attacked(table: &Table) -> Outcome<Count> {
+    let real = Real::start(Options::default()).await?;
+    let ours = Ours::start(Keeps::InMemory).await?;
+    let compared = attacks::compare(&real.endpoint, &ours.endpoint, table).await?;
+    drop((real, ours));
+    let endured = attacks::endure().await?;
+    for why in compared.differ.iter().chain(&endured.differ) {
+        println!("\n{why}");
+    }
+    let (bytes, title) = endured.most;
+    println!(
+        "\n{}: most memory was taken by {title}: {} MiB",
+        attacks::FILE,
+        bytes >> 20
+    );
+    Ok(Count {
+        agree: compared.agree + endured.agree,
+        known: compared.known,
+        differ: compared.differ.len() + endured.differ.len(),
+    })
+}
+
+/// Sends bad input again and again to an embedded server, and looks at its memory. That it does not grow is one case.
+async fn by_the_hundred(each: usize) -> Outcome<Count> {
+    let ours = Ours::start(Keeps::InMemory).await?;
+    let (figures, before, after) = flood::run(&ours, each).await?;
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    println!("\n{}: memory in MiB after the first and the second time", flood::FILE);
+    for flood::Figures {
+        kind,
+        sent,
+        first,
+        second,
+    } in figures
+    {
+        println!(
+            "  {kind:<24} {sent:>5} {:>8.1} {:>8.1}",
+            mebibytes(first),
+            mebibytes(second)
+        );
+    }
+    println!(
+        "  before the second time {:.1}, after it {:.1}",
+        mebibytes(before),
+        mebibytes(after)
+    );
+    let has_grown = flood::has_grown(before, after);
+    Ok(Count {
+        agree: usize::from(!has_grown),
+        known: 0,
+        differ: usize::from(has_grown),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cluster_apiserver::{ApiServer, Authorities, Builder, FrontProxies, TokenAuthority};
-use cluster_front::{Front, RegisteredServer, Registration};
+use cluster_front::{Front, RegisteredServer, Registration, Timeouts};
 use cluster_store::{MemoryStore, Store};
 use cluster_store_etcd::{EtcdOptions, EtcdStore};
 use tests_parts::Etcd;
@@ -21,6 +21,7 @@ use crate::{Endpoint, Outcome};
 pub struct Ours {
     /// How to reach it.
     pub endpoint: Endpoint,
+    pub(crate) pki: Pki,
     _served: Served,
     _etcd: Option<Etcd>,
 }
@@ -48,6 +49,18 @@ impl Ours {
     /// # Errors
     /// When it does not start.
     pub async fn start_with(keeps: Keeps, change: impl FnOnce(Builder) -> Builder) -> Outcome<Self> {
+        Self::start_as(keeps, change, Timeouts::default()).await
+    }
+
+    /// One that gives its clients other times.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_in_haste(keeps: Keeps, timeouts: Timeouts) -> Outcome<Self> {
+        Self::start_as(keeps, |builder| builder, timeouts).await
+    }
+
+    async fn start_as(keeps: Keeps, change: impl FnOnce(Builder) -> Builder, timeouts: Timeouts) -> Outcome<Self> {
         let pki = Pki::generate()?;
         let etcd = match keeps {
             Keeps::InMemory => None,
@@ -88,11 +101,12 @@ impl Ours {
             .build()
             .await
             .map_err(|status| format!("the embedded API server did not start: {status:?}"))?;
-        let served = Served::start(&server, &pki, [SERVER_NAME]).await?;
+        let served = Served::start(&server, &pki, [SERVER_NAME], timeouts).await?;
         let mut endpoint = Endpoint::new("ours", pki.admin_kubeconfig(served.port)?)?;
         endpoint.front_authority = pki.front_authority.certificate_pem();
         Ok(Self {
             endpoint,
+            pki,
             _served: served,
             _etcd: etcd,
         })
@@ -116,8 +130,13 @@ pub(crate) struct Served {
 
 impl Served {
     /// Under these names, with the server's certificate of that PKI.
-    pub(crate) async fn start<const N: usize>(server: &ApiServer, pki: &Pki, names: [&str; N]) -> Outcome<Self> {
-        let front = Front::new(Clock::real());
+    pub(crate) async fn start<const N: usize>(
+        server: &ApiServer,
+        pki: &Pki,
+        names: [&str; N],
+        timeouts: Timeouts,
+    ) -> Outcome<Self> {
+        let front = Front::new(Clock::real()).with_timeouts(timeouts);
         let registered = RegisteredServer::new(
             server.service(),
             &(pki.server.certificate_pem() + &pki.authority.certificate_pem()),

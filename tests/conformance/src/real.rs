@@ -50,7 +50,7 @@ pub struct Options {
 pub struct Real {
     /// How to reach it.
     pub endpoint: Endpoint,
-    pki: Pki,
+    pub(crate) pki: Pki,
     port: u16,
     /// Clients before servers, the store last: fields are dropped in this order.
     programs: Vec<Program>,

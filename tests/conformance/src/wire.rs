@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_secrets::SecretText;
+use base_secrets::{Issued, SecretText};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -40,6 +40,7 @@ pub struct Endpoint {
     /// Who vouches for it as a front proxy, in PEM.
     pub front_authority: String,
     server_name: ServerName<'static>,
+    roots: Arc<RootCertStore>,
     config: Arc<ClientConfig>,
 }
 
@@ -143,14 +144,12 @@ impl Endpoint {
                 .add(certificate.map_err(|error| broken(&error))?)
                 .map_err(|error| broken(&error))?;
         }
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem(&user.client_certificate_data)?).collect();
-        let key = PrivateKeyDer::from_pem_slice(&pem(&user.client_key_data)?).map_err(|error| broken(&error))?;
-        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| broken(&error))?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(chain.map_err(|error| broken(&error))?, key)
-            .map_err(|error| broken(&error))?;
+        let roots = Arc::new(roots);
+        let config = client_config(
+            &roots,
+            Some((&pem(&user.client_certificate_data)?, &pem(&user.client_key_data)?)),
+        );
+        let config = config.map_err(|error| broken(&error))?;
         let server_name = cluster.tls_server_name.clone().unwrap_or_else(|| host.to_owned());
         Ok(Self {
             name,
@@ -158,8 +157,34 @@ impl Endpoint {
             server_name: ServerName::try_from(server_name).map_err(|error| broken(&error))?,
             kubeconfig,
             front_authority: String::new(),
+            roots,
             config: Arc::new(config),
         })
+    }
+
+    /// The same server, for a client that shows this certificate, or none.
+    ///
+    /// # Errors
+    /// When it cannot be shown.
+    pub(crate) fn showing(&self, issued: Option<&Issued>) -> Outcome<Self> {
+        let identity = issued.map(|issued| (issued.certificate_pem(), issued.key_pem()));
+        let identity = identity
+            .as_ref()
+            .map(|(chain, key)| (chain.as_bytes(), key.expose().as_bytes()));
+        Ok(Self {
+            config: Arc::new(client_config(&self.roots, identity)?),
+            ..self.clone()
+        })
+    }
+
+    /// The same server by HTTP/2, for who says everything by themselves.
+    pub(crate) fn by_http2(&self) -> Self {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Self {
+            config: Arc::new(config),
+            ..self.clone()
+        }
     }
 
     /// Opens a connection.
@@ -192,6 +217,22 @@ impl Endpoint {
     fn unreachable(&self, error: &dyn std::fmt::Display) -> String {
         format!("cannot connect to {} at {}: {error}", self.name, self.address)
     }
+}
+
+/// How a client gets in: whom it trusts, and the certificates and key that it shows, in PEM.
+fn client_config(roots: &Arc<RootCertStore>, identity: Option<(&[u8], &[u8])>) -> Outcome<ClientConfig> {
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| told(&error))?
+        .with_root_certificates(roots.clone());
+    let Some((chain, key)) = identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| told(&error))?;
+    let config = builder.with_client_auth_cert(chain.map_err(|error| told(&error))?, key);
+    config.map_err(|error| told(&error))
 }
 
 /// An open connection; opened again when the server has closed it.

@@ -22,6 +22,11 @@ const VERBS: [&str; 16] = [
     "",
 ];
 
+/// How often a refusal may repeat what it refuses, quoted and escaped: each of sixteen characters of a manager with the
+/// whole name. And what it may say beyond that: 64 values of a selector, each in a sentence.
+const REFUSAL_FACTOR: usize = 16 * 6;
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+
 pub(crate) fn check(input: &[u8]) {
     let mut lines = input.split(|byte| *byte == b'\n');
     let Some((method, target)) = lines.next().and_then(request_line) else {
@@ -41,7 +46,10 @@ pub(crate) fn check(input: &[u8]) {
         Err(status) => {
             let code = status.code().as_u16();
             assert!(matches!(code, 400 | 414 | 415 | 422 | 500 | 501), "{code}: {status}");
-            assert!(status.to_json().len() <= 64 * input.len() + 4096, "{status}");
+            assert!(
+                status.to_json().len() <= REFUSAL_FACTOR * input.len() + REFUSAL_BYTES_MAX,
+                "{status}"
+            );
             return;
         }
     };

@@ -1,6 +1,7 @@
 //! Runs the fuzzers of `fuzz/` one after the other and tells what they have seen. They need a nightly compiler and
 //! cargo-fuzz, which is installed into the cache folder; what they learn stays there, what they find is printed.
 
+use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use crate::{Outcome, cache};
 
 const CARGO_FUZZ: &str = "0.13.2";
 const TOOLCHAIN: &str = "nightly";
+/// Cargo's variable for where results of builds lie; those of the fuzzers, a workspace of its own, lie in a folder there.
+const TARGET_FOLDER: &str = "CARGO_TARGET_DIR";
 /// One input may take so many seconds: a request that takes longer holds up others.
 const INPUT_SECONDS_MAX: u32 = 2;
 /// Memory of one fuzzer, in MiB: what an input of a few KiB may need is far less.
@@ -102,6 +105,9 @@ fn cargo() -> Command {
 
 fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target_folder = env::var_os(TARGET_FOLDER)
+        .map(PathBuf::from)
+        .unwrap_or(root.join("target"));
     let learned = cache::folder()?.join("fuzz").join(name);
     fs::create_dir_all(&learned).map_err(|error| format!("cannot create {}: {error}", learned.display()))?;
     let mut command = Command::new("rustup");
@@ -112,6 +118,8 @@ fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
     // Nothing here is unsafe: the sanitizers would only make it slow.
     command
         .args(["run", name, "--fuzz-dir", "fuzz", "--sanitizer", "none"])
+        .arg("--target-dir")
+        .arg(target_folder.join("fuzz"))
         .current_dir(&root)
         .arg(&learned)
         .arg(format!("fuzz/seeds/{name}"));

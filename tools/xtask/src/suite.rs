@@ -24,6 +24,10 @@ pub(crate) struct Test {
     /// Let the embedded server keep its objects in an etcd of its own
     #[arg(long)]
     etcd: bool,
+    /// How many of each kind of bad input the embedded server gets before its memory is looked at; with the filter `flood`
+    /// nothing else is done
+    #[arg(long, value_name = "N")]
+    each: Option<usize>,
     /// Run no cases: start real Kubernetes with its controllers and scheduler, write its kubeconfig to this file, and end
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
@@ -87,6 +91,7 @@ fn refuse(flag: &str, is_set: bool) -> Outcome {
 fn clients(test: &Test) -> Outcome {
     refuse("--propose", test.propose)?;
     refuse("--etcd", test.etcd)?;
+    refuse("--each", test.each.is_some())?;
     refuse("--serve", test.serve.is_some())?;
     for part in [real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients] {
         real::run(Some(part))?;
@@ -174,6 +179,9 @@ fn conformance(test: &Test) -> Outcome {
             command.arg(flag);
         }
     }
+    if let Some(each) = test.each {
+        command.args(["--each", &each.to_string()]);
+    }
     if let Some(kubeconfig) = &test.serve {
         command.arg("--serve").arg(kubeconfig);
     }
@@ -194,6 +202,7 @@ fn refuse_all(test: &Test) -> Outcome {
     refuse("--show", test.show)?;
     refuse("--propose", test.propose)?;
     refuse("--etcd", test.etcd)?;
+    refuse("--each", test.each.is_some())?;
     refuse("--serve", test.serve.is_some())
 }
 

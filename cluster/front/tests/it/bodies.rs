@@ -5,7 +5,10 @@ use serde_json::Value;
 use super::*;
 
 /// A connection that has said which protocol it will speak, and nothing else yet.
-async fn connect(landscape: &Landscape, protocol: Option<&[u8]>) -> tokio_rustls::client::TlsStream<TcpStream> {
+pub(crate) async fn connect(
+    landscape: &Landscape,
+    protocol: Option<&[u8]>,
+) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let authority = base_secrets::Certificate::from_pem(&landscape.authority.certificate_pem()).unwrap();
     roots.add(authority.der().to_vec().into()).unwrap();
@@ -90,29 +93,4 @@ async fn bodies_that_are_too_large_or_broken_get_a_status() {
     );
     assert_eq!(answer(&landscape, &[long.as_bytes()]).await.0, 431);
     landscape.stop.cancel();
-}
-
-#[tokio::test]
-async fn who_asks_for_nothing_is_let_go() {
-    let landscape = Landscape::new().await;
-    let _garden = landscape
-        .front
-        .register(["garden.internal"], landscape.server("garden.internal"))
-        .unwrap();
-    let preface: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-    for (protocol, said) in [
-        (None, &b""[..]),
-        (None, b"GET /api HT"),
-        (Some(&b"http/1.1"[..]), b""),
-        (Some(b"h2"), b""),
-        (Some(b"h2"), preface),
-    ] {
-        let mut stream = connect(&landscape, protocol).await;
-        stream.write_all(said).await.unwrap();
-        tokio::time::pause();
-        let mut all = Vec::new();
-        let ended = tokio::time::timeout(2 * cluster_front::HEADER_READ_TIMEOUT, stream.read_to_end(&mut all)).await;
-        tokio::time::resume();
-        assert!(ended.is_ok(), "{protocol:?} {said:?} was kept");
-    }
 }

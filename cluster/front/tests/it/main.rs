@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod bodies;
+mod slow;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use base_client::{Connector, HttpService, Https, full_body, stream_body};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec, SecretText, kubeconfig};
 use cluster_access::PeerCertificates;
-use cluster_front::{Front, RegisteredServer};
+use cluster_front::{Front, RegisteredServer, Timeouts};
 use futures::{StreamExt, TryStreamExt};
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,6 +25,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+/// More than the buffers of both ends of a connection hold.
+const LARGE_BYTES: usize = 64 << 20;
 
 struct Landscape {
     front: Front,
@@ -37,8 +40,12 @@ struct Landscape {
 
 impl Landscape {
     async fn new() -> Self {
+        Self::with(Timeouts::default()).await
+    }
+
+    async fn with(timeouts: Timeouts) -> Self {
         let (clock, entropy) = (Clock::real(), Entropy::seeded(1));
-        let front = Front::new(clock.clone());
+        let front = Front::new(clock.clone()).with_timeouts(timeouts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let stop = CancellationToken::new();
@@ -99,7 +106,8 @@ impl Landscape {
     }
 }
 
-/// Answers every GET with a ConfigMap that says who served and who asked; a watch with one event and then nothing.
+/// Answers every GET with a ConfigMap that says who served and who asked; a watch with one event and then nothing. What it
+/// has at `/large` is more than a connection holds, at `/endless` without end.
 fn toy(name: &str, seen: Arc<Mutex<Vec<String>>>) -> HttpService {
     let name = name.to_owned();
     HttpService::new(tower::service_fn(move |request: Request<Body>| {
@@ -117,7 +125,13 @@ fn toy(name: &str, seen: Arc<Mutex<Vec<String>>>) -> HttpService {
                 .collect();
             seen.lock().unwrap().push(request.uri().path().to_owned());
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "resourceVersion": "1"}, "data": data});
-            let answer = if request.uri().query().unwrap_or_default().contains("watch=") {
+            let answer = if request.uri().path() == "/large" {
+                full_body(vec![b'x'; LARGE_BYTES])
+            } else if request.uri().path() == "/endless" {
+                stream_body(futures::stream::repeat_with(|| {
+                    Ok::<_, std::io::Error>(vec![b'x'; 1024].into())
+                }))
+            } else if request.uri().query().unwrap_or_default().contains("watch=") {
                 let event = format!("{}\n", json!({"type": "ADDED", "object": object}));
                 stream_body(
                     futures::stream::iter([Ok::<_, std::io::Error>(event.into())]).chain(futures::stream::pending()),

@@ -1,0 +1,51 @@
+//! How long clients may take. A front has one set of these; who shortens them tests with real connections and does not wait.
+
+use std::time::Duration;
+
+/// What a client may take its time for. All are at least a few milliseconds; the default is what a public port needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From accepted to encrypted.
+    pub handshake: Duration,
+    /// From the handshake to the end of the first request's headers, and of HTTP/1 from each answer to the next ones: a
+    /// connection that asks for nothing is not kept.
+    pub headers: Duration,
+    /// From a request's headers to the end of its body.
+    pub body: Duration,
+    /// For an answer whose size is known, from its beginning to its last piece; for one that streams, such as a watch, for
+    /// each piece. Who takes no more than that loses the connection.
+    pub answer: Duration,
+    /// How long an HTTP/2 connection is kept on which nothing is asked.
+    pub idle: Duration,
+    /// How often an HTTP/2 client is asked whether it is there.
+    pub ping_every: Duration,
+    /// How long it may take to say so.
+    pub ping_answer: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            // Longer than any honest client needs.
+            handshake: Duration::from_secs(10),
+            // About that of kube-apiserver (kubernetes/kubernetes v1.35
+            // staging/src/k8s.io/apiserver/pkg/server/secure_serving.go).
+            headers: Duration::from_secs(30),
+            // kube-apiserver's time for a whole request (`--request-timeout`).
+            body: Duration::from_secs(60),
+            answer: Duration::from_secs(60),
+            // As the same file has it.
+            idle: Duration::from_secs(90),
+            // As Go's clients do with the server (k8s.io/apimachinery v0.35 `pkg/util/net/http.go`).
+            ping_every: Duration::from_secs(30),
+            ping_answer: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Timeouts {
+    /// How often a connection is looked at: what is too late is noticed a quarter of its time later at most.
+    pub(crate) fn look_every(&self) -> Duration {
+        (self.answer.min(self.idle) / 4).max(Duration::from_millis(1))
+    }
+}

@@ -1,0 +1,194 @@
+//! Attacks over HTTP/2: to both servers, and what becomes of the connection is compared; then to one of ours that has
+//! little patience, by several connections at once. There, each connection must be ended, somebody else must be served all
+//! the while, and memory must stay where it was.
+
+mod attempts;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cluster_front::Timeouts;
+use futures::stream::{self, StreamExt};
+use http::Method;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use self::attempts::Attempt;
+use crate::flood::resident;
+use crate::http2::Heard;
+use crate::known::{Status, Table};
+use crate::ours::{Keeps, Ours};
+use crate::{Call, Difference, Endpoint, Outcome};
+
+/// How these cases are called in reports and in the table of known differences.
+pub const FILE: &str = "attacks";
+/// A server that does nothing for so long bears it.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Far beyond what an impatient server takes to end a connection.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// What an impatient server waits for anything.
+const IMPATIENCE: Duration = Duration::from_millis(500);
+/// Connections that do the same at once.
+const ATTACKERS: usize = 8;
+/// How long who does not listen does not.
+const DEAFNESS: Duration = Duration::from_secs(3);
+/// So many are compared at once: most of them wait.
+const AT_ONCE: usize = 8;
+/// What all attackers together may take while they are at it: each may have the bodies and headers of 250 requests.
+pub const TAKEN_BYTES_MAX: u64 = 64 << 20;
+
+/// What came of all of them.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Both did the same.
+    pub agree: usize,
+    /// They did not, and the table says why.
+    pub known: usize,
+    /// What went wrong.
+    pub differ: Vec<String>,
+    /// The most that an attack took of this process' memory, in bytes, and which it was.
+    pub most: (u64, &'static str),
+}
+
+/// The names of all cases, as the table of known differences has them.
+pub fn names() -> Vec<String> {
+    let all = attempts::all();
+    let compared = all.iter().filter(|attempt| is_compared(attempt));
+    compared.map(|attempt| name(attempt.title)).collect()
+}
+
+/// Who does not listen hears nothing that could be compared.
+fn is_compared(attempt: &Attempt) -> bool {
+    attempt.listens && attempt.is_certain
+}
+
+fn name(title: &str) -> String {
+    format!("{FILE} / {title}")
+}
+
+/// Compares what both do.
+///
+/// # Errors
+/// A server cannot be reached.
+pub async fn compare(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome<Tally> {
+    let (real, ours) = (real.by_http2(), ours.by_http2());
+    let mut tally = Tally::default();
+    let all: Vec<Attempt> = attempts::all().into_iter().filter(is_compared).collect();
+    let (real, ours) = (&real, &ours);
+    let both = |attempt| async move { tokio::try_join!(once(real, attempt), once(ours, attempt)) };
+    let said: Vec<_> = stream::iter(all.iter().map(both)).buffered(AT_ONCE).collect().await;
+    for (attempt, said) in all.iter().zip(said) {
+        let (said, of_ours) = said?;
+        if said == of_ours {
+            tally.agree += 1;
+            continue;
+        }
+        let difference = Difference {
+            at: "1/end".to_owned(),
+            real: Some(Value::from(said)),
+            ours: Some(Value::from(of_ours)),
+        };
+        match table.explain(&name(attempt.title), &difference) {
+            Some(Status::Meant | Status::ToBeMended) => tally.known += 1,
+            None => tally.differ.push(format!("{}\n{difference}", name(attempt.title))),
+        }
+    }
+    Ok(tally)
+}
+
+/// What becomes of a connection on which this is said, for as long as one has patience.
+async fn once(endpoint: &Endpoint, attempt: &Attempt) -> Outcome<&'static str> {
+    let mut heard = Heard::default();
+    let ended = tokio::time::timeout(PATIENCE, attack(endpoint, attempt, &mut heard)).await;
+    if let Ok(outcome) = &ended {
+        outcome.clone()?;
+    }
+    Ok(heard.summary(ended.is_ok()))
+}
+
+/// Says it, and listens until the server ends the connection.
+async fn attack(endpoint: &Endpoint, attempt: &Attempt, heard: &mut Heard) -> Outcome {
+    let (mut reader, mut writer) = tokio::io::split(endpoint.encrypted().await?);
+    let says = async {
+        // Who is hung up on has nothing more to say; who is not leaves the connection open.
+        let _ = writer.write_all(&attempt.bytes).await;
+        let _ = writer.flush().await;
+        std::future::pending::<()>().await;
+    };
+    let listens = async {
+        if !attempt.listens {
+            tokio::time::sleep(DEAFNESS).await;
+        }
+        let mut buffer = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = reader.read(&mut buffer).await {
+            heard.hear(buffer.get(..count).unwrap_or_default());
+        }
+    };
+    tokio::select! {
+        () = says => {}
+        () = listens => {}
+    }
+    Ok(())
+}
+
+/// Has several do each of these at once to a server that has little patience.
+///
+/// # Errors
+/// The server does not start, or the machine does not tell a process' memory.
+pub async fn endure() -> Outcome<Tally> {
+    let timeouts = Timeouts {
+        handshake: IMPATIENCE,
+        headers: IMPATIENCE,
+        body: IMPATIENCE,
+        answer: IMPATIENCE,
+        idle: IMPATIENCE,
+        ping_every: IMPATIENCE,
+        ping_answer: IMPATIENCE,
+    };
+    let ours = Ours::start_in_haste(Keeps::InMemory, timeouts).await?;
+    let endpoint = ours.endpoint.by_http2();
+    let mut tally = Tally::default();
+    for attempt in attempts::all().into_iter().filter(|attempt| attempt.is_costly) {
+        let before = resident()?;
+        let is_over = AtomicBool::new(false);
+        let attackers = async {
+            let each = (0..ATTACKERS).map(|_| async {
+                let mut heard = Heard::default();
+                tokio::time::timeout(END_TIMEOUT, attack(&endpoint, &attempt, &mut heard)).await
+            });
+            let ended = futures::future::join_all(each).await;
+            is_over.store(true, Ordering::Relaxed);
+            ended
+        };
+        let (ended, most) = tokio::join!(attackers, bystander(&ours.endpoint, &is_over));
+        let taken = most?.saturating_sub(before);
+        if taken > tally.most.0 {
+            tally.most = (taken, attempt.title);
+        }
+        let kept = ended.iter().filter(|ended| ended.is_err()).count();
+        let title = name(attempt.title);
+        if kept > 0 {
+            tally.differ.push(format!("{title}: {kept} connections were not ended"));
+        }
+        if taken > TAKEN_BYTES_MAX {
+            tally.differ.push(format!("{title}: {} MiB of memory", taken >> 20));
+        }
+        tally.agree += usize::from(kept == 0 && taken <= TAKEN_BYTES_MAX);
+    }
+    Ok(tally)
+}
+
+/// Somebody who asks all the while; they must be served. Tells the most memory that was seen.
+async fn bystander(endpoint: &Endpoint, is_over: &AtomicBool) -> Outcome<u64> {
+    let mut most = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let mut connection = endpoint.connect().await?;
+        let answer = connection.send(&Call::new(Method::GET, "/api/v1/namespaces")).await?;
+        if !answer.status.is_success() {
+            return Err(format!("a bystander was answered with {}", answer.status));
+        }
+        most = most.max(resident()?);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(most)
+}

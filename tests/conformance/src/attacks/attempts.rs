@@ -1,0 +1,387 @@
+//! What attackers say: floods, bombs, and frames that the protocol forbids.
+
+use crate::http2::{END_HEADERS, END_STREAM, Kind, PREFACE, field, frame, get, hello, request, setting};
+
+/// Many of something that costs a server more than its client.
+const MANY: u32 = 20_000;
+/// A frame may have so many bytes.
+const FRAME_BYTES_MAX: usize = 16 << 10;
+/// A large answer.
+const LARGE: &str = "/openapi/v2";
+const SMALL: &str = "/version";
+/// The name of a setting: how much of an answer a client takes before it says that it takes more.
+const INITIAL_WINDOW: u16 = 4;
+const MAX_FRAME: u16 = 5;
+const TABLE_BYTES: u16 = 1;
+const WHOLE: u8 = END_STREAM | END_HEADERS;
+
+/// What one attacker says.
+pub(super) struct Attempt {
+    pub(super) title: &'static str,
+    pub(super) bytes: Vec<u8>,
+    /// Whether it takes what it is answered.
+    pub(super) listens: bool,
+    /// Whether what becomes of it hangs on neither server's speed.
+    pub(super) is_certain: bool,
+    /// Whether it costs a server something; else it is refused and over.
+    pub(super) is_costly: bool,
+}
+
+pub(super) fn all() -> Vec<Attempt> {
+    let of = |all: Vec<Titled>, listens, is_certain, is_costly| {
+        all.into_iter().map(move |(title, parts)| Attempt {
+            title,
+            bytes: parts.concat(),
+            listens,
+            is_certain,
+            is_costly,
+        })
+    };
+    let costly = [floods(), bombs(), holds()].concat();
+    let deaf = vec![
+        ("a flood of pings by who does not listen", pings()),
+        ("large answers that nobody listens to", larges()),
+    ];
+    of(costly, true, true, true)
+        .chain(of(violations(), true, true, false))
+        .chain(of(races(), true, false, true))
+        .chain(of(deaf, false, false, true))
+        .collect()
+}
+
+type Titled = (&'static str, Vec<Vec<u8>>);
+
+/// The numbers of streams that a client opens.
+fn streams(count: u32) -> impl Iterator<Item = u32> {
+    (0..count).map(|number| 2 * number + 1)
+}
+
+/// The client's first words and the same again and again.
+fn again(count: u32, frame: &[u8]) -> Vec<Vec<u8>> {
+    vec![hello(), frame.repeat(count as usize)]
+}
+
+fn on_streams(count: u32, each: impl Fn(u32) -> Vec<u8>) -> Vec<Vec<u8>> {
+    std::iter::once(hello()).chain(streams(count).map(each)).collect()
+}
+
+fn cancel(stream: u32) -> Vec<u8> {
+    frame(Kind::Reset, 0, stream, &8_u32.to_be_bytes())
+}
+
+/// A request whose body is still to come.
+fn post(stream: u32) -> Vec<u8> {
+    let path = "/api/v1/namespaces?dryRun=All";
+    frame(Kind::Headers, END_HEADERS, stream, &request("POST", path))
+}
+
+fn pings() -> Vec<Vec<u8>> {
+    again(10 * MANY, &frame(Kind::Ping, 0, 0, &[0; 8]))
+}
+
+fn larges() -> Vec<Vec<u8>> {
+    let window = frame(Kind::Window, 0, 0, &0x7fff_0000_u32.to_be_bytes());
+    let hello = [PREFACE.to_vec(), setting(INITIAL_WINDOW, 0x7fff_ffff), window];
+    hello
+        .into_iter()
+        .chain(streams(200).map(|stream| get(stream, LARGE)))
+        .collect()
+}
+
+fn floods() -> Vec<Titled> {
+    let open = [hello(), post(1)].concat();
+    let on_open = |frame: Vec<u8>| vec![open.clone(), frame.repeat(MANY as usize)];
+    let nothing = frame(Kind::Continuation, 0, 1, &[]);
+    vec![
+        ("an ordinary request", vec![hello(), get(1, SMALL)]),
+        ("a flood of settings", again(MANY, &setting(INITIAL_WINDOW, 65_535))),
+        (
+            "a flood of answers to pings",
+            again(MANY, &frame(Kind::Ping, 1, 0, &[0; 8])),
+        ),
+        (
+            "a flood of priorities",
+            again(MANY, &frame(Kind::Priority, 0, 1, &[0, 0, 0, 0, 1])),
+        ),
+        (
+            "a flood of frames that nobody knows",
+            again(MANY, &frame(Kind::Unknown, 0, 0, &[0; 100])),
+        ),
+        ("a flood of empty data", on_open(frame(Kind::Data, 0, 1, &[]))),
+        (
+            "a flood of small windows",
+            on_open(frame(Kind::Window, 0, 1, &1_u32.to_be_bytes())),
+        ),
+        (
+            "headers that go on and on",
+            vec![
+                hello(),
+                frame(Kind::Headers, END_STREAM, 1, &request("GET", SMALL)),
+                frame(Kind::Continuation, 0, 1, &field("x-a", &"a".repeat(1000))).repeat(MANY as usize),
+            ],
+        ),
+        (
+            "headers that go on with nothing",
+            vec![
+                hello(),
+                frame(Kind::Headers, END_STREAM, 1, &request("GET", SMALL)),
+                nothing.repeat(MANY as usize),
+            ],
+        ),
+    ]
+}
+
+/// A header that goes into the table of the connection once, and comes out of it by one byte (0xbe) each time.
+fn indexed() -> Vec<u8> {
+    let value = "a".repeat(4000);
+    [&[0x40][..], field("x-a", &value).get(1..).unwrap_or_default()].concat()
+}
+
+/// Floods with which a server may or may not keep up.
+fn races() -> Vec<Titled> {
+    let indexed = indexed();
+    let small = |stream: u32| {
+        let block = [request("GET", SMALL), indexed.clone(), vec![0xbe; 20]].concat();
+        frame(Kind::Headers, WHOLE, stream, &block)
+    };
+    vec![
+        ("many small bombs of headers", on_streams(200, small)),
+        (
+            "thousands of requests at once",
+            on_streams(5000, |stream| get(stream, SMALL)),
+        ),
+        (
+            "requests that are taken back at once",
+            on_streams(MANY, |stream| [get(stream, SMALL), cancel(stream)].concat()),
+        ),
+        (
+            "bodies that are taken back at once",
+            on_streams(MANY, |stream| [post(stream), cancel(stream)].concat()),
+        ),
+        (
+            "requests that make the server break them off",
+            on_streams(MANY, |stream| {
+                [get(stream, SMALL), frame(Kind::Window, 0, stream, &0_u32.to_be_bytes())].concat()
+            }),
+        ),
+        ("a flood of pings", pings()),
+    ]
+}
+
+/// Little that becomes much.
+fn bombs() -> Vec<Titled> {
+    let indexed = indexed();
+    let bomb = |stream: u32| {
+        let first = [request("GET", SMALL), indexed.clone()].concat();
+        let rest = vec![0xbe; FRAME_BYTES_MAX];
+        [
+            frame(Kind::Headers, END_STREAM, stream, &first),
+            frame(Kind::Continuation, 0, stream, &rest),
+            frame(Kind::Continuation, END_HEADERS, stream, &rest),
+        ]
+        .concat()
+    };
+    let many: Vec<u8> = (0..1000)
+        .flat_map(|number| field(&format!("x-{number}"), "a"))
+        .collect();
+    let crumbs = [request("GET", SMALL), field("cookie", "a").repeat(1500)].concat();
+    vec![
+        ("a bomb of headers", on_streams(1, bomb)),
+        ("many bombs of headers", on_streams(100, bomb)),
+        (
+            "a thousand headers",
+            vec![
+                hello(),
+                frame(Kind::Headers, WHOLE, 1, &[request("GET", SMALL), many].concat()),
+            ],
+        ),
+        (
+            "a cookie in crumbs",
+            vec![hello(), frame(Kind::Headers, WHOLE, 1, &crumbs)],
+        ),
+        (
+            "a table without bounds",
+            vec![PREFACE.to_vec(), setting(TABLE_BYTES, u32::MAX), get(1, SMALL)],
+        ),
+        (
+            "a table larger than allowed",
+            vec![
+                hello(),
+                frame(
+                    Kind::Headers,
+                    WHOLE,
+                    1,
+                    &[&[0x3f, 0xe1, 0xff, 0x7f][..], &request("GET", SMALL)].concat(),
+                ),
+            ],
+        ),
+    ]
+}
+
+/// What is begun and not ended.
+fn holds() -> Vec<Titled> {
+    let nothing = [PREFACE.to_vec(), setting(INITIAL_WINDOW, 0)].concat();
+    let stalled = |count: u32, path: &'static str| {
+        let all = streams(count).map(|stream| get(stream, path));
+        std::iter::once(nothing.clone()).chain(all).collect()
+    };
+    let half = frame(Kind::Headers, 0, 1, &request("GET", SMALL));
+    vec![
+        ("a large answer that is not taken", stalled(1, LARGE)),
+        ("large answers that are not taken", stalled(200, LARGE)),
+        ("small answers that are not taken", stalled(200, SMALL)),
+        (
+            "watches that are not taken",
+            stalled(200, "/api/v1/namespaces?watch=true"),
+        ),
+        ("thousands of bodies that do not come", on_streams(5000, post)),
+        ("a few bodies that do not come", on_streams(10, post)),
+        ("half of the headers", vec![hello(), half]),
+        (
+            "half of a frame",
+            vec![hello(), get(1, SMALL).get(..20).unwrap_or_default().to_vec()],
+        ),
+        ("the first words alone", vec![hello()]),
+        ("half of the first words", vec![b"PRI * HTT".to_vec()]),
+    ]
+}
+
+/// What the protocol forbids.
+fn violations() -> Vec<Titled> {
+    let window = |stream: u32, size: u32| frame(Kind::Window, 0, stream, &size.to_be_bytes());
+    let with = |more: Vec<u8>| {
+        vec![
+            hello(),
+            frame(Kind::Headers, WHOLE, 1, &[request("GET", SMALL), more].concat()),
+        ]
+    };
+    let bare = |block: &[u8]| vec![hello(), frame(Kind::Headers, WHOLE, 1, block)];
+    let said = |bytes: Vec<u8>| vec![hello(), bytes];
+    let flood = frame(Kind::Data, 0, 1, &vec![b' '; FRAME_BYTES_MAX]);
+    vec![
+        ("a body beyond every window", vec![hello(), post(1), flood.repeat(4000)]),
+        (
+            "a window beyond all",
+            said([window(0, 0x7fff_ffff), window(0, 0x7fff_ffff)].concat()),
+        ),
+        (
+            "a window of a request beyond all",
+            vec![hello(), post(1), window(1, 0x7fff_ffff), window(1, 0x7fff_ffff)],
+        ),
+        ("a window of nothing", said(window(0, 0))),
+        ("a window of a request that is not there", said(window(1, 1))),
+        (
+            "a first window beyond all",
+            vec![PREFACE.to_vec(), setting(INITIAL_WINDOW, u32::MAX)],
+        ),
+        (
+            "a frame size beyond all",
+            vec![PREFACE.to_vec(), setting(MAX_FRAME, u32::MAX)],
+        ),
+        ("a frame size below all", vec![PREFACE.to_vec(), setting(MAX_FRAME, 1)]),
+        ("settings of an odd length", said(frame(Kind::Settings, 0, 0, &[0; 5]))),
+        ("settings of a request", said(frame(Kind::Settings, 0, 1, &[]))),
+        (
+            "an answer to settings that says something",
+            said(frame(Kind::Settings, 1, 0, &[0; 6])),
+        ),
+        ("a ping of an odd length", said(frame(Kind::Ping, 0, 0, &[0; 5]))),
+        ("a ping of a request", said(frame(Kind::Ping, 0, 1, &[0; 8]))),
+        (
+            "a frame that is too long",
+            said(frame(Kind::Data, 0, 1, &vec![0; FRAME_BYTES_MAX + 1])),
+        ),
+        ("data of no request", said(frame(Kind::Data, 0, 0, b"a"))),
+        (
+            "data of a request that is not there",
+            said(frame(Kind::Data, 0, 1, b"a")),
+        ),
+        (
+            "data behind the end",
+            vec![hello(), get(1, SMALL), frame(Kind::Data, 0, 1, b"a")],
+        ),
+        (
+            "data with more padding than data",
+            vec![hello(), post(1), frame(Kind::Data, 8, 1, &[200, 0])],
+        ),
+        (
+            "headers of no request",
+            said(frame(Kind::Headers, WHOLE, 0, &request("GET", SMALL))),
+        ),
+        ("a request with a server's number", said(get(2, SMALL))),
+        (
+            "a request with a number from before",
+            vec![hello(), get(5, SMALL), get(3, SMALL)],
+        ),
+        (
+            "headers within headers",
+            vec![
+                hello(),
+                frame(Kind::Headers, END_STREAM, 1, &request("GET", SMALL)),
+                get(3, SMALL),
+            ],
+        ),
+        (
+            "a continuation of nothing",
+            said(frame(Kind::Continuation, END_HEADERS, 1, &request("GET", SMALL))),
+        ),
+        (
+            "a promise of a client",
+            said(frame(Kind::Push, END_HEADERS, 1, &[0, 0, 0, 2])),
+        ),
+        ("a request that is taken back before it is made", said(cancel(1))),
+        (
+            "a request that hangs on itself",
+            said(frame(Kind::Priority, 0, 1, &[0, 0, 0, 1, 1])),
+        ),
+        ("headers that are none", bare(&[0xff; 20])),
+        ("a header of no table", bare(&[0x80])),
+        (
+            "a header whose length is beyond all",
+            bare(&[0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]),
+        ),
+        ("no headers", bare(&[])),
+        (
+            "no path",
+            bare(&[field(":method", "GET"), field(":scheme", "https")].concat()),
+        ),
+        ("two paths", with(field(":path", "/"))),
+        (
+            "a part of the request line behind headers",
+            with([field("x-a", "a"), field(":authority", "a")].concat()),
+        ),
+        ("a part of the request line that nobody knows", with(field(":tea", "a"))),
+        ("a header in capitals", with(field("X-A", "a"))),
+        ("a header of a connection", with(field("connection", "close"))),
+        ("a transfer encoding", with(field("transfer-encoding", "chunked"))),
+        ("a header with a line break", with(field("x-a", "a\r\nb: c"))),
+        ("a header without a name", with(field("", "a"))),
+        ("another host", with(field("host", "other"))),
+        (
+            "a body that is not as long as it says",
+            vec![
+                hello(),
+                frame(
+                    Kind::Headers,
+                    END_HEADERS,
+                    1,
+                    &[request("POST", "/api/v1/namespaces"), field("content-length", "9")].concat(),
+                ),
+                frame(Kind::Data, END_STREAM, 1, b"{}"),
+            ],
+        ),
+        (
+            "a tunnel",
+            bare(&[field(":method", "CONNECT"), field(":authority", "localhost:1")].concat()),
+        ),
+        (
+            "a farewell and a request",
+            vec![hello(), frame(Kind::GoAway, 0, 0, &[0; 8]), get(1, SMALL)],
+        ),
+        (
+            "other first words",
+            vec![b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()],
+        ),
+        ("no settings first", vec![PREFACE.to_vec(), get(1, SMALL)]),
+    ]
+}

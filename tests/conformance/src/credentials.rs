@@ -1,0 +1,199 @@
+//! Credentials that are dead, forged or foreign, shown to both servers: certificates on connections of their own, tokens in
+//! headers. Answers are compared in full. Each server has authorities of its own, so each case is made for each of them.
+
+mod certificates;
+mod tokens;
+
+use std::time::{Duration, Instant};
+
+use base_clock::{Clock, Entropy};
+use base_secrets::Issued;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::compare::{body, differences, picture};
+use crate::known::Table;
+use crate::mask::Mask;
+use crate::ours::Ours;
+use crate::pki::Pki;
+use crate::real::Real;
+use crate::wire::{Answer, Connection};
+use crate::{Call, Difference, Endpoint, Outcome};
+
+/// How these cases are called in reports and in the table of known differences.
+pub const FILE: &str = "credentials";
+/// Who asks is told who they are.
+const WHO_AM_I: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+/// Real Kubernetes hears of what is deleted by its own watches.
+const DEATH_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two looks at whether it has: nothing tells.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// What came of all of them.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Both answered alike.
+    pub agree: usize,
+    /// They did not, and the table says why.
+    pub known: usize,
+    /// They did not: title, and where.
+    pub differ: Vec<(&'static str, Vec<Difference>)>,
+    /// The names of all, as the table has them.
+    pub names: Vec<String>,
+}
+
+/// What one client shows.
+#[derive(Default)]
+pub(crate) struct Shown {
+    certificate: Option<Issued>,
+    headers: Vec<(HeaderName, String)>,
+    /// What it refers to is gone: a server may need a while to know.
+    is_dead: bool,
+}
+
+impl Shown {
+    fn authorization(text: impl Into<String>) -> Self {
+        Self::default().with(AUTHORIZATION, text)
+    }
+
+    fn token(token: &str) -> Self {
+        Self::authorization(format!("Bearer {token}"))
+    }
+
+    fn certificate(issued: Issued) -> Self {
+        Self {
+            certificate: Some(issued),
+            ..Self::default()
+        }
+    }
+
+    fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn dead(self) -> Self {
+        Self { is_dead: true, ..self }
+    }
+}
+
+/// A case as it is made for one server.
+type Case = (&'static str, Shown);
+
+/// One of the servers, with what its credentials are made of.
+pub(crate) struct Party<'a> {
+    endpoint: &'a Endpoint,
+    pki: &'a Pki,
+    admin: Connection,
+    clock: Clock,
+    entropy: Entropy,
+}
+
+/// Shows all of them to both.
+///
+/// # Errors
+/// A server cannot be reached, or does not give what the credentials are made of.
+pub async fn run(real: &Real, ours: &Ours, table: &Table) -> Outcome<Tally> {
+    let mut real = Party::new(&real.endpoint, &real.pki).await?;
+    let mut ours = Party::new(&ours.endpoint, &ours.pki).await?;
+    let (of_real, of_ours) = tokio::try_join!(real.cases(), ours.cases())?;
+    let mut tally = Tally::default();
+    for ((title, to_real), (_, to_ours)) in of_real.iter().zip(&of_ours) {
+        let name = format!("{FILE} / {title}");
+        let (said, by_ours) = tokio::try_join!(real.ask(to_real), ours.ask(to_ours))?;
+        let all = differences("1", &said, &by_ours);
+        let count = all.len();
+        let unknown: Vec<_> = all
+            .into_iter()
+            .filter(|found| table.explain(&name, found).is_none())
+            .collect();
+        match (count, unknown.is_empty()) {
+            (0, _) => tally.agree += 1,
+            (_, true) => tally.known += 1,
+            (_, false) => tally.differ.push((title, unknown)),
+        }
+        tally.names.push(name);
+    }
+    Ok(tally)
+}
+
+/// Those that ours refuses: certificates and all else.
+///
+/// # Errors
+/// It cannot be reached, or does not give what the credentials are made of.
+pub(crate) async fn bad(ours: &Ours) -> Outcome<(Vec<Shown>, Vec<Shown>)> {
+    let mut party = Party::new(&ours.endpoint, &ours.pki).await?;
+    let (mut certificates, mut others) = (Vec::new(), Vec::new());
+    for (_, shown) in party.cases().await? {
+        let is_refused = party.ask(&shown).await?["status"].as_u64() >= Some(400);
+        match (is_refused, &shown.certificate) {
+            (true, Some(_)) => certificates.push(shown),
+            (true, None) => others.push(shown),
+            (false, _) => {}
+        }
+    }
+    Ok((certificates, others))
+}
+
+impl<'a> Party<'a> {
+    pub(crate) async fn new(endpoint: &'a Endpoint, pki: &'a Pki) -> Outcome<Self> {
+        Ok(Self {
+            endpoint,
+            pki,
+            admin: endpoint.connect().await?,
+            clock: Clock::real(),
+            entropy: Entropy::os(),
+        })
+    }
+
+    async fn cases(&mut self) -> Outcome<Vec<Case>> {
+        let mut cases = certificates::cases(self)?;
+        cases.extend(tokens::cases(self).await?);
+        Ok(cases)
+    }
+
+    /// What is answered to a client that shows this.
+    pub(crate) async fn ask(&self, shown: &Shown) -> Outcome<Value> {
+        let mut call = object(Method::POST, WHO_AM_I, &json!({}));
+        for (name, value) in &shown.headers {
+            let value = HeaderValue::from_str(value).map_err(|error| format!("{name}: {error}"))?;
+            call.headers.append(name.clone(), value);
+        }
+        let endpoint = self.endpoint.showing(shown.certificate.as_ref())?;
+        let mut connection = endpoint.connect().await?;
+        let begun = Instant::now();
+        loop {
+            let answer = connection.send(&call).await?;
+            let is_late = begun.elapsed() > DEATH_TIMEOUT;
+            if !shown.is_dead || answer.status == StatusCode::UNAUTHORIZED || is_late {
+                return Ok(Mask::new("").mask(1, &picture(&answer)));
+            }
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+    }
+
+    /// Has the administrator do something, and tells what became of it.
+    async fn order(&mut self, method: Method, path: &str, said: &Value) -> Outcome<Value> {
+        let answer: Answer = self.admin.send(&object(method.clone(), path, said)).await?;
+        match answer.status.is_success() {
+            true => Ok(body(&answer)),
+            false => Err(format!(
+                "{} refuses {method} {path}: {}",
+                self.endpoint.name,
+                body(&answer)
+            )),
+        }
+    }
+}
+
+fn object(method: Method, path: &str, said: &Value) -> Call {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Call {
+        method,
+        path: path.to_owned(),
+        headers,
+        body: said.to_string().into(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Bad input by the hundred or thousand, to ours alone, and the memory that it leaves behind. Every kind is sent twice: what
+//! the first time has needed, allocators and tables, the second time needs no more; what grows again grows for ever.
+
+use std::time::Duration;
+
+use futures::stream::{self, TryStreamExt};
+use tokio::io::AsyncWriteExt;
+
+use crate::ours::Ours;
+use crate::{Outcome, credentials, raw};
+
+/// How these are called in reports.
+pub const FILE: &str = "flood";
+/// What all kinds may leave behind the second time. With a thousand of each it is about 1.3 KiB for each.
+pub const GROWTH_BYTES_MAX: u64 = 16 << 20;
+/// Connections at once: as many as fill what is behind them.
+const AT_ONCE: usize = 16;
+/// Slow clients at once: they only wait.
+const SLOW_AT_ONCE: usize = 200;
+/// How long a slow client is content with having said half of something.
+const SLOWNESS: Duration = Duration::from_millis(100);
+
+/// What was sent of one kind, and the memory of this process, in which the server runs, in bytes.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Which kind.
+    pub kind: &'static str,
+    /// How many the first time, and again the second time.
+    pub sent: usize,
+    /// After the first time.
+    pub first: u64,
+    /// After the second time.
+    pub second: u64,
+}
+
+/// Whether what was left behind is too much: memory before the second time and after it.
+#[must_use]
+pub fn has_grown(before: u64, after: u64) -> bool {
+    after > before + GROWTH_BYTES_MAX
+}
+
+/// One kind of bad input.
+enum Kind {
+    /// Bytes that are sent and answered.
+    Raw(Vec<Vec<u8>>),
+    /// Bytes that are half of something.
+    Slow(Vec<&'static [u8]>),
+    /// Certificates or tokens.
+    Credentials(Vec<credentials::Shown>),
+}
+
+/// Sends so many of each kind, twice. Also tells the memory before and after the second time.
+///
+/// # Errors
+/// The server cannot be reached, or the machine does not tell a process' memory.
+pub async fn run(ours: &Ours, each: usize) -> Outcome<(Vec<Figures>, u64, u64)> {
+    let mut kinds: Vec<(&'static str, Kind)> = raw::kinds()
+        .into_iter()
+        .map(|(name, all)| (name, Kind::Raw(all)))
+        .collect();
+    let halves: [&[u8]; 4] = [
+        b"",
+        b"GET /api/v1/names",
+        b"GET /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\nX-A: ",
+        b"POST /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n\r\n{\"metadata\":",
+    ];
+    kinds.push(("slow clients", Kind::Slow(halves.to_vec())));
+    let (certificates, tokens) = credentials::bad(ours).await?;
+    kinds.push(("certificates", Kind::Credentials(certificates)));
+    kinds.push(("tokens", Kind::Credentials(tokens)));
+    let mut figures: Vec<Figures> = Vec::new();
+    for (name, kind) in &kinds {
+        send(ours, kind, each).await?;
+        figures.push(Figures {
+            kind: name,
+            sent: each,
+            first: resident()?,
+            second: 0,
+        });
+    }
+    let before = resident()?;
+    for ((_, kind), figures) in kinds.iter().zip(&mut figures) {
+        send(ours, kind, each).await?;
+        figures.second = resident()?;
+    }
+    Ok((figures, before, resident()?))
+}
+
+/// One after the other until there were so many.
+async fn send(ours: &Ours, kind: &Kind, each: usize) -> Outcome {
+    let endpoint = &ours.endpoint;
+    match kind {
+        Kind::Raw(all) => {
+            let sent = all
+                .iter()
+                .cycle()
+                .take(each)
+                .map(|bytes| Ok(raw::send(endpoint, bytes)));
+            stream::iter(sent).try_buffer_unordered(AT_ONCE).try_collect().await
+        }
+        Kind::Slow(all) => {
+            let sent = all.iter().cycle().take(each).map(|bytes| {
+                Ok(async {
+                    let mut stream = endpoint.encrypted().await?;
+                    let _ = stream.write_all(bytes).await;
+                    tokio::time::sleep(SLOWNESS).await;
+                    Ok(())
+                })
+            });
+            stream::iter(sent)
+                .try_buffer_unordered(SLOW_AT_ONCE)
+                .try_collect()
+                .await
+        }
+        Kind::Credentials(all) => {
+            let party = credentials::Party::new(endpoint, &ours.pki).await?;
+            let party = &party;
+            let sent = all.iter().cycle().take(each).map(|shown| {
+                Ok(async move {
+                    let status = party.ask(shown).await?["status"].as_u64();
+                    match status {
+                        Some(401 | 403) => Ok(()),
+                        _ => Err(format!("a bad credential was answered with {status:?}")),
+                    }
+                })
+            });
+            stream::iter(sent).try_buffer_unordered(AT_ONCE).try_collect().await
+        }
+    }
+}
+
+/// The memory of this process that is in use.
+///
+/// # Errors
+/// The machine does not tell.
+pub(crate) fn resident() -> Outcome<u64> {
+    let failed = |why: &dyn std::fmt::Display| format!("cannot read this process' memory: {why}");
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|error| failed(&error))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kibibytes
+        .map(|size| size << 10)
+        .ok_or_else(|| failed(&"it is not told"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_of_twelve_thousand_leaves_behind_is_noticed() {
+        let page = 4 << 10;
+        assert!(has_grown(100 << 20, (100 << 20) + 12_000 * page));
+        assert!(!has_grown(100 << 20, 100 << 20));
+        assert!(!has_grown(100 << 20, 50 << 20), "memory that is given back");
+    }
+
+    #[test]
+    fn memory_that_is_held_is_seen() {
+        let before = resident().unwrap();
+        let held = std::hint::black_box(vec![1_u8; 4 * GROWTH_BYTES_MAX as usize]);
+        assert!(
+            has_grown(before, resident().unwrap()),
+            "{} bytes are not seen",
+            held.len()
+        );
+    }
+}
