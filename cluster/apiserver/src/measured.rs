@@ -2,7 +2,7 @@
 //! store says. The names are those of kube-apiserver for its etcd, whatever the store is
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/metrics/metrics.go).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,11 +12,13 @@ use async_trait::async_trait;
 use cluster_store::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
 use tokio::time::Instant;
 
-use crate::metrics::{BOUNDS_MS, describe};
+use crate::metrics::{BOUNDS_MS, describe, histogram};
 
 /// Resources that are told apart. Definitions of custom resources come and go; those beyond share one row.
 const RESOURCES_MAX: usize = 2000;
-/// What resources beyond that are called.
+/// Versions of one resource that are told apart.
+const VERSIONS_MAX: usize = 20;
+/// What resources and versions beyond that are called.
 const OTHERS: &str = "others";
 const OPERATIONS: [&str; 5] = ["create", "delete", "get", "list", "update"];
 
@@ -46,8 +48,8 @@ struct Times {
 #[derive(Default)]
 pub(crate) struct OfResource {
     operations: [Times; OPERATIONS.len()],
-    /// Events that were sent to watchers.
-    sent: AtomicU64,
+    /// Events that were sent to watchers, by the version that these asked for.
+    sent: RwLock<BTreeMap<String, Arc<AtomicU64>>>,
 }
 
 /// All of it, by the store's names of resources.
@@ -55,9 +57,14 @@ pub(crate) struct OfResource {
 pub(crate) struct StoreFigures(RwLock<HashMap<Arc<str>, Arc<OfResource>>>);
 
 impl OfResource {
-    /// Counts events that were sent to a watcher.
-    pub(crate) fn sent(&self, events: u64) {
-        self.sent.fetch_add(events, Ordering::Relaxed);
+    /// Where the events are counted that are sent to watchers of a version, one that is served.
+    pub(crate) fn sent(&self, version: &str) -> Arc<AtomicU64> {
+        if let Some(found) = self.sent.read().unwrap_or_else(PoisonError::into_inner).get(version) {
+            return found.clone();
+        }
+        let mut all = self.sent.write().unwrap_or_else(PoisonError::into_inner);
+        let name = if all.len() < VERSIONS_MAX { version } else { OTHERS };
+        all.entry(name.to_owned()).or_default().clone()
     }
 }
 
@@ -117,9 +124,9 @@ impl StoreFigures {
         let name = "apiserver_watch_events_total";
         describe(text, (name, "counter"), "Number of events sent in watch clients.");
         for (labels, of) in &all {
-            let sent = of.sent.load(Ordering::Relaxed);
-            if sent > 0 {
-                let _ = writeln!(text, "{name}{{{labels}}} {sent}");
+            for (version, sent) in &*of.sent.read().unwrap_or_else(PoisonError::into_inner) {
+                let sent = sent.load(Ordering::Relaxed);
+                let _ = writeln!(text, "{name}{{{labels},version=\"{version}\"}} {sent}");
             }
         }
     }
@@ -130,16 +137,9 @@ fn show_times(text: &mut String, name: &str, labels: &str, times: &Times) {
     if count == 0 {
         return;
     }
-    let mut below = 0;
-    for (bound, within) in BOUNDS_MS.iter().zip(&times.within) {
-        below += within.load(Ordering::Relaxed);
-        let bound = Duration::from_millis(*bound).as_secs_f64();
-        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
-    }
-    let sum = Duration::from_micros(times.sum_micros.load(Ordering::Relaxed)).as_secs_f64();
-    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
-    let _ = writeln!(text, "{name}_sum{{{labels}}} {sum}");
-    let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
+    let within = times.within.iter().map(|within| within.load(Ordering::Relaxed));
+    let sum = Duration::from_micros(times.sum_micros.load(Ordering::Relaxed));
+    histogram(text, name, labels, within, (count, sum));
 }
 
 /// `group="apps",resource="deployments"` of `apps/deployments`.
@@ -238,13 +238,16 @@ mod tests {
             assert!(store.get(&key).await.unwrap().is_none());
         }
         store.list(&Range::all("pods"), Page::default()).await.unwrap();
-        figures.of(&Arc::from("pods")).sent(2);
+        figures
+            .of(&Arc::from("pods"))
+            .sent("v1")
+            .fetch_add(2, Ordering::Relaxed);
         let mut text = String::new();
         figures.show(&mut text);
         for line in [
             "etcd_request_duration_seconds_count{operation=\"get\",group=\"apps\",resource=\"deployments\"} 3",
             "etcd_requests_total{operation=\"list\",group=\"\",resource=\"pods\"} 1",
-            "apiserver_watch_events_total{group=\"\",resource=\"pods\"} 2",
+            "apiserver_watch_events_total{group=\"\",resource=\"pods\",version=\"v1\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
@@ -255,9 +258,12 @@ mod tests {
     fn resources_without_end_take_no_memory_without_end() {
         let figures = StoreFigures::default();
         for number in 0..RESOURCES_MAX + 10 {
-            figures.of(&Arc::from(format!("g/{number}"))).sent(1);
+            figures
+                .of(&Arc::from(format!("g/{number}")))
+                .sent("v1")
+                .fetch_add(1, Ordering::Relaxed);
         }
         assert_eq!(figures.0.read().unwrap().len(), RESOURCES_MAX + 1);
-        assert_eq!(figures.of(&Arc::from(OTHERS)).sent.load(Ordering::Relaxed), 10);
+        assert_eq!(figures.of(&Arc::from(OTHERS)).sent("v1").load(Ordering::Relaxed), 10);
     }
 }

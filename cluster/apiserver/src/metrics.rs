@@ -149,15 +149,8 @@ impl Metrics {
         );
         for (verb, times) in &counts.times {
             let verb = verb.to_ascii_uppercase();
-            let mut below = 0;
-            for (bound, count) in BOUNDS_MS.iter().zip(times.within) {
-                below += count;
-                let bound = Duration::from_millis(*bound).as_secs_f64();
-                let _ = writeln!(text, "{name}_bucket{{verb=\"{verb}\",le=\"{bound}\"}} {below}");
-            }
-            let _ = writeln!(text, "{name}_bucket{{verb=\"{verb}\",le=\"+Inf\"}} {}", times.count);
-            let _ = writeln!(text, "{name}_sum{{verb=\"{verb}\"}} {}", times.sum.as_secs_f64());
-            let _ = writeln!(text, "{name}_count{{verb=\"{verb}\"}} {}", times.count);
+            let labels = format!("verb=\"{verb}\"");
+            histogram(text, name, &labels, times.within, (times.count, times.sum));
         }
     }
 }
@@ -199,6 +192,25 @@ fn long_running_labels(info: &RequestInfo, target: &Target) -> String {
 pub(crate) fn describe(text: &mut String, (name, type_): (&str, &str), help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}");
     let _ = writeln!(text, "# TYPE {name} {type_}");
+}
+
+/// The lines of a histogram over [`BOUNDS_MS`]: `within` counts what is above the bound before.
+pub(crate) fn histogram(
+    text: &mut String,
+    name: &str,
+    labels: &str,
+    within: impl IntoIterator<Item = u64>,
+    (count, sum): (u64, Duration),
+) {
+    let mut below = 0;
+    for (bound, within) in BOUNDS_MS.iter().zip(within) {
+        below += within;
+        let bound = Duration::from_millis(*bound).as_secs_f64();
+        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
+    }
+    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+    let _ = writeln!(text, "{name}_sum{{{labels}}} {}", sum.as_secs_f64());
+    let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
 }
 
 fn family(text: &mut String, (name, type_): (&str, &str), help: &str, values: impl IntoIterator<Item = (String, u64)>) {

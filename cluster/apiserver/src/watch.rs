@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -20,7 +20,6 @@ use crate::context::{Context, store_status};
 use crate::conversion;
 use crate::filter::Filter;
 use crate::lines::Crowd;
-use crate::measured::OfResource;
 use crate::negotiate::{Expected, Meta, Shape, shape};
 use crate::query::{ListOptions, Purpose, ReadVersion};
 use crate::registry::Served;
@@ -95,7 +94,7 @@ struct Ticket {
     server: Arc<Inner>,
     flow: u64,
     /// Where the events that are sent are counted.
-    figures: Arc<OfResource>,
+    sent: Arc<AtomicU64>,
 }
 
 impl Ticket {
@@ -111,7 +110,10 @@ impl Ticket {
         let ticket = |flow| Self {
             server: server.clone(),
             flow,
-            figures: server.store_figures.of(&context.served.store_name),
+            sent: server
+                .store_figures
+                .of(&context.served.store_name)
+                .sent(context.version()),
         };
         let counted = server.fairness.watch(&context.user).map(ticket);
         if counted.is_err() {
@@ -348,7 +350,7 @@ impl Watcher {
             }
         };
         out.put_slice(&line);
-        self.ticket.figures.sent(1);
+        self.ticket.sent.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
