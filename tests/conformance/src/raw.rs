@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::cases::Case;
-use crate::known::{Status, Table};
+use crate::known::Table;
 use crate::{Difference, Endpoint, Outcome};
 
 /// How these cases are called in reports and in the table of known differences.
