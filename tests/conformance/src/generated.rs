@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
 use tests_conformance::Outcome;
@@ -23,6 +23,8 @@ const AT_ONCE: usize = 4;
 const ROUND: u64 = 5000;
 /// Runs that making one sequence smaller may take.
 const SMALLER_MAX: usize = 100;
+/// How long all sequences of a round are made smaller: one with a watch takes seconds each time.
+const SMALLER_TIME_MAX: Duration = Duration::from_secs(60);
 /// The number of the run of a sequence that is asked again: beyond those of the runs that make it smaller.
 const AGAIN: usize = SHOWN_MAX * SMALLER_MAX + SHOWN_MAX + 1;
 /// How many kinds of differences are made small and shown in full; of others the number is told.
@@ -184,6 +186,7 @@ impl Found<'_> {
             new.truncate(SHOWN_MAX.saturating_sub(shown));
             new
         };
+        let begun = Instant::now();
         // Every run needs a namespace of its own.
         let mut attempt = 0;
         for (_, name, first) in wanted.drain(..) {
@@ -201,6 +204,9 @@ impl Found<'_> {
                 continue;
             };
             let judge = async |candidate: &Sequence| {
+                if begun.elapsed() > SMALLER_TIME_MAX {
+                    return None;
+                }
                 attempt += 1;
                 // One that speaks of an answer that is gone cannot be run.
                 let case = candidate.case(attempt).ok()?;

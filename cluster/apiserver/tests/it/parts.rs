@@ -51,14 +51,19 @@ async fn a_scale_that_is_none_changes_nothing() {
         (nonsense.0, &nonsense.1["details"]["causes"][0]["field"]),
         (422, &json!("dryRun"))
     );
-    let (code, scaled) = put(&client, &path, &json!({"spec": {"replicas": 5}})).await;
+    let named = json!({"name": "web"});
+    let nameless = put(&client, &path, &json!({"spec": {"replicas": 5}})).await;
+    assert_eq!(nameless.0, 400, "{}", nameless.1);
+    let (code, scaled) = put(&client, &path, &json!({"metadata": named, "spec": {"replicas": 5}})).await;
     assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(5)));
-    let (code, scaled) = put(&client, &path, &json!({"kind": "Scale", "spec": {}})).await;
+    let (code, scaled) = put(&client, &path, &json!({"kind": "Scale", "metadata": named, "spec": {}})).await;
     assert_eq!(
-        (code, &scaled["spec"]["replicas"]),
-        (200, &json!(0)),
-        "no number is none, as upstream"
+        (code, &scaled["spec"]),
+        (200, &json!({})),
+        "no number is none, and is left out"
     );
+    let deployment = get(&client, &format!("{DEPLOYMENTS}/web")).await.1;
+    assert_eq!(deployment["spec"]["replicas"], 0);
 }
 
 #[tokio::test(start_paused = true)]

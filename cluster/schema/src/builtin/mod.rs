@@ -9,6 +9,7 @@ mod claims;
 mod core_rules;
 mod defaults;
 mod definition;
+mod definition_history;
 mod endpoint_slices;
 mod ephemeral_rules;
 mod pod_defaults;
