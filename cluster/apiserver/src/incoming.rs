@@ -135,25 +135,37 @@ pub(crate) fn accept(
         validation,
         (source, whole.as_ref().unwrap_or(&object)),
     )?;
-    match &schema {
-        Some(schema) if context.served.role == Role::Custom => match source {
+    complete(context, schema.as_ref(), source, &mut object)?;
+    metadata::tidy(metadata::of_mut(&mut object)?);
+    Ok(Incoming { object, warnings })
+}
+
+/// Puts in what was left out.
+fn complete(
+    context: &Context,
+    schema: Option<&cluster_schema::Schema>,
+    source: Source<'_>,
+    object: &mut Value,
+) -> Result<(), Status> {
+    let is_custom = context.served.role == Role::Custom;
+    match schema {
+        Some(schema) if is_custom => match source {
             Source::Applied(_) => {
-                schema.fill(&mut object).map_err(too_many)?;
+                schema.fill(object).map_err(too_many)?;
                 if let (Some(schema), Some(metadata)) = (schema.field("metadata"), object.get_mut("metadata")) {
                     schema.drop_nulls(metadata);
                 }
             }
-            _ => schema.default(&mut object).map_err(too_many)?,
+            _ => schema.default(object).map_err(too_many)?,
         },
-        Some(schema) => schema.fill(&mut object).map_err(too_many)?,
+        Some(schema) => schema.fill(object).map_err(too_many)?,
         None => {}
     }
-    kind.default(version, &mut object);
-    if let Some(schema) = schema.as_ref().filter(|_| context.served.role != Role::Custom) {
-        schema.fill_zeros(&mut object);
+    context.served.kind.default(context.version(), object);
+    if let Some(schema) = schema.filter(|_| !is_custom) {
+        schema.fill_zeros(object);
     }
-    metadata::tidy(metadata::of_mut(&mut object)?);
-    Ok(Incoming { object, warnings })
+    Ok(())
 }
 
 /// An object that is small, but not what its schema makes of it.

@@ -14,6 +14,7 @@ use cluster_store::MemoryStore;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Api, Client};
@@ -204,7 +205,16 @@ async fn pods_and_services_of_this_process_answer() {
 fn echo() -> HttpService {
     HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let mut response = Response::new(empty_body());
-        assert_eq!(request.uri().path(), "/exec/default/p/c");
+        if request.headers().get(header::UPGRADE).is_none() {
+            // What it is asked as a server behind an APIService, to see whether it is there.
+            *response.body_mut() = full_body("{\"kind\": \"APIResourceList\", \"resources\": []}");
+            return Ok(response);
+        }
+        let path = request.uri().path();
+        assert!(
+            ["/exec/default/p/c", "/apis/e.example.com/v1/echoes/a/b"].contains(&path),
+            "{path}"
+        );
         if request.uri().query().unwrap().contains("command=no") {
             *response.status_mut() = StatusCode::FORBIDDEN;
             *response.body_mut() = full_body("not you");
@@ -280,6 +290,50 @@ async fn ask(stream: &mut TlsStream<TcpStream>, path: &str) -> String {
         head.push(stream.read_u8().await.unwrap());
     }
     String::from_utf8(head).unwrap()
+}
+
+#[tokio::test]
+async fn a_connection_to_a_server_behind_an_api_service_is_upgraded() {
+    let keys = Keys::generate(&Clock::real(), &Entropy::os()).unwrap();
+    let builder = Cluster::builder().keys(keys.clone()).without_controllers();
+    let cluster = builder.start().await.unwrap();
+    let power = CancellationToken::new();
+    let (_registration, port) = kubelet(&keys, &power).await;
+    let services: Api<Service> = Api::namespaced(cluster.client(), "default");
+    let spec = json!({"type": "ExternalName", "externalName": "localhost"});
+    make(&services, json!({"metadata": {"name": "e"}, "spec": spec})).await;
+    let registered: Api<APIService> = Api::all(cluster.client());
+    let service = json!({"namespace": "default", "name": "e", "port": port});
+    let spec = json!({"group": "e.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+        "insecureSkipTLSVerify": true, "service": service});
+    make(
+        &registered,
+        json!({"metadata": {"name": "v1.e.example.com"}, "spec": spec}),
+    )
+    .await;
+    let available = wait_until(&registered, "v1.e.example.com", PATIENCE, |service| {
+        let conditions = service.and_then(|service| service.status.as_ref()?.conditions.clone());
+        match conditions
+            .unwrap_or_default()
+            .iter()
+            .any(|condition| condition.status == "True")
+        {
+            true => Judgement::Done(()),
+            false => Judgement::NotYet(format!("{service:?}")),
+        }
+    });
+    available.await.unwrap();
+    let address = cluster.url().trim_start_matches("https://").to_owned();
+    let mut stream = tls(&keys, &address, Some(("root", "system:masters"))).await;
+    let head = ask(&mut stream, "/apis/e.example.com/v1/echoes/a/b?c=d").await;
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    stream.write_all(b"to and fro").await.unwrap();
+    let mut back = [0; 10];
+    stream.read_exact(&mut back).await.unwrap();
+    assert_eq!(&back, b"to and fro");
+    cluster.stop().await;
+    let ended = tokio::time::timeout(PATIENCE, stream.read(&mut back)).await.unwrap();
+    assert!(!matches!(ended, Ok(1..)), "{ended:?}");
 }
 
 #[tokio::test]
