@@ -133,6 +133,9 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     };
     let begun = Instant::now();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+    // First, while this process has no memory to spare in which what grows would not be seen.
+    without_script(arguments, &table, &mut counts, &mut names).await?;
     if !cases.is_empty() {
         let differ = curated(arguments, &cases, &table, &mut counts).await?;
         if arguments.again && !differ.is_empty() {
@@ -142,27 +145,6 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
             }
             curated(arguments, &differ, &table, &mut counts).await?;
         }
-    }
-    let is_asked = |file: &str| filter.is_none_or(|filter| filter == file);
-    let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    if is_asked(raw::FILE) {
-        counts.insert(raw::FILE.to_owned(), bytes(&table).await?);
-        names.extend(raw::names());
-    }
-    if is_asked(credentials::FILE) {
-        let (count, shown) = identities(&table).await?;
-        counts.insert(credentials::FILE.to_owned(), count);
-        names.extend(shown);
-    }
-    if is_asked(attacks::FILE) {
-        counts.insert(attacks::FILE.to_owned(), attacked(&table).await?);
-        names.extend(attacks::names());
-    }
-    if is_asked(flood::FILE) {
-        counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
-    }
-    if is_asked(audit::FILE) {
-        counts.insert(audit::FILE.to_owned(), events(&table).await?);
     }
     if arguments.sequences > 0 || arguments.only.is_some() {
         let settings = generated::Settings {
@@ -191,6 +173,37 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     );
     // Whether an entry is needed can hang on when real Kubernetes answered, too.
     Ok(total.differ == 0 && (stale.is_empty() || arguments.again))
+}
+
+/// Runs what no file of cases says, as far as it is asked for, and adds its names.
+async fn without_script(
+    arguments: &Arguments,
+    table: &Table,
+    counts: &mut BTreeMap<String, Count>,
+    names: &mut Vec<String>,
+) -> Outcome {
+    let filter = arguments.filter.as_deref();
+    let is_asked = |file: &str| filter.is_none_or(|filter| filter == file);
+    if is_asked(attacks::FILE) {
+        counts.insert(attacks::FILE.to_owned(), attacked(table).await?);
+        names.extend(attacks::names());
+    }
+    if is_asked(flood::FILE) {
+        counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
+    }
+    if is_asked(raw::FILE) {
+        counts.insert(raw::FILE.to_owned(), bytes(table).await?);
+        names.extend(raw::names());
+    }
+    if is_asked(credentials::FILE) {
+        let (count, shown) = identities(table).await?;
+        counts.insert(credentials::FILE.to_owned(), count);
+        names.extend(shown);
+    }
+    if is_asked(audit::FILE) {
+        counts.insert(audit::FILE.to_owned(), events(table).await?);
+    }
+    Ok(())
 }
 
 /// The file in which a case stands.
