@@ -87,7 +87,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match &arguments.serve {
         Some(kubeconfig) => serve(kubeconfig).await,
-        None => run(&arguments).await,
+        None => Box::pin(run(&arguments)).await,
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
