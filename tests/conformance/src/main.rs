@@ -94,7 +94,7 @@ async fn main() -> ExitCode {
     let outcome = match (&arguments.serve, &arguments.columns) {
         (Some(kubeconfig), _) => serve(kubeconfig).await,
         (None, Some(file)) => describe(file).await,
-        (None, None) => run(&arguments).await,
+        (None, None) => Box::pin(run(&arguments)).await,
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -151,37 +151,10 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     };
     let begun = Instant::now();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    if !cases.is_empty() {
-        let differ = curated(arguments, &cases, &table, &mut counts).await?;
-        if arguments.again && !differ.is_empty() {
-            println!("\n{} differ and are asked again", differ.len());
-            for case in &differ {
-                counts.entry(file(case)).or_default().differ -= 1;
-            }
-            curated(arguments, &differ, &table, &mut counts).await?;
-        }
-    }
-    let is_asked = |file: &str| filter.is_none_or(|filter| filter == file);
     let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    if is_asked(raw::FILE) {
-        counts.insert(raw::FILE.to_owned(), bytes(&table).await?);
-        names.extend(raw::names());
-    }
-    if is_asked(credentials::FILE) {
-        let (count, shown) = identities(&table).await?;
-        counts.insert(credentials::FILE.to_owned(), count);
-        names.extend(shown);
-    }
-    if is_asked(attacks::FILE) {
-        counts.insert(attacks::FILE.to_owned(), attacked(&table).await?);
-        names.extend(attacks::names());
-    }
-    if is_asked(flood::FILE) {
-        counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
-    }
-    if is_asked(audit::FILE) {
-        counts.insert(audit::FILE.to_owned(), events(&table).await?);
-    }
+    // First, while this process has no memory to spare in which what grows would not be seen.
+    without_script(arguments, &table, &mut counts, &mut names).await?;
+    from_files(arguments, &cases, &table, &mut counts).await?;
     if arguments.sequences > 0 || arguments.only.is_some() {
         let settings = generated::Settings {
             sequences: arguments.sequences,
@@ -210,6 +183,58 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     );
     // Whether an entry is needed can hang on when real Kubernetes answered, too.
     Ok(total.differ == 0 && (stale.is_empty() || arguments.again))
+}
+
+/// Runs what no file of cases says, as far as it is asked for, and adds its names.
+async fn without_script(
+    arguments: &Arguments,
+    table: &Table,
+    counts: &mut BTreeMap<String, Count>,
+    names: &mut Vec<String>,
+) -> Outcome {
+    let filter = arguments.filter.as_deref();
+    let is_asked = |file: &str| filter.is_none_or(|filter| filter == file);
+    if is_asked(attacks::FILE) {
+        counts.insert(attacks::FILE.to_owned(), attacked(table).await?);
+        names.extend(attacks::names());
+    }
+    if is_asked(flood::FILE) {
+        counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
+    }
+    if is_asked(raw::FILE) {
+        counts.insert(raw::FILE.to_owned(), bytes(table).await?);
+        names.extend(raw::names());
+    }
+    if is_asked(credentials::FILE) {
+        let (count, shown) = identities(table).await?;
+        counts.insert(credentials::FILE.to_owned(), count);
+        names.extend(shown);
+    }
+    if is_asked(audit::FILE) {
+        counts.insert(audit::FILE.to_owned(), events(table).await?);
+    }
+    Ok(())
+}
+
+/// Runs the cases of the files, once more where they differ and that is asked for.
+async fn from_files(
+    arguments: &Arguments,
+    cases: &[Case],
+    table: &Table,
+    counts: &mut BTreeMap<String, Count>,
+) -> Outcome {
+    if cases.is_empty() {
+        return Ok(());
+    }
+    let differ = curated(arguments, cases, table, counts).await?;
+    if arguments.again && !differ.is_empty() {
+        println!("\n{} differ and are asked again", differ.len());
+        for case in &differ {
+            counts.entry(file(case)).or_default().differ -= 1;
+        }
+        curated(arguments, &differ, table, counts).await?;
+    }
+    Ok(())
 }
 
 /// The file in which a case stands.

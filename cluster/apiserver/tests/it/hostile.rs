@@ -52,7 +52,7 @@ async fn bodies_that_cannot_be_taken_get_a_status() {
         (CONFIG_MAPS, JSON, map("").split_last().unwrap().1.to_vec(), 400, "BadRequest", "unexpected end of JSON input"),
         (CONFIG_MAPS, JSON, [map(""), map("")].concat(), 400, "BadRequest", "after top-level value"),
         (CONFIG_MAPS, JSON, Vec::new(), 400, "BadRequest", "unexpected end of JSON input"),
-        (CONFIG_MAPS, JSON, b"null".to_vec(), 400, "BadRequest", "cannot unmarshal null"),
+        (CONFIG_MAPS, JSON, b"null".to_vec(), 422, "Invalid", "name or generateName is required"),
         (CONFIG_MAPS, JSON, b"{\"metadata\":[]}".to_vec(), 400, "BadRequest", "metadata"),
         (CONFIG_MAPS, JSON, named("a\0b"), 422, "Invalid", "RFC 1123 subdomain"),
         (CONFIG_MAPS, JSON, named("A_b"), 422, "Invalid", "RFC 1123 subdomain"),

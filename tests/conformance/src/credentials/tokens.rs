@@ -33,7 +33,9 @@ pub(super) async fn cases(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
     ];
     cases.extend(gone(party).await?);
     cases.extend(bootstrap(party).await?);
-    cases.extend(forged(party, &good)?);
+    let parts = Parts::of(&good)?;
+    cases.extend(untrue(party, &parts));
+    cases.extend(forged(party, &parts, &good));
     cases.extend(schemes(&good));
     let expired = super::certificates::cases(party)?;
     let expired = expired.into_iter().find(|(title, _)| title.contains("has expired"));
@@ -195,21 +197,18 @@ fn signed(said: &str, key: &PrivateKey) -> Shown {
     Shown::token(&format!("{said}.{signature}"))
 }
 
-fn forged(party: &Party<'_>, good: &str) -> Outcome<Vec<Case>> {
-    let parts = Parts::of(good)?;
-    let (own, foreign) = (&party.pki.accounts, PrivateKey::generate(&party.entropy));
+/// Those that the key has signed, and that say what is not so.
+fn untrue(party: &Party<'_>, parts: &Parts) -> Vec<Case> {
     let now = party.clock.now().as_second();
     let none = json!({});
-    let change = |claims: Value| signed(&parts.saying(&none, &claims), own);
-    let kept = |said: String| Shown::token(&format!("{said}.{}", parts.signature));
-    let foreign_kid = json!({"kid": foreign.public().key_id()});
+    let change = |claims: Value| signed(&parts.saying(&none, &claims), &party.pki.accounts);
     let private = |key: &str, value: Value| {
         let mut private = parts.claims["kubernetes.io"].clone();
         private[key] = value;
         json!({"kubernetes.io": private})
     };
     let other = json!({"name": "other", "uid": "u"});
-    Ok(vec![
+    vec![
         (
             "a token that has expired",
             change(json!({"exp": now - HOUR, "nbf": now - 2 * HOUR})),
@@ -243,6 +242,17 @@ fn forged(party: &Party<'_>, good: &str) -> Outcome<Vec<Case>> {
             change(private("namespace", "default".into())),
         ),
         ("a token bound to a pod that never was", change(private("pod", other))),
+    ]
+}
+
+/// Those whose form or signature is wrong.
+fn forged(party: &Party<'_>, parts: &Parts, good: &str) -> Vec<Case> {
+    let (own, foreign) = (&party.pki.accounts, PrivateKey::generate(&party.entropy));
+    let now = party.clock.now().as_second();
+    let none = json!({});
+    let kept = |said: String| Shown::token(&format!("{said}.{}", parts.signature));
+    let foreign_kid = json!({"kid": foreign.public().key_id()});
+    vec![
         (
             "a token signed by a foreign key",
             signed(&parts.saying(&foreign_kid, &none), &foreign),
@@ -287,7 +297,7 @@ fn forged(party: &Party<'_>, good: &str) -> Outcome<Vec<Case>> {
         ("a token of nonsense", Shown::token("nonsense")),
         ("a token of dots", Shown::token("..")),
         ("a token that is very long", Shown::token(&"a.".repeat(LONG_CHARS / 2))),
-    ])
+    ]
 }
 
 /// What stands before a token, and around it.
