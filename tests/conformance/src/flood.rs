@@ -1,5 +1,5 @@
-//! Bad input by the hundred or thousand, to ours alone, and the memory that it leaves behind. Every kind is sent twice: what
-//! the first time has needed, allocators and tables, the second time needs no more; what grows again grows for ever.
+//! Bad input by the hundred or thousand, to ours alone, and the memory that it leaves behind. What the
+//! first time has needed, allocators and tables, the second time needs no more; what grows again grows for ever.
 
 use std::time::Duration;
 
@@ -13,8 +13,15 @@ use crate::{Outcome, credentials, raw};
 pub const FILE: &str = "flood";
 /// What all kinds may leave behind the second time. With a thousand of each it is about 1.3 KiB for each.
 pub const GROWTH_BYTES_MAX: u64 = 16 << 20;
-/// Connections at once: as many as fill what is behind them.
-const AT_ONCE: usize = 16;
+/// The kind that needs some twenty megabytes for a moment: how many allocators keep as much for the next time, chance
+/// decides. It comes last, for in what they keep a smaller growth of others would not be seen.
+const DEEP: &str = "depth";
+const DEEP_GROWTH_BYTES_MAX: u64 = 96 << 20;
+/// Connections at once. Each may need some megabytes for a moment: with more of them chance decides how much memory the
+/// process keeps for the next time.
+const AT_ONCE: usize = 4;
+/// How often all is sent before memory is looked at, and then once more.
+const FIRST_TIMES: usize = 2;
 /// Slow clients at once: they only wait.
 const SLOW_AT_ONCE: usize = 200;
 /// How long a slow client is content with having said half of something.
@@ -25,7 +32,7 @@ const SLOWNESS: Duration = Duration::from_millis(100);
 pub struct Figures {
     /// Which kind.
     pub kind: &'static str,
-    /// How many the first time, and again the second time.
+    /// How many the second time; the first time it was twice as many.
     pub sent: usize,
     /// After the first time.
     pub first: u64,
@@ -33,10 +40,24 @@ pub struct Figures {
     pub second: u64,
 }
 
-/// Whether what was left behind is too much: memory before the second time and after it.
-#[must_use]
-pub fn has_grown(before: u64, after: u64) -> bool {
-    after > before + GROWTH_BYTES_MAX
+/// Kinds that are judged together: memory before the second time and after it, in bytes, and what it may add.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// Each kind of them.
+    pub figures: Vec<Figures>,
+    /// Before the second time.
+    pub before: u64,
+    /// After it.
+    pub after: u64,
+    growth_bytes_max: u64,
+}
+
+impl Round {
+    /// Whether what was left behind is too much.
+    #[must_use]
+    pub fn has_grown(&self) -> bool {
+        self.after > self.before + self.growth_bytes_max
+    }
 }
 
 /// One kind of bad input.
@@ -49,11 +70,11 @@ enum Kind {
     Credentials(Vec<credentials::Shown>),
 }
 
-/// Sends so many of each kind, twice. Also tells the memory before and after the second time.
+/// Sends so many of each kind twice, and then again: first those that need little, then the deep ones.
 ///
 /// # Errors
 /// The server cannot be reached, or the machine does not tell a process' memory.
-pub async fn run(ours: &Ours, each: usize) -> Outcome<(Vec<Figures>, u64, u64)> {
+pub async fn run(ours: &Ours, each: usize) -> Outcome<[Round; 2]> {
     let mut kinds: Vec<(&'static str, Kind)> = raw::kinds()
         .into_iter()
         .map(|(name, all)| (name, Kind::Raw(all)))
@@ -68,9 +89,19 @@ pub async fn run(ours: &Ours, each: usize) -> Outcome<(Vec<Figures>, u64, u64)> 
     let (certificates, tokens) = credentials::bad(ours).await?;
     kinds.push(("certificates", Kind::Credentials(certificates)));
     kinds.push(("tokens", Kind::Credentials(tokens)));
+    let (deep, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|(name, _)| *name == DEEP);
+    Ok([
+        round(ours, &others, each, GROWTH_BYTES_MAX).await?,
+        round(ours, &deep, each, DEEP_GROWTH_BYTES_MAX).await?,
+    ])
+}
+
+async fn round(ours: &Ours, kinds: &[(&'static str, Kind)], each: usize, growth_bytes_max: u64) -> Outcome<Round> {
     let mut figures: Vec<Figures> = Vec::new();
-    for (name, kind) in &kinds {
-        send(ours, kind, each).await?;
+    for (name, kind) in kinds {
+        for _ in 0..FIRST_TIMES {
+            send(ours, kind, each).await?;
+        }
         figures.push(Figures {
             kind: name,
             sent: each,
@@ -83,7 +114,12 @@ pub async fn run(ours: &Ours, each: usize) -> Outcome<(Vec<Figures>, u64, u64)> 
         send(ours, kind, each).await?;
         figures.second = resident()?;
     }
-    Ok((figures, before, resident()?))
+    Ok(Round {
+        figures,
+        before,
+        after: resident()?,
+        growth_bytes_max,
+    })
 }
 
 /// One after the other until there were so many.
@@ -147,22 +183,28 @@ pub(crate) fn resident() -> Outcome<u64> {
 mod tests {
     use super::*;
 
+    fn round(before: u64, after: u64) -> Round {
+        Round {
+            figures: Vec::new(),
+            before,
+            after,
+            growth_bytes_max: GROWTH_BYTES_MAX,
+        }
+    }
+
     #[test]
-    fn what_each_of_twelve_thousand_leaves_behind_is_noticed() {
+    fn a_page_that_each_of_twelve_thousand_leaves_behind_is_noticed() {
         let page = 4 << 10;
-        assert!(has_grown(100 << 20, (100 << 20) + 12_000 * page));
-        assert!(!has_grown(100 << 20, 100 << 20));
-        assert!(!has_grown(100 << 20, 50 << 20), "memory that is given back");
+        assert!(round(100 << 20, (100 << 20) + 12_000 * page).has_grown());
+        assert!(!round(100 << 20, 100 << 20).has_grown());
+        assert!(!round(100 << 20, 50 << 20).has_grown(), "memory that is given back");
     }
 
     #[test]
     fn memory_that_is_held_is_seen() {
         let before = resident().unwrap();
         let held = std::hint::black_box(vec![1_u8; 4 * GROWTH_BYTES_MAX as usize]);
-        assert!(
-            has_grown(before, resident().unwrap()),
-            "{} bytes are not seen",
-            held.len()
-        );
+        let seen = round(before, resident().unwrap()).has_grown();
+        assert!(seen, "{} bytes are not seen", held.len());
     }
 }
