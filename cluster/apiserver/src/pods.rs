@@ -35,7 +35,11 @@ pub(crate) fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
     let own = pod
         .pointer("/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64);
-    asked.or(own).unwrap_or(GRACE_DEFAULT_SECONDS)
+    // Less than no time is a second (pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
+    match asked.or(own).unwrap_or(GRACE_DEFAULT_SECONDS) {
+        ..0 => 1,
+        seconds => seconds,
+    }
 }
 
 /// A new pod is pending.

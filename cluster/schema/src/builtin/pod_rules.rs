@@ -158,7 +158,6 @@ fn spec(spec: &Value, path: &FieldPath<'_>, restart_policies: &[&str], errors: &
         path,
         errors,
     );
-    super::rules::not_negative(spec, "terminationGracePeriodSeconds", path, errors);
     for name in ["serviceAccountName", "nodeName", "priorityClassName"] {
         let value = text(spec, name);
         if let Some(why) = names::dns_subdomain(value).filter(|_| !value.is_empty()) {
