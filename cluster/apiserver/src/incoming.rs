@@ -100,6 +100,7 @@ pub(crate) fn accept(
     if context.served.role == Role::Custom {
         check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
+    let replaced = replaced(&object, source);
     if let Err(refused) = check_type(context, &mut object, source) {
         if context.served.role != Role::Custom {
             return Err(refused);
@@ -114,7 +115,7 @@ pub(crate) fn accept(
     if let Some(schema) = &schema {
         // Go drops nothing before it has read all.
         if schema.is_of_go() {
-            check_leaf_types(context, schema, &object, source)?;
+            check_leaf_types(context, schema, replaced.as_ref().unwrap_or(&object), source)?;
         }
         // A refusal shows what the patch has made of it.
         if validation == FieldValidation::Strict && matches!(source, Source::Merged(_) | Source::Operated(_)) {
@@ -138,6 +139,17 @@ pub(crate) fn accept(
     complete(context, schema.as_ref(), source, &mut object)?;
     metadata::tidy(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
+}
+
+/// What a JSON patch has put in the place of the whole object, as a refusal shows it: without the kind and the metadata that
+/// it is read with.
+fn replaced(object: &Value, source: Source<'_>) -> Option<Value> {
+    let is_bare = || {
+        ["apiVersion", "kind", "metadata"]
+            .iter()
+            .any(|field| object.get(field).is_none())
+    };
+    (matches!(source, Source::Operated(_)) && is_bare()).then(|| object.clone())
 }
 
 /// Puts in what was left out.

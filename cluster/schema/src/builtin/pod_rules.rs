@@ -117,6 +117,17 @@ fn keep_old(fields: &mut Map<String, Value>, old: &Value, field: &str) {
     }
 }
 
+/// What is said beside a pod, or a template of pods at that path, that is taken (`pkg/api/pod/warnings.go`).
+pub(super) fn warnings(pod: &Value, path: &str) -> Vec<String> {
+    let grace = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
+    let told = |_| {
+        format!(
+            "{path}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        )
+    };
+    grace.filter(|seconds| *seconds < 0).map(told).into_iter().collect()
+}
+
 /// The pod template of a controller: its labels and its spec.
 pub(super) fn template(
     template: &Value,

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    admission_rules, api_services, certificates, claims, core_rules, definition, elements, endpoint_slices,
+    admission_rules, api_services, certificates, claims, core_rules, definition, elements, endpoint_slices, pod_rules,
     policy_rules, service, text, workload_rules,
 };
 use crate::{FieldError, FieldPath, go_internal, names};
@@ -73,6 +73,15 @@ pub fn warnings(group: &str, kind: &str, object: &Value) -> Vec<String> {
     match (group, kind) {
         ("", "Service") => service::warnings(object),
         ("", "PersistentVolumeClaim") => claims::warnings(object),
+        ("", "Pod") => pod_rules::warnings(object, ""),
+        ("", "PodTemplate") => pod_rules::warnings(&object["template"], "template."),
+        ("", "ReplicationController") | ("apps", _) | ("batch", "Job") => {
+            pod_rules::warnings(&object["spec"]["template"], "spec.template.")
+        }
+        ("batch", "CronJob") => {
+            let template = &object["spec"]["jobTemplate"]["spec"]["template"];
+            pod_rules::warnings(template, "spec.jobTemplate.spec.template.")
+        }
         _ => Vec::new(),
     }
 }

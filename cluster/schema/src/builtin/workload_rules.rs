@@ -1,10 +1,10 @@
 //! Rules of the controllers of pods (Kubernetes v1.35 `pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::rules::{not_negative, one_of, require};
+use super::rules::{label_selector, not_negative, one_of, require};
 use super::{elements, pod_rules, text};
-use crate::{FieldError, FieldPath, go_internal, names};
+use crate::{FieldError, FieldPath, go_internal};
 
 /// Longest name of a CronJob: its Jobs add eleven characters.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
@@ -16,9 +16,10 @@ pub(super) fn apps(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     not_negative(spec, "replicas", &path, errors);
     not_negative(spec, "minReadySeconds", &path, errors);
     not_negative(spec, "revisionHistoryLimit", &path, errors);
-    selector(spec, &path, errors);
-    let at = path.field("template");
-    pod_rules::template(&with_claims(spec), &at, &["Always"], errors);
+    if selector(kind, spec, &path, errors) || kind == "DaemonSet" {
+        let at = path.field("template");
+        pod_rules::template(&with_claims(spec), &at, &["Always"], errors);
+    }
     match kind {
         "Deployment" => {
             let at = path.field("strategy");
@@ -209,38 +210,41 @@ fn fixed(spec: &Value) -> Value {
     spec
 }
 
-fn selector(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    let at = path.field("selector");
-    let empty = |selector: &Value| {
-        selector["matchLabels"]
-            .as_object()
-            .is_none_or(serde_json::Map::is_empty)
-            && elements(selector, "matchExpressions").next().is_none()
+/// Whether it can be asked what it selects; where it cannot, all but DaemonSets leave their templates alone.
+fn selector(kind: &str, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
+    let (at, selector) = (path.field("selector"), &spec["selector"]);
+    let before = errors.len();
+    label_selector(selector, &at, errors);
+    let is_readable = errors.len() == before;
+    let is_empty = selector["matchLabels"].as_object().is_none_or(Map::is_empty)
+        && elements(selector, "matchExpressions").next().is_none();
+    let whose = match kind {
+        "DaemonSet" => "daemonset",
+        "StatefulSet" => "statefulset",
+        _ => "deployment",
     };
-    let selector = &spec["selector"];
     if !selector.is_object() {
-        errors.push(FieldError::required(at, ""));
-    } else if empty(selector) {
-        errors.push(FieldError::invalid(
-            at,
-            selector.clone(),
-            "empty selector is invalid for deployment",
-        ));
-        return;
+        errors.push(FieldError::required(&at, ""));
+    } else if is_empty {
+        let why = format!("empty selector is invalid for {whose}");
+        errors.push(FieldError::invalid(&at, selector.clone(), why));
     }
-    if let Some(labels) = selector["matchLabels"].as_object() {
-        names::validate_labels(labels, &at.field("matchLabels"), errors);
+    if !is_readable {
+        match kind {
+            "DaemonSet" => {}
+            "StatefulSet" => errors.push(FieldError::invalid(&at, selector.clone(), "")),
+            _ => errors.push(FieldError::invalid(&at, selector.clone(), "invalid label selector")),
+        }
+        return false;
     }
-    if !selector.is_object() || !selects(selector, &spec["template"]["metadata"]["labels"]) {
-        let template = path.field("template");
+    let labels = &spec["template"]["metadata"]["labels"];
+    let is_everything = selector.is_object() && is_empty;
+    if !is_everything && (!selector.is_object() || !selects(selector, labels)) {
+        let (template, why) = (path.field("template"), "`selector` does not match template `labels`");
         let meta = template.field("metadata");
-        let labels = spec["template"]["metadata"]["labels"].clone();
-        errors.push(FieldError::invalid(
-            meta.field("labels"),
-            labels,
-            "`selector` does not match template `labels`",
-        ));
+        errors.push(FieldError::invalid(meta.field("labels"), labels.clone(), why));
     }
+    true
 }
 
 fn selects(selector: &Value, labels: &Value) -> bool {
