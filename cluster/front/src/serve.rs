@@ -232,11 +232,11 @@ impl Session {
 
     /// Whether the connection is worth keeping. One of HTTP/1 that is idle ends by the time for its next headers.
     fn look(&self) -> Verdict {
-        let (stalled, idle) = (self.traffic.stalled(), self.traffic.idle());
-        if stalled > self.timeouts.answer {
-            tracing::debug!(?stalled, "a client did not take what it asked for");
+        if self.traffic.is_stalled(&self.timeouts) {
+            tracing::debug!("a client did not take what it asked for");
             return Verdict::End;
         }
+        let idle = self.traffic.idle();
         match self.is_http2 {
             true if idle > 2 * self.timeouts.idle => Verdict::End,
             true if idle > self.timeouts.idle => Verdict::Idle,

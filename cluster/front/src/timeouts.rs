@@ -12,9 +12,10 @@ pub struct Timeouts {
     pub headers: Duration,
     /// From a request's headers to the end of its body.
     pub body: Duration,
-    /// For an answer whose size is known, from its beginning to its last piece; for one that streams, such as a watch, for
-    /// each piece. Who takes no more than that loses the connection.
+    /// For an answer whose size is known, from its beginning to its last piece. Who takes longer loses the connection.
     pub answer: Duration,
+    /// The same for each piece of one that streams, such as a watch or a log that somebody reads page by page.
+    pub stream: Duration,
     /// How long an HTTP/2 connection is kept on which nothing is asked.
     pub idle: Duration,
     /// How often an HTTP/2 client is asked whether it is there.
@@ -34,6 +35,8 @@ impl Default for Timeouts {
             // kube-apiserver's time for a whole request (`--request-timeout`).
             body: Duration::from_secs(60),
             answer: Duration::from_secs(60),
+            // As long as somebody may look at one page.
+            stream: Duration::from_secs(900),
             // As the same file has it.
             idle: Duration::from_secs(90),
             // As Go's clients do with the server (k8s.io/apimachinery v0.35 `pkg/util/net/http.go`).
@@ -46,6 +49,6 @@ impl Default for Timeouts {
 impl Timeouts {
     /// How often a connection is looked at: what is too late is noticed a quarter of its time later at most.
     pub(crate) fn look_every(&self) -> Duration {
-        (self.answer.min(self.idle) / 4).max(Duration::from_millis(1))
+        (self.answer.min(self.stream).min(self.idle) / 4).max(Duration::from_millis(1))
     }
 }

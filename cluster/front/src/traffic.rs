@@ -17,6 +17,8 @@ use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 use tower::BoxError;
 
+use crate::timeouts::Timeouts;
+
 /// What is handed to the protocol at once. It keeps one such piece per request beyond what its client lets it send.
 const PIECE_BYTES_MAX: usize = 32 << 10;
 
@@ -28,11 +30,18 @@ pub(crate) struct Traffic {
     /// When that became none.
     idle: Since,
     /// Answers of which the client has not taken all.
-    handed_out: Mutex<Vec<Weak<Since>>>,
+    handed_out: Mutex<Vec<Weak<HandedOut>>>,
     /// The connection takes no bytes.
     stuck: Since,
     /// Nothing that is still to be sent is worth waiting for.
     given_up: AtomicBool,
+}
+
+/// What an answer's client has not taken.
+struct HandedOut {
+    since: Since,
+    /// Its end is known, so that the whole of it has one time; else each piece has.
+    is_sized: bool,
 }
 
 /// Since when something lasts, in milliseconds after the connection began and one more; zero: it does not.
@@ -88,17 +97,25 @@ impl Traffic {
         }
     }
 
-    /// How long the client has not taken what waits for it longest.
-    pub(crate) fn stalled(&self) -> Duration {
+    /// Whether the client has left something alone for longer than it may.
+    pub(crate) fn is_stalled(&self, timeouts: &Timeouts) -> bool {
         let now = self.now();
-        let mut longest = self.stuck.lasts(now);
+        let is_late = |since: &Since, time: Duration| Duration::from_millis(since.lasts(now)) > time;
+        let (mut late, mut bears) = (false, timeouts.answer);
         let mut handed_out = self.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
-        handed_out.retain(|since| {
-            let since = since.upgrade();
-            longest = longest.max(since.as_ref().map_or(0, |since| since.lasts(now)));
-            since.is_some()
+        handed_out.retain(|answer| {
+            let Some(answer) = answer.upgrade() else { return false };
+            let time = if answer.is_sized {
+                timeouts.answer
+            } else {
+                timeouts.stream
+            };
+            // Who reads a log page by page lets the connection stand as long.
+            bears = bears.max(time);
+            late |= is_late(&answer.since, time);
+            true
         });
-        Duration::from_millis(longest)
+        late || is_late(&self.stuck, bears)
     }
 
     /// The connection is to end at once, whatever its client has not taken.
@@ -127,8 +144,7 @@ pub(crate) struct Pieces {
     body: ResponseBody,
     /// What of the body's last frame is still to be handed out.
     rest: Bytes,
-    since: Option<Arc<Since>>,
-    /// Its end is known, so that the whole of it has one time; else each piece has.
+    handed_out: Option<Arc<HandedOut>>,
     is_sized: bool,
     open: Open,
 }
@@ -139,7 +155,7 @@ impl Pieces {
             is_sized: body.size_hint().exact().is_some(),
             body,
             rest: Bytes::new(),
-            since: None,
+            handed_out: None,
             open,
         }
     }
@@ -151,16 +167,18 @@ impl Pieces {
             return;
         }
         let traffic = &self.open.0;
-        let since = self.since.get_or_insert_with(|| {
-            let since = Arc::new(Since::default());
+        let is_sized = self.is_sized;
+        let handed_out = self.handed_out.get_or_insert_with(|| {
+            let since = Since::default();
+            let handed_out = Arc::new(HandedOut { since, is_sized });
             let mut all = traffic.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
             if all.len() == all.capacity() {
-                all.retain(|since| since.strong_count() > 0);
+                all.retain(|answer| answer.strong_count() > 0);
             }
-            all.push(Arc::downgrade(&since));
-            since
+            all.push(Arc::downgrade(&handed_out));
+            handed_out
         });
-        since.begin(traffic.now());
+        handed_out.since.begin(traffic.now());
     }
 }
 
@@ -169,8 +187,8 @@ impl Body for Pieces {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(since) = self.since.as_ref().filter(|_| !self.is_sized) {
-            since.end();
+        if let Some(handed_out) = self.handed_out.as_ref().filter(|_| !self.is_sized) {
+            handed_out.since.end();
         }
         if self.rest.is_empty() {
             match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {

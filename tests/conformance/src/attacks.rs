@@ -141,6 +141,7 @@ pub async fn endure() -> Outcome<Tally> {
         headers: IMPATIENCE,
         body: IMPATIENCE,
         answer: IMPATIENCE,
+        stream: IMPATIENCE,
         idle: IMPATIENCE,
         ping_every: IMPATIENCE,
         ping_answer: IMPATIENCE,

@@ -127,6 +127,7 @@ async fn who_does_not_send_the_body_it_has_announced_is_told_so() {
 async fn who_does_not_take_an_answer_loses_the_connection() {
     let (landscape, garden) = served(Timeouts {
         answer: SHORT,
+        stream: SHORT,
         ..Timeouts::default()
     })
     .await;
@@ -151,6 +152,7 @@ async fn who_does_not_take_an_answer_loses_the_connection() {
 async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
     let (landscape, _garden) = served(Timeouts {
         answer: SHORT,
+        stream: SHORT,
         ..Timeouts::default()
     })
     .await;

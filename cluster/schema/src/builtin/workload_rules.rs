@@ -224,16 +224,16 @@ fn selector(kind: &str, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<Fie
         _ => "deployment",
     };
     if !selector.is_object() {
-        errors.push(FieldError::required(&at, ""));
+        errors.push(FieldError::required(at, ""));
     } else if is_empty {
         let why = format!("empty selector is invalid for {whose}");
-        errors.push(FieldError::invalid(&at, selector.clone(), why));
+        errors.push(FieldError::invalid(at, selector.clone(), why));
     }
     if !is_readable {
         match kind {
             "DaemonSet" => {}
-            "StatefulSet" => errors.push(FieldError::invalid(&at, selector.clone(), "")),
-            _ => errors.push(FieldError::invalid(&at, selector.clone(), "invalid label selector")),
+            "StatefulSet" => errors.push(FieldError::invalid(at, selector.clone(), "")),
+            _ => errors.push(FieldError::invalid(at, selector.clone(), "invalid label selector")),
         }
         return false;
     }
