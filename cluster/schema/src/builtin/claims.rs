@@ -91,7 +91,7 @@ fn fixed(old: &Value, new: &Value) -> (Value, Value) {
     if bound {
         copy(&before, &mut after, "volumeAttributesClassName");
         if after.pointer("/resources/requests").is_some_and(Value::is_object) {
-            let asked = before.pointer(REQUESTED).cloned();
+            let asked = old.pointer(REQUESTED).cloned();
             after["resources"]["requests"]["storage"] = asked.unwrap_or_else(|| "0".into());
         }
     }
