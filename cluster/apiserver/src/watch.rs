@@ -201,16 +201,17 @@ struct Watcher {
 
 impl Watcher {
     fn initial(&mut self, entries: Vec<Entry>, options: &ListOptions) -> Result<(), Status> {
-        let mut out = BytesMut::new();
+        let mut lines = Vec::new();
         for entry in entries {
-            self.line(&mut out, "ADDED", &entry.object, entry.revision)?;
+            self.line(&mut lines, "ADDED", &entry.object, entry.revision)?;
+            if lines.len() == CHUNK_CHANGES_MAX {
+                self.push(std::mem::take(&mut lines));
+            }
         }
         if options.send_initial_events == Some(true) && options.bookmarks {
-            self.bookmark(&mut out, true)?;
+            self.bookmark(&mut lines, true)?;
         }
-        if !out.is_empty() {
-            self.chunks.push_back(out.freeze());
-        }
+        self.push(lines);
         Ok(())
     }
 
@@ -249,9 +250,9 @@ impl Watcher {
 
     /// Turns a change and those that are ready behind it into one chunk.
     async fn take(&mut self, first: Option<Result<Arc<Change>, StoreError>>) {
-        let (mut out, mut next) = (BytesMut::new(), first);
+        let (mut lines, mut next) = (Vec::new(), first);
         for taken in 1.. {
-            self.change_or_end(&mut out, next).await;
+            self.change_or_end(&mut lines, next).await;
             if self.ended || taken == CHUNK_CHANGES_MAX {
                 break;
             }
@@ -260,21 +261,19 @@ impl Watcher {
                 None => break,
             }
         }
-        if !out.is_empty() {
-            self.chunks.push_back(out.freeze());
-        }
+        self.push(lines);
     }
 
-    async fn change_or_end(&mut self, out: &mut BytesMut, change: Option<Result<Arc<Change>, StoreError>>) {
-        if let Err(status) = self.change(out, change).await {
-            out.put_slice(&framed("ERROR", &status.to_json()));
+    async fn change_or_end(&mut self, lines: &mut Vec<Bytes>, change: Option<Result<Arc<Change>, StoreError>>) {
+        if let Err(status) = self.change(lines, change).await {
+            lines.push(framed("ERROR", &status.to_json()));
             self.ended = true;
         }
     }
 
     async fn change(
         &mut self,
-        out: &mut BytesMut,
+        lines: &mut Vec<Bytes>,
         change: Option<Result<Arc<Change>, StoreError>>,
     ) -> Result<(), Status> {
         let change = match change {
@@ -289,7 +288,7 @@ impl Watcher {
             }
         };
         if self.served.converter().is_none() {
-            return self.event(out, &change, &change.entry.object, change.previous());
+            return self.event(lines, &change, &change.entry.object, change.previous());
         }
         let (server, served) = (self.server.clone(), self.served.clone());
         let shown = tokio::select! {
@@ -299,7 +298,7 @@ impl Watcher {
             shown = Box::pin(converted(&server, &served, self.version.clone(), &change)) => shown,
         };
         match shown {
-            Some((object, previous)) => self.event(out, &change, &object, previous.as_ref()),
+            Some((object, previous)) => self.event(lines, &change, &object, previous.as_ref()),
             None => {
                 self.ended = true;
                 Ok(())
@@ -309,7 +308,7 @@ impl Watcher {
 
     fn event(
         &mut self,
-        out: &mut BytesMut,
+        lines: &mut Vec<Bytes>,
         change: &Change,
         object: &Arc<Object>,
         previous: Option<&Arc<Object>>,
@@ -323,17 +322,17 @@ impl Watcher {
         let now = !change.is_delete() && self.filter.passes(&entry.key, object);
         let before = previous.filter(|previous| self.filter.passes(&entry.key, previous));
         match (before, now) {
-            (None, true) => self.line(out, "ADDED", object, entry.revision),
-            (Some(_), true) => self.line(out, "MODIFIED", object, entry.revision),
+            (None, true) => self.line(lines, "ADDED", object, entry.revision),
+            (Some(_), true) => self.line(lines, "MODIFIED", object, entry.revision),
             // Whoever watches a part sees the last state that was in it, at the version of the change.
-            (Some(previous), false) => self.line(out, "DELETED", previous, entry.revision),
+            (Some(previous), false) => self.line(lines, "DELETED", previous, entry.revision),
             (None, false) => Ok(()),
         }
     }
 
     fn line(
         &mut self,
-        out: &mut BytesMut,
+        lines: &mut Vec<Bytes>,
         event: &'static str,
         object: &Arc<Object>,
         revision: Revision,
@@ -349,7 +348,7 @@ impl Watcher {
                 framed(event, &self.shaped(bytes)?)
             }
         };
-        out.put_slice(&line);
+        lines.push(line);
         self.ticket.sent.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -367,28 +366,37 @@ impl Watcher {
         if self.seen <= self.from {
             return;
         }
-        let mut out = BytesMut::new();
-        if self.bookmark(&mut out, false).is_err() {
+        let mut lines = Vec::new();
+        if self.bookmark(&mut lines, false).is_err() {
             self.ended = true;
         }
-        self.chunks.push_back(out.freeze());
+        self.push(lines);
     }
 
     /// Takes all changes that are ready (asked for outside tokio's budget, which would feign that there are none).
     async fn rest(&mut self) {
-        let mut out = BytesMut::new();
+        let mut lines = Vec::new();
         while !self.ended {
             let Some(change) = unconstrained(self.changes.next()).now_or_never() else {
                 break;
             };
-            self.change_or_end(&mut out, change).await;
+            self.change_or_end(&mut lines, change).await;
         }
-        if !out.is_empty() {
-            self.chunks.push_back(out.freeze());
-        }
+        self.push(lines);
     }
 
-    fn bookmark(&mut self, out: &mut BytesMut, initial_end: bool) -> Result<(), Status> {
+    /// One chunk of all these lines. A single one is sent as it is shared.
+    fn push(&mut self, mut lines: Vec<Bytes>) {
+        if lines.len() < 2 {
+            self.chunks.extend(lines.pop());
+            return;
+        }
+        let mut chunk = BytesMut::with_capacity(lines.iter().map(Bytes::len).sum());
+        lines.iter().for_each(|line| chunk.put_slice(line));
+        self.chunks.push_back(chunk.freeze());
+    }
+
+    fn bookmark(&mut self, lines: &mut Vec<Bytes>, initial_end: bool) -> Result<(), Status> {
         let info = self.served.info();
         let mut metadata = serde_json::json!({"resourceVersion": self.seen.to_string()});
         if initial_end {
@@ -405,7 +413,7 @@ impl Watcher {
             }
         }
         let bytes = self.shaped(object.to_string().into())?;
-        out.put_slice(&framed("BOOKMARK", &bytes));
+        lines.push(framed("BOOKMARK", &bytes));
         Ok(())
     }
 

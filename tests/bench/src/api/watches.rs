@@ -131,35 +131,64 @@ async fn follow(
     begun: Instant,
     changes: usize,
     seen: &AtomicUsize,
-    mut times: Option<Vec<Duration>>,
+    times: Option<Vec<Duration>>,
 ) -> Result<Vec<Duration>, String> {
-    let (mut mine, mut rest, mut last) = (0, Vec::new(), String::new());
-    while mine < changes {
+    let mut lines = Lines {
+        times,
+        ..Lines::default()
+    };
+    while lines.changes < changes {
         let Some(frame) = body.frame().await else {
-            return Err(format!("a watch has ended after {mine} of {changes} changes: {last}"));
+            let (told, last) = (lines.changes, lines.last);
+            return Err(format!("a watch has ended after {told} of {changes} changes: {last}"));
         };
-        let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() else {
-            continue;
-        };
-        let now = begun.elapsed();
-        rest.extend_from_slice(&bytes);
-        let mut begin = 0;
-        for end in memchr::memchr_iter(b'\n', &rest) {
-            let event = &rest[begin..end];
-            begin = end + 1;
-            if !event.starts_with(CHANGE) {
-                last = String::from_utf8_lossy(event).into_owned();
-                continue;
-            }
-            mine += 1;
-            if let Some(times) = &mut times {
-                times.push(now.saturating_sub(sent_at(event)?));
+        if let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() {
+            lines.read(&bytes, begun.elapsed())?;
+        }
+    }
+    seen.fetch_add(lines.changes, Ordering::Relaxed);
+    Ok(lines.times.unwrap_or_default())
+}
+
+/// The lines of a stream, read as they come: one that is not whole yet is the only one that is kept.
+#[derive(Default)]
+struct Lines {
+    changes: usize,
+    /// How long each change took, where that is wanted.
+    times: Option<Vec<Duration>>,
+    begun: Vec<u8>,
+    /// The last line that told no change.
+    last: String,
+}
+
+impl Lines {
+    fn read(&mut self, mut bytes: &[u8], now: Duration) -> Result<(), String> {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(end + 1);
+            bytes = rest;
+            if self.begun.is_empty() {
+                self.line(line, now)?;
+            } else {
+                let mut whole = std::mem::take(&mut self.begun);
+                whole.extend_from_slice(line);
+                self.line(&whole, now)?;
             }
         }
-        rest.drain(..begin);
+        self.begun.extend_from_slice(bytes);
+        Ok(())
     }
-    seen.fetch_add(mine, Ordering::Relaxed);
-    Ok(times.unwrap_or_default())
+
+    fn line(&mut self, event: &[u8], now: Duration) -> Result<(), String> {
+        if !event.starts_with(CHANGE) {
+            self.last = String::from_utf8_lossy(event).into_owned();
+            return Ok(());
+        }
+        self.changes += 1;
+        if let Some(times) = &mut self.times {
+            times.push(now.saturating_sub(sent_at(event)?));
+        }
+        Ok(())
+    }
 }
 
 /// When the change was sent, as it says itself.
