@@ -141,6 +141,12 @@ pub(crate) fn accept(
     Ok(Incoming { object, warnings })
 }
 
+/// Whether a JSON patch puts something else in the place of the whole object.
+fn replaces_all(operations: &Value) -> bool {
+    let operations = operations.as_array().map(Vec::as_slice).unwrap_or_default();
+    operations.iter().any(|operation| operation["path"] == "")
+}
+
 /// What a JSON patch has put in the place of the whole object, as a refusal shows it: without the kind and the metadata that
 /// it is read with.
 fn replaced(object: &Value, source: Source<'_>) -> Option<Value> {
@@ -217,6 +223,7 @@ fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> S
     match source {
         Source::Applied(_) => patched(object.to_string()),
         Source::Merged(patch) => patched(printed(context, object, patch)),
+        Source::Operated(operations) if replaces_all(operations) => patched(object.to_string()),
         Source::Operated(operations) => patched(printed(context, object, &taken_apart(operations))),
         Source::Strategic(patch) => patched(go_text(patch)),
         Source::Body => {

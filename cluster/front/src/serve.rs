@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,9 +11,9 @@ use base_client::ResponseBody;
 use cluster_access::{PeerAddress, PeerCertificates};
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use kube::client::Body;
 use rustls_pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
@@ -148,21 +149,19 @@ pub(crate) fn reset(stream: &TcpStream) {
     }
 }
 
-/// Builds what speaks the protocol that the handshake has chosen: to find it out by reading would wait for a silent client
-/// for ever.
-fn protocol(timeouts: &Timeouts, is_http2: bool) -> auto::Builder<TokioExecutor> {
-    let mut builder = match is_http2 {
-        true => auto::Builder::new(TokioExecutor::new()).http2_only(),
-        false => auto::Builder::new(TokioExecutor::new()).http1_only(),
-    };
+fn http1(timeouts: &Timeouts) -> http1::Builder {
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .max_buf_size(HEADER_BYTES_MAX as usize)
         .max_headers(HEADERS_MAX)
         .header_read_timeout(timeouts.headers);
     builder
-        .http2()
+}
+
+fn http2(timeouts: &Timeouts) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .keep_alive_interval(timeouts.ping_every)
         .keep_alive_timeout(timeouts.ping_answer)
@@ -190,9 +189,25 @@ impl Session {
             self.has_asked.store(true, Ordering::Relaxed);
             self.answer(request)
         });
-        let builder = protocol(&self.timeouts, self.is_http2);
         let io = TokioIo::new(Watched::new(stream, self.traffic.clone()));
-        let connection = builder.serve_connection_with_upgrades(io, service);
+        // What the handshake has chosen is spoken. To find it out by reading would wait for a silent client for ever, and
+        // let one speak what it has not agreed to.
+        if self.is_http2 {
+            let connection = http2(&self.timeouts).serve_connection(io, service);
+            self.drive(connection, |connection| connection.graceful_shutdown())
+                .await;
+        } else {
+            let connection = http1(&self.timeouts).serve_connection(io, service);
+            self.drive(connection.with_upgrades(), |connection| connection.graceful_shutdown())
+                .await;
+        }
+    }
+
+    /// Does what is asked on a connection until it ends; `close` has it take nothing new.
+    async fn drive<C>(&self, connection: C, close: impl Fn(Pin<&mut C>))
+    where
+        C: Future<Output = hyper::Result<()>>,
+    {
         let first_request = tokio::time::sleep(self.timeouts.headers);
         let mut look = tokio::time::interval(self.timeouts.look_every());
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -204,7 +219,7 @@ impl Session {
                 () = self.server.cut.cancelled() => return,
                 () = self.server.closing.cancelled(), if !closing => {
                     closing = true;
-                    connection.as_mut().graceful_shutdown();
+                    close(connection.as_mut());
                 }
                 () = first_request.as_mut(), if !first_request.is_elapsed() => {
                     if !self.has_asked.load(Ordering::Relaxed) {
@@ -216,7 +231,7 @@ impl Session {
                     Verdict::Fine => {}
                     Verdict::Idle => {
                         closing = true;
-                        connection.as_mut().graceful_shutdown();
+                        close(connection.as_mut());
                     }
                     Verdict::End => return self.traffic.give_up(),
                 },
