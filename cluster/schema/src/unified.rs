@@ -10,6 +10,10 @@ const CONTEXT: usize = 3;
 /// From so many lines on, those that stand there too often are no place to begin a match at.
 const POPULAR_LINES_MIN: usize = 200;
 
+/// Longer texts are only freed of what is the same at their beginnings and ends: to look for all that is the same takes time
+/// that grows with the square of the lines, and who writes an object chooses how many there are.
+const MATCHED_LINES_MAX: usize = 1000;
+
 /// Where lines are the same: places in both, and how many.
 type Block = (usize, usize, usize);
 
@@ -122,11 +126,26 @@ fn blocks(old: &[&str], new: &[&str]) -> Vec<Block> {
     found
 }
 
+/// What both begin and end with.
+fn ends(old: &[&str], new: &[&str]) -> Vec<Block> {
+    let alike = |(one, other): &(&&str, &&str)| one == other;
+    let head = old.iter().zip(new).take_while(alike).count();
+    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let tail = old_rest.iter().rev().zip(new_rest.iter().rev());
+    let tail = tail.take_while(alike).count();
+    let both = [(0, 0, head), (old.len() - tail, new.len() - tail, tail)];
+    both.into_iter().filter(|(_, _, length)| *length > 0).collect()
+}
+
 fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     let (mut at, mut place) = (0, 0);
     let mut steps: Vec<Step> = Vec::new();
     let end = (old.len(), new.len(), 0);
-    for (next, next_place, length) in blocks(old, new).into_iter().chain([end]) {
+    let blocks = match old.len().max(new.len()) > MATCHED_LINES_MAX {
+        true => ends(old, new),
+        false => blocks(old, new),
+    };
+    for (next, next_place, length) in blocks.into_iter().chain([end]) {
         if at < next || place < next_place {
             steps.push(Step {
                 same: false,
@@ -201,5 +220,19 @@ mod tests {
         );
         assert_eq!(diff("a", "b"), "@@ -1 +1 @@\n-a\n+b\n");
         assert_eq!(diff("a\nb", "b"), "@@ -1,2 +1 @@\n-a\n b\n");
+    }
+
+    #[test]
+    fn very_long_texts_are_told_by_their_middle() {
+        let old: Vec<String> = (0..=MATCHED_LINES_MAX).map(|line| line.to_string()).collect();
+        let mut new = old.clone();
+        new[10] = "ten".to_owned();
+        new.remove(12);
+        let text = diff(&old.join("\n"), &new.join("\n"));
+        assert_eq!(
+            text,
+            "@@ -8,9 +8,8 @@\n 7\n 8\n 9\n-10\n-11\n-12\n+ten\n+11\n 13\n 14\n 15\n"
+        );
+        assert_eq!(diff(&old.join("\n"), &old.join("\n")), "");
     }
 }
