@@ -2,12 +2,9 @@
 
 use base_client::{ResponseBody, full_body};
 use bytes::Bytes;
-use futures::StreamExt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_body_util::BodyStream;
 use serde_json::Value;
 
-use crate::audit_event::AtEnd;
 use crate::negotiate::Writing;
 use crate::relay::held;
 use crate::status::Status;
@@ -107,25 +104,6 @@ impl Answer {
             audit_id: HeaderValue::from_str(audit_id).ok(),
             ..self
         }
-    }
-
-    /// The same; what is given is dropped when its stream has ended or nobody reads it any more.
-    #[must_use]
-    pub(crate) fn until(self, end: AtEnd) -> Self {
-        let until_end = |body| {
-            let chunks = BodyStream::new(body)
-                .filter_map(|frame| async { frame.map(|frame| frame.into_data().ok()).transpose() });
-            base_client::stream_body(chunks.map(move |chunk| {
-                let _ = &end;
-                chunk
-            }))
-        };
-        let body = match self.body {
-            Content::Stream(body) => Content::Stream(until_end(body)),
-            Content::Passed(response) => Content::Passed(Box::new(response.map(until_end))),
-            whole @ Content::Whole(_) => whole,
-        };
-        Self { body, ..self }
     }
 
     /// The same; what is given is dropped when its stream has ended or nobody reads it any more. Of one that is no stream

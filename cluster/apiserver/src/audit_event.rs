@@ -242,7 +242,7 @@ impl Draft {
         }
         self.tell(AuditStage::ResponseStarted, Some(answer.code), None, now());
         let code = answer.code;
-        answer.until(AtEnd(Some(Box::new(move || {
+        answer.keeping(AtEnd(Some(Box::new(move || {
             self.tell(AuditStage::ResponseComplete, Some(code), None, now());
         }))))
     }

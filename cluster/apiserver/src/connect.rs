@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cluster_schema::FieldError;
 use futures::StreamExt;
 use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Map, Value, json};
@@ -95,10 +95,7 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
     };
     let path = format!("/containerLogs/{namespace}/{name}/{container}{question}");
     let response = match find(context, node).await? {
-        Found::Here(service) => {
-            let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
-            answer_apart(service, request).await.map_err(Status::internal)?
-        }
+        Found::Here(service) => ask(service, path).await?,
         Found::Elsewhere(place) => {
             let permit = context.server.carried.one_more()?;
             let response = context
@@ -146,8 +143,7 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
             Ok(carried.await?.warn(warnings))
         }
         Found::Here(service) => {
-            let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
-            let response = answer_apart(service, request).await.map_err(Status::internal)?;
+            let response = ask(service, path).await?;
             let code = response.status();
             Err(refusal(context, code, whole(response.into_body()).await).warned(warnings))
         }
@@ -293,6 +289,12 @@ fn container<'a>(pod: &'a Value, context: &Context, named: &'a str) -> Result<&'
 /// The service of a node in this process.
 fn running(context: &Context, node: &str) -> Option<HttpService> {
     context.server.nodes.as_ref()?(node)
+}
+
+/// Asks a node of this process.
+async fn ask(service: HttpService, path: String) -> Result<Response<ResponseBody>, Status> {
+    let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
+    answer_apart(service, request).await.map_err(Status::internal)
 }
 
 /// Where a node is asked.

@@ -7,15 +7,12 @@ use base_client::{Connection, ResponseBody};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::BodyExt;
-use hyper::client::conn::http1::handshake;
-use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use tokio_rustls::TlsConnector;
 
-use crate::admission::client::{Trust, broken, tls};
+use crate::admission::client::{Trust, tls};
 use crate::admission::identity::ClientIdentity;
-use crate::relay::{Line, NodePlace, open};
+use crate::relay::{Line, NodePlace, open, send};
 use crate::status::Status;
 
 /// The addresses of a node that are taken first, when nothing else is said (`--kubelet-preferred-address-types`).
@@ -108,20 +105,8 @@ impl Kubelets {
     /// Asks one, and waits for the head of its answer. Errors: why there is none.
     pub(crate) async fn get(&self, place: &NodePlace, path: &str) -> Result<Response<ResponseBody>, String> {
         let url = format!("https://{}{path}", place.authority());
-        let asked = async {
-            let connection = self.connect(place).await?;
-            let (mut sender, driver) = handshake(TokioIo::new(connection))
-                .await
-                .map_err(|error| broken(&error))?;
-            // It ends with the answer or the other side.
-            tokio::spawn(driver);
-            sender
-                .send_request(request(place, path)?)
-                .await
-                .map_err(|error| broken(&error))
-        };
-        let response = asked.await.map_err(|why| format!("Get {url:?}: {why}"))?;
-        Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+        let asked = async { send(self.connect(place).await?, request(place, path)?).await };
+        asked.await.map_err(|why| format!("Get {url:?}: {why}"))
     }
 }
 

@@ -198,6 +198,23 @@ fn refuse_name(name: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join(";"))
 }
 
+/// A text in which each byte is escaped but those that are kept.
+pub(crate) fn encode_percent(text: &str, is_kept: impl Fn(u8) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match is_kept(byte) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// What stands for itself everywhere in a URL (RFC 3986, 2.3).
+pub(crate) fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
+}
+
 /// Decodes `%xx` and, in queries, `+`. What is no UTF-8 becomes a character that no name has.
 pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, PathError> {
     let encoded = text.contains('%') || (plus_is_space && text.contains('+'));

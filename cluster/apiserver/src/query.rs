@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster_schema::{FieldError, FieldErrorKind};
 
-use crate::path::decode_percent;
+use crate::path::{decode_percent, encode_percent, is_unreserved};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::Status;
 
@@ -367,15 +367,7 @@ fn list_version(query: &Query, limited: bool) -> Result<ReadVersion, Status> {
 
 /// A text as it stands in a query, as Go writes it.
 pub(crate) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            b' ' => out.push('+'),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    encode_percent(text, is_unreserved).replace("%20", "+")
 }
 
 #[cfg(test)]

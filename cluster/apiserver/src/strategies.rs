@@ -63,13 +63,11 @@ pub(crate) fn orphans(group: &str, kind: &str) -> Option<&'static str> {
 
 /// Whether something beyond the spec raises the generation.
 pub(crate) fn changes_generation(group: &str, kind: &str, object: &Value, old: &Value) -> bool {
-    let differ = |field: &str| {
-        let of = |object: &Value| {
-            let found = object["metadata"].get(field).cloned();
-            found.filter(|found| found.as_object().is_none_or(|found| !found.is_empty()))
-        };
-        of(object) != of(old)
-    };
+    fn of<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+        let found = object["metadata"].get(field);
+        found.filter(|found| found.as_object().is_none_or(|found| !found.is_empty()))
+    }
+    let differ = |field| of(object, field) != of(old, field);
     match (group, kind) {
         ("apps", "Deployment") => differ("annotations"),
         ("discovery.k8s.io", "EndpointSlice") => differ("labels"),

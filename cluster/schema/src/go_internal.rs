@@ -3,11 +3,11 @@
 //! For messages alone: no client is ever sent such an object.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
+use crate::builtin::unzip;
 use crate::unified;
 
 /// Fields of a pod's spec that Go has in its security context.
@@ -34,11 +34,7 @@ struct Types {
 fn types() -> &'static Types {
     static TYPES: OnceLock<Types> = OnceLock::new();
     TYPES.get_or_init(|| {
-        let mut bytes = Vec::new();
-        let compressed: &[u8] = include_bytes!("../data/go_internal.json.gz");
-        flate2::read::GzDecoder::new(compressed)
-            .read_to_end(&mut bytes)
-            .expect("a committed table, read by a test of this crate");
+        let bytes = unzip(include_bytes!("../data/go_internal.json.gz"));
         serde_json::from_slice(&bytes).expect("a committed table, read by a test of this crate")
     })
 }

@@ -6,19 +6,16 @@ use std::sync::Arc;
 use base_client::{ResponseBody, answer_apart, asks_for_upgrade, empty_body};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::BodyExt;
-use hyper::client::conn::http1::handshake;
-use hyper_util::rt::TokioIo;
 use kube::client::Body;
 
 use super::body::held;
 use super::headers::{add_client, for_who_answers, host, without_connection};
-use super::line::open_to;
+use super::line::{self, open_to};
 use super::moved::Moved;
 use super::place::{Place, Way};
 use super::{html, tunnel};
-use crate::admission::client::broken;
 use crate::answer::Answer;
+use crate::path::{encode_percent, is_unreserved};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -116,14 +113,7 @@ async fn send(server: &Inner, place: &Place, request: Request<Body>) -> Result<R
         let answered = answer_apart(service.clone(), request).await;
         return answered.map_err(|_| "EOF".to_owned());
     }
-    let connection = open_to(server, place).await?;
-    let (mut sender, driver) = handshake(TokioIo::new(connection))
-        .await
-        .map_err(|error| broken(&error))?;
-    // It ends with the answer or the other side.
-    tokio::spawn(driver);
-    let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+    line::send(open_to(server, place).await?, request).await
 }
 
 /// The path without a slash at its end leads to the one with it, for pages that name what is beside them.
@@ -171,17 +161,7 @@ fn is_html(headers: &HeaderMap) -> bool {
 
 /// A path as Go writes it: what a part of a path may hold stays.
 fn encoded(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
-            b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@' => {
-                out.push(char::from(byte));
-            }
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    encode_percent(path, |byte| is_unreserved(byte) || b"$&+,/:;=@".contains(&byte))
 }
 
 #[cfg(test)]

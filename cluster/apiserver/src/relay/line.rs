@@ -3,14 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::Connection;
+use base_client::{Connection, ResponseBody};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::place::{Place, Scheme, Way, bracketed};
-use crate::admission::client::{Trust, distrusted, refused, tls};
+use crate::admission::client::{Trust, broken, distrusted, refused, tls};
 use crate::server::Inner;
 
 /// How long a connection may take to be there, TLS and all.
@@ -45,6 +50,17 @@ pub(crate) async fn open(line: Line<'_>) -> Result<Connection, String> {
     let host = line.host;
     let late = format!("dial tcp {}:{}: i/o timeout", bracketed(host), line.port);
     timeout(CONNECT_TIMEOUT, connect(line)).await.unwrap_or(Err(late))
+}
+
+/// Sends a request over a connection that nothing else uses, and waits for the head of the answer. Errors: why there is none.
+pub(crate) async fn send(connection: Connection, request: Request<Body>) -> Result<Response<ResponseBody>, String> {
+    let (mut sender, driver) = handshake(TokioIo::new(connection))
+        .await
+        .map_err(|error| broken(&error))?;
+    // It ends with the answer or the other side.
+    tokio::spawn(driver);
+    let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
 
 async fn connect(Line { host, port, tls }: Line<'_>) -> Result<Connection, String> {

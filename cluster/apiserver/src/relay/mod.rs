@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) use body::held;
 use carry::{Asked, carry};
 pub(crate) use headers::{for_who_answers, without_connection};
-pub(crate) use line::{Line, open};
+pub(crate) use line::{Line, open, send};
 use place::Place;
 pub(crate) use place::{NodePlace, bracketed, kubelet};
 pub(crate) use tunnel::{spliced, upgraded};

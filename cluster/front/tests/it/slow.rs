@@ -43,6 +43,15 @@ async fn served(timeouts: Timeouts) -> (Landscape, Registration) {
     (landscape, registration)
 }
 
+/// Who does not take an answer is let go soon.
+fn impatient() -> Timeouts {
+    Timeouts {
+        answer: SHORT,
+        stream: SHORT,
+        ..Timeouts::default()
+    }
+}
+
 /// Reads until the server ends the connection, however it does that.
 async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> Vec<u8> {
     let mut all = Vec::new();
@@ -125,12 +134,7 @@ async fn who_does_not_send_the_body_it_has_announced_is_told_so() {
 
 #[tokio::test]
 async fn who_does_not_take_an_answer_loses_the_connection() {
-    let (landscape, garden) = served(Timeouts {
-        answer: SHORT,
-        stream: SHORT,
-        ..Timeouts::default()
-    })
-    .await;
+    let (landscape, garden) = served(impatient()).await;
     let mut kept = Vec::new();
     for path in ["/large", "/endless"] {
         let one = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").into_bytes();
@@ -150,12 +154,7 @@ async fn who_does_not_take_an_answer_loses_the_connection() {
 
 #[tokio::test]
 async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
-    let (landscape, _garden) = served(Timeouts {
-        answer: SHORT,
-        stream: SHORT,
-        ..Timeouts::default()
-    })
-    .await;
+    let (landscape, _garden) = served(impatient()).await;
     let mut watch = connect(&landscape, None).await;
     let ask = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
     watch.write_all(ask).await.unwrap();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::quantity::Quantity;
 use super::rules::label_selector;
-use super::{elements, text};
+use super::{copy_field, elements, text};
 use crate::{FieldError, FieldPath, go_internal, names};
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -83,28 +83,19 @@ fn fixed(old: &Value, new: &Value) -> (Value, Value) {
     let (mut before, mut after) = (old["spec"].clone(), new["spec"].clone());
     let bound = text(&new["status"], "phase") == "Bound";
     if text(&before, "volumeName").is_empty() {
-        copy(&after, &mut before, "volumeName");
+        copy_field(&after, &mut before, "volumeName");
     }
     if before.get("storageClassName").is_none() {
-        copy(&before, &mut after, "storageClassName");
+        copy_field(&before, &mut after, "storageClassName");
     }
     if bound {
-        copy(&before, &mut after, "volumeAttributesClassName");
+        copy_field(&before, &mut after, "volumeAttributesClassName");
         if after.pointer("/resources/requests").is_some_and(Value::is_object) {
             let asked = old.pointer(REQUESTED).cloned();
             after["resources"]["requests"]["storage"] = asked.unwrap_or_else(|| "0".into());
         }
     }
     (before, after)
-}
-
-fn copy(from: &Value, to: &mut Value, field: &str) {
-    if let Some(to) = to.as_object_mut() {
-        match from.get(field) {
-            Some(value) => drop(to.insert(field.to_owned(), value.clone())),
-            None => drop(to.remove(field)),
-        }
-    }
 }
 
 fn unchanged(object: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

@@ -141,7 +141,8 @@ fn unpack(table: &Table) -> Vec<u8> {
     unzip(table.compressed)
 }
 
-fn unzip(compressed: &[u8]) -> Vec<u8> {
+/// A committed table.
+pub(crate) fn unzip(compressed: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(compressed)
         .read_to_end(&mut bytes)
@@ -189,6 +190,16 @@ fn elements_mut<'v>(object: &'v mut Value, name: &str) -> impl Iterator<Item = &
 /// The text of a field; empty when it is missing.
 fn text<'v>(object: &'v Value, name: &str) -> &'v str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Gives an object the field that another one has, or takes it away if that has none.
+fn copy_field(from: &Value, to: &mut Value, name: &str) {
+    if let Some(to) = to.as_object_mut() {
+        match from.get(name) {
+            Some(value) => drop(to.insert(name.to_owned(), value.clone())),
+            None => drop(to.remove(name)),
+        }
+    }
 }
 
 /// Whether Go would see the zero value in the field.

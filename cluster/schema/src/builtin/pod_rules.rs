@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::quantity::Quantity;
 use super::rules::{one_of, port_number, require};
-use super::{elements, text};
+use super::{copy_field, elements, elements_mut, text};
 use crate::{FieldError, FieldPath, go_internal, names};
 
 /// When a pod's containers are started again.
@@ -84,37 +84,24 @@ fn tolerations(spec: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec
 /// A pod's new spec with the old one's values where an update may change them.
 fn munged(spec: &Value, old: &Value) -> Value {
     let mut munged = spec.clone();
-    let Some(map) = munged.as_object_mut() else {
-        return munged;
-    };
     let mut keep = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     // What was below zero may become one.
     let grace = "terminationGracePeriodSeconds";
-    if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && map.get(grace).is_some_and(|seconds| seconds == 1) {
+    if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && spec[grace] == 1 {
         keep.push(grace);
     }
     if elements(old, "schedulingGates").next().is_some() {
         keep.extend(["nodeSelector", "affinity"]);
     }
     for field in keep {
-        keep_old(map, old, field);
+        copy_field(old, &mut munged, field);
     }
     for list in ["containers", "initContainers"] {
-        let containers = map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-        for (container, old) in containers.zip(elements(old, list)) {
-            if let Some(container) = container.as_object_mut() {
-                keep_old(container, old, "image");
-            }
+        for (container, old) in elements_mut(&mut munged, list).zip(elements(old, list)) {
+            copy_field(old, container, "image");
         }
     }
     munged
-}
-
-fn keep_old(fields: &mut Map<String, Value>, old: &Value, field: &str) {
-    match old.get(field) {
-        Some(value) => drop(fields.insert(field.to_owned(), value.clone())),
-        None => drop(fields.remove(field)),
-    }
 }
 
 /// What is said beside a pod, or a template of pods at that path, that is taken (`pkg/api/pod/warnings.go`).

@@ -230,15 +230,15 @@ impl Table {
             revision: at,
             remaining: 0,
         };
-        let mut add = |entry: Entry| {
+        let mut add = |entry: &Entry| {
             if listing.entries.len() < limit {
-                listing.entries.push(entry);
+                listing.entries.push(entry.clone());
             } else {
                 listing.remaining += 1;
             }
         };
         if undone.is_empty() {
-            current.cloned().for_each(&mut add);
+            current.for_each(&mut add);
         } else {
             let mut state: BTreeMap<&Key, &Entry> = current.map(|entry| (&entry.key, entry)).collect();
             for (key, before) in &undone {
@@ -247,7 +247,7 @@ impl Table {
                     None => state.remove(*key),
                 };
             }
-            state.into_values().cloned().for_each(&mut add);
+            state.into_values().for_each(&mut add);
         }
         Ok(listing)
     }
