@@ -12,6 +12,7 @@ use crate::negotiate::go_package;
 use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::Status;
+use crate::unversioned;
 
 /// Strict errors and type errors shown in one text; more help nobody.
 pub(crate) const SHOWN_MAX: usize = 10;
@@ -100,7 +101,16 @@ pub(crate) fn accept(
     if context.served.role == Role::Custom {
         check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
-    let replaced = replaced(&object, source);
+    // A refusal shows what the patch has made of it.
+    let mut whole = None;
+    if let Some(schema) = schema.as_ref().filter(|schema| schema.is_of_go())
+        && matches!(source, Source::Merged(_) | Source::Operated(_))
+        && unversioned::is_unversioned(&object)
+    {
+        whole = Some(object.clone());
+        problems.extend(unversioned::read(schema, &mut object));
+    }
+    let replaced = replaced(&object, source).filter(|_| whole.is_none());
     if let Err(refused) = check_type(context, &mut object, source) {
         if context.served.role != Role::Custom {
             return Err(refused);
@@ -111,14 +121,13 @@ pub(crate) fn accept(
     }
     metadata::of_mut(&mut object)?;
     kind.accept(version, &mut object);
-    let mut whole = None;
     if let Some(schema) = &schema {
         // Go drops nothing before it has read all.
         if schema.is_of_go() {
             check_leaf_types(context, schema, replaced.as_ref().unwrap_or(&object), source)?;
         }
-        // A refusal shows what the patch has made of it.
-        if validation == FieldValidation::Strict && matches!(source, Source::Merged(_) | Source::Operated(_)) {
+        let is_patched = matches!(source, Source::Merged(_) | Source::Operated(_));
+        if validation == FieldValidation::Strict && is_patched && whole.is_none() {
             whole = Some(object.clone());
         }
         let unknown = schema.prune(&mut object);

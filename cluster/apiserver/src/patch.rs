@@ -247,8 +247,10 @@ impl Request {
             Form::Apply => Source::Applied(&self.patch),
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
-        check_names(context, &incoming.object)?;
-        Ok(incoming)
+        match check_names(context, &incoming.object) {
+            Ok(()) => Ok(incoming),
+            Err(status) => Err(status.warned(incoming.warnings)),
+        }
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
