@@ -2,11 +2,13 @@
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
 use cluster_patch::go_text;
-use cluster_schema::{DEFAULTS_BYTES_MAX, FieldError, FieldErrorKind, TooManyDefaults, json_type, taken_apart};
+use cluster_schema::{
+    DEFAULTS_BYTES_MAX, FieldError, FieldErrorKind, TooManyDefaults, json_type, taken_apart, without_points,
+};
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::decode::{Decoded, Encoding, try_decode, undecodable};
+use crate::decode::{Decoded, Encoding, try_decode, try_decode_exactly, undecodable};
 use crate::metadata;
 use crate::negotiate::go_package;
 use crate::query::FieldValidation;
@@ -45,7 +47,12 @@ pub(crate) enum Source<'a> {
 
 /// Reads the object of a create or an update. Errors: 400 with the beginning of what cannot be read.
 pub(crate) fn decode_object(context: &Context, bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status> {
-    try_decode(bytes, encoding).map_err(|why| {
+    let schema = context.served.kind.schema(context.version());
+    let decoded = match schema.is_some_and(|schema| schema.is_of_go()) {
+        true => try_decode_exactly(bytes, encoding),
+        false => try_decode(bytes, encoding),
+    };
+    decoded.map_err(|why| {
         let why = match encoding {
             Encoding::Yaml => why,
             Encoding::Json | Encoding::Protobuf => undecodable(encoding, &why),
@@ -125,6 +132,7 @@ pub(crate) fn accept(
         // Go drops nothing before it has read all.
         if schema.is_of_go() {
             check_leaf_types(context, schema, replaced.as_ref().unwrap_or(&object), source)?;
+            without_points(&mut object);
         }
         let is_patched = matches!(source, Source::Merged(_) | Source::Operated(_));
         if validation == FieldValidation::Strict && is_patched && whole.is_none() {

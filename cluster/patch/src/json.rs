@@ -4,6 +4,7 @@
 use cluster_schema::json_type;
 use serde_json::{Map, Value};
 
+use crate::element::same;
 use crate::error::PatchError;
 
 /// Operations in one JSON patch, as in apiserver v0.35 `pkg/endpoints/handlers/patch.go`.
@@ -151,7 +152,7 @@ impl<'a> Operation<'a> {
             find(document, path)?
         };
         let wanted = self.0.get("value").unwrap_or(&Value::Null);
-        if found.unwrap_or(&Value::Null) == wanted {
+        if same(found.unwrap_or(&Value::Null), wanted) {
             Ok(())
         } else {
             Err(PatchError::NotApplicable(format!("testing value {path} failed")))
