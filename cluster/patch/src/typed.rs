@@ -114,9 +114,13 @@ pub(crate) fn merge(schema: Option<&Schema>, left: &Value, right: &Value) -> Val
         // 1 and 1.0 are no change.
         return left.clone();
     }
-    let granular = |value| matches!(shape(schema, value), Shape::Map(_) | Shape::List(_));
+    let granular = |value| match shape(schema, value) {
+        Shape::Leaf => false,
+        Shape::Map(fields) => !fields.is_empty(),
+        Shape::List(items) => !items.is_empty(),
+    };
     match (left, right) {
-        // Nothing is said of what is in it.
+        // Nothing is said of what is in it; nothing takes the place of what is empty.
         (_, Value::Null) if granular(left) => left.clone(),
         (Value::Object(old), Value::Object(new)) => match (shape(schema, left), shape(schema, right)) {
             (Shape::Map(_), Shape::Map(_)) => {
@@ -312,8 +316,8 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
         (Shape::Map(old), Shape::Map(new)) => (named_fields(old), named_fields(new)),
         (Shape::List(old), Shape::List(new)) => (first_of_each(old), first_of_each(new)),
         // All that was in it is gone, and nothing took its place.
-        (Shape::Map(old), Shape::Leaf) if right.is_null() => (named_fields(old), BTreeMap::new()),
-        (Shape::List(old), Shape::Leaf) if right.is_null() => (first_of_each(old), BTreeMap::new()),
+        (Shape::Map(old), Shape::Leaf) if right.is_null() && !old.is_empty() => (named_fields(old), BTreeMap::new()),
+        (Shape::List(old), Shape::Leaf) if right.is_null() && !old.is_empty() => (first_of_each(old), BTreeMap::new()),
         // Nothing was in it, but it was there.
         (Shape::Leaf, Shape::Map(new)) if left.is_null() && !new.is_empty() => (BTreeMap::new(), named_fields(new)),
         (Shape::Leaf, Shape::List(new)) if left.is_null() && !new.is_empty() => (BTreeMap::new(), first_of_each(new)),
