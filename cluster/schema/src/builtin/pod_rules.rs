@@ -304,15 +304,16 @@ fn resources(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErro
         let list_path = at.field(list);
         for (name, amount) in of(list).into_iter().flatten() {
             let place = list_path.key(name);
-            if let Some(why) = names::qualified_name(name) {
-                errors.push(FieldError::invalid(place, name.as_str(), why));
-            } else if !name.contains('/') && !RESOURCES.contains(&&**name) && !name.starts_with(HUGE_PAGES) {
-                for words in [
-                    "must be a standard resource type or fully qualified",
-                    "must be a standard resource for containers",
-                ] {
-                    errors.push(FieldError::invalid(place, name.as_str(), words));
-                }
+            let before = errors.len();
+            names::validate_qualified_name(name, &place, errors);
+            let is_known = name.contains('/') || RESOURCES.contains(&&**name) || name.starts_with(HUGE_PAGES);
+            if errors.len() == before && !is_known {
+                let words = "must be a standard resource type or fully qualified";
+                errors.push(FieldError::invalid(place, name.as_str(), words));
+            }
+            if !is_known {
+                let words = "must be a standard resource for containers";
+                errors.push(FieldError::invalid(place, name.as_str(), words));
             }
             if Quantity::of(amount).is_some_and(|amount| amount < Quantity::ZERO) {
                 let words = "must be greater than or equal to 0";
