@@ -314,6 +314,16 @@ fn tell(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Refer
     );
 }
 
+/// What kube-apiserver says of a token that it does not look at: one that stands behind a blank too many. (Source: as of
+/// `bearer`.)
+#[must_use]
+pub fn overlooked_token(headers: &HeaderMap) -> Option<&'static str> {
+    let mut words = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().splitn(3, ' ');
+    let (scheme, gap, _) = (words.next()?, words.next()?, words.next()?);
+    (scheme.eq_ignore_ascii_case("bearer") && gap.is_empty())
+        .then_some("the provided Authorization header contains extra space before the bearer token, and is ignored")
+}
+
 /// The second of the words that single blanks part, as kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go has it: behind two blanks stands none.
 fn bearer(headers: &HeaderMap) -> Option<&str> {

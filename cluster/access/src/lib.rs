@@ -18,7 +18,7 @@ mod token;
 mod user;
 
 pub use attributes::{Attributes, Decision, ResourceTarget, Target, forbidden_message};
-pub use authenticate::{Authenticated, Authenticator, Live, Lookup};
+pub use authenticate::{Authenticated, Authenticator, Live, Lookup, overlooked_token};
 pub use error::{AuthenticationError, ImpersonationError, TokenFault};
 pub use impersonate::Impersonation;
 pub use issuer::{CONFIGURATION_PATH, IssuerDocuments, KEYS_PATH};

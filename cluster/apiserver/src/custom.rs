@@ -210,7 +210,7 @@ fn deprecation(version: &str, spec: &Value, info: &ResourceInfo) -> String {
     words
 }
 
-/// A number of replicas where a scale looks for it.
+/// A number of replicas where a scale looks for it (apimachinery v0.35 `pkg/apis/meta/v1/unstructured/helpers.go`).
 fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut refuse = |at: &str, found: &Value, wanted: &str| {
         let why = format!(
@@ -223,6 +223,10 @@ fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (mut here, mut at) = (object, String::new());
     for part in path.split('.').filter(|part| !part.is_empty()) {
         at = format!("{at}.{part}");
+        // Below nothing there is nothing.
+        if here.is_null() {
+            return;
+        }
         let Some(fields) = here.as_object() else {
             return refuse(&at, here, "map[string]interface{}");
         };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use cluster_schema::json_problem;
+use cluster_schema::{json_problem, without_points};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
@@ -35,6 +35,8 @@ pub(crate) struct Decoded {
     pub(crate) value: Value,
     /// Paths of keys that stood twice in one object; the last value counts.
     duplicates: Vec<String>,
+    /// Some whole number is written with a point or an exponent.
+    has_points: bool,
 }
 
 impl Decoded {
@@ -124,8 +126,17 @@ pub(crate) fn undecodable(encoding: Encoding, why: &str) -> String {
     }
 }
 
-/// Decodes a body. Errors: what is wrong with it.
+/// Decodes a body; `1.0` becomes `1`, as Go prints a float64 that is whole. Errors: what is wrong with it.
 pub(crate) fn try_decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, String> {
+    let mut decoded = try_decode_exactly(bytes, encoding)?;
+    if decoded.has_points {
+        without_points(&mut decoded.value);
+    }
+    Ok(decoded)
+}
+
+/// Decodes a body that is read into Go's types: those take no `1.0` for an integer. Errors: what is wrong with it.
+pub(crate) fn try_decode_exactly(bytes: &[u8], encoding: Encoding) -> Result<Decoded, String> {
     match encoding {
         Encoding::Json => decode_json(bytes).or_else(|why| match replaced::readable(bytes) {
             Some(readable) => decode_json(&readable),
@@ -136,6 +147,7 @@ pub(crate) fn try_decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, St
             Ok(Decoded {
                 value,
                 duplicates: Vec::new(),
+                has_points: false,
             })
         }
         Encoding::Yaml => decode_yaml(bytes),
@@ -144,6 +156,10 @@ pub(crate) fn try_decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded, St
 
 fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let mut decoded = read_yaml(bytes)?;
+    // Go makes JSON of it first, and prints its numbers by that.
+    if decoded.has_points {
+        without_points(&mut decoded.value);
+    }
     if !bytes.ends_with(b"\n") && bytes.iter().any(|byte| matches!(byte, b'|' | b'>')) {
         let more = [bytes, MARK.as_bytes()].concat();
         if let Ok(marked) = read_yaml(&more) {
@@ -182,33 +198,43 @@ fn end_block(value: &mut Value, marked: &Value) {
 }
 
 fn read_yaml(bytes: &[u8]) -> Result<Decoded, String> {
-    let mut duplicates = Vec::new();
+    let (mut duplicates, mut has_points) = (Vec::new(), false);
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
         let whole = Tracked {
             path: &Path::Root,
             duplicates: &mut duplicates,
+            has_points: &mut has_points,
         };
         whole.deserialize(deserializer)
     });
     match value {
-        Ok(value) => Ok(Decoded { value, duplicates }),
+        Ok(value) => Ok(Decoded {
+            value,
+            duplicates,
+            has_points,
+        }),
         Err(error) => Err(error.to_string()),
     }
 }
 
 fn decode_json(bytes: &[u8]) -> Result<Decoded, String> {
-    let mut duplicates = Vec::new();
+    let (mut duplicates, mut has_points) = (Vec::new(), false);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let whole = Tracked {
         path: &Path::Root,
         duplicates: &mut duplicates,
+        has_points: &mut has_points,
     };
     let value = whole
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value));
     match value {
-        Ok(value) => Ok(Decoded { value, duplicates }),
+        Ok(value) => Ok(Decoded {
+            value,
+            duplicates,
+            has_points,
+        }),
         Err(error) => Err(json_problem(bytes).unwrap_or_else(|| error.to_string())),
     }
 }
@@ -235,6 +261,7 @@ impl fmt::Display for Path<'_> {
 struct Tracked<'a> {
     path: &'a Path<'a>,
     duplicates: &'a mut Vec<String>,
+    has_points: &'a mut bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Tracked<'_> {
@@ -264,14 +291,13 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         Ok(Value::from(value))
     }
 
-    /// `1.0` becomes `1`, as Go prints a float64 that is whole.
+    /// What has no point can get here too: `-0`, and what has too many digits.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-        let whole = (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64);
-        Ok(match whole {
-            Some(whole) => Value::from(whole),
-            None => Number::from_f64(value).map_or(Value::Null, Value::Number),
-        })
+        if value == 0.0 && value.is_sign_negative() {
+            return Ok(Value::from(0));
+        }
+        *self.has_points |= value.fract() == 0.0;
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -293,6 +319,7 @@ impl<'de> Visitor<'de> for Tracked<'_> {
             match access.next_element_seed(Tracked {
                 path: &path,
                 duplicates: self.duplicates,
+                has_points: self.has_points,
             })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
@@ -310,6 +337,7 @@ impl<'de> Visitor<'de> for Tracked<'_> {
             let value = access.next_value_seed(Tracked {
                 path: &path,
                 duplicates: self.duplicates,
+                has_points: self.has_points,
             })?;
             if fields.contains_key(&key) && self.duplicates.len() < DUPLICATES_MAX {
                 self.duplicates.push(path.to_string());
@@ -341,6 +369,8 @@ mod tests {
             decoded.value.to_string(),
             "[9007199254740993,18446744073709551615,-9223372036854775808,1,1.5,1000]"
         );
+        let exactly = |body: &str| try_decode_exactly(body.as_bytes(), Encoding::Json).unwrap().value;
+        assert_eq!(exactly("[1.0,1e-999,-0,1]").to_string(), "[1.0,0.0,0,1]");
     }
 
     #[test]

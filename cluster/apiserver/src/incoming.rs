@@ -2,16 +2,19 @@
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
 use cluster_patch::go_text;
-use cluster_schema::{DEFAULTS_BYTES_MAX, FieldError, FieldErrorKind, TooManyDefaults, json_type, taken_apart};
+use cluster_schema::{
+    DEFAULTS_BYTES_MAX, FieldError, FieldErrorKind, TooManyDefaults, json_type, taken_apart, without_points,
+};
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::decode::{Decoded, Encoding, try_decode, undecodable};
+use crate::decode::{Decoded, Encoding, try_decode, try_decode_exactly, undecodable};
 use crate::metadata;
 use crate::negotiate::go_package;
 use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::Status;
+use crate::unversioned;
 
 /// Strict errors and type errors shown in one text; more help nobody.
 pub(crate) const SHOWN_MAX: usize = 10;
@@ -44,7 +47,12 @@ pub(crate) enum Source<'a> {
 
 /// Reads the object of a create or an update. Errors: 400 with the beginning of what cannot be read.
 pub(crate) fn decode_object(context: &Context, bytes: &[u8], encoding: Encoding) -> Result<Decoded, Status> {
-    try_decode(bytes, encoding).map_err(|why| {
+    let schema = context.served.kind.schema(context.version());
+    let decoded = match schema.is_some_and(|schema| schema.is_of_go()) {
+        true => try_decode_exactly(bytes, encoding),
+        false => try_decode(bytes, encoding),
+    };
+    decoded.map_err(|why| {
         let why = match encoding {
             Encoding::Yaml => why,
             Encoding::Json | Encoding::Protobuf => undecodable(encoding, &why),
@@ -100,7 +108,16 @@ pub(crate) fn accept(
     if context.served.role == Role::Custom {
         check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
-    let replaced = replaced(&object, source);
+    // A refusal shows what the patch has made of it.
+    let mut whole = None;
+    if let Some(schema) = schema.as_ref().filter(|schema| schema.is_of_go())
+        && matches!(source, Source::Merged(_) | Source::Operated(_))
+        && unversioned::is_unversioned(&object)
+    {
+        whole = Some(object.clone());
+        problems.extend(unversioned::read(schema, &mut object));
+    }
+    let replaced = replaced(&object, source).filter(|_| whole.is_none());
     if let Err(refused) = check_type(context, &mut object, source) {
         if context.served.role != Role::Custom {
             return Err(refused);
@@ -111,14 +128,14 @@ pub(crate) fn accept(
     }
     metadata::of_mut(&mut object)?;
     kind.accept(version, &mut object);
-    let mut whole = None;
     if let Some(schema) = &schema {
         // Go drops nothing before it has read all.
         if schema.is_of_go() {
             check_leaf_types(context, schema, replaced.as_ref().unwrap_or(&object), source)?;
+            without_points(&mut object);
         }
-        // A refusal shows what the patch has made of it.
-        if validation == FieldValidation::Strict && matches!(source, Source::Merged(_) | Source::Operated(_)) {
+        let is_patched = matches!(source, Source::Merged(_) | Source::Operated(_));
+        if validation == FieldValidation::Strict && is_patched && whole.is_none() {
             whole = Some(object.clone());
         }
         let unknown = schema.prune(&mut object);

@@ -81,6 +81,7 @@ mod status;
 mod strategies;
 mod tables;
 mod tokens;
+mod unversioned;
 mod update;
 mod watch;
 mod write;

@@ -158,9 +158,7 @@ pub(crate) fn validate(kind: &dyn Kind, object: &Value) -> Vec<FieldError> {
         names::validate_annotations(annotations, &path.field("annotations"), &mut errors);
     }
     for finalizer in finalizers(object) {
-        if let Some(why) = names::qualified_name(finalizer) {
-            errors.push(FieldError::invalid(path.field("finalizers"), finalizer, why));
-        }
+        names::validate_qualified_name(finalizer, &path.field("finalizers"), &mut errors);
     }
     owners(metadata, &path, &mut errors);
     errors

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::decode::{Encoding, media_type, read_body, try_decode, unsupported_media_type};
+use crate::decode::{Encoding, media_type, read_body, try_decode, try_decode_exactly, unsupported_media_type};
 use crate::incoming::{self, Incoming, Source};
 use crate::negotiate::{Expected, shape};
 use crate::query::FieldValidation;
@@ -34,7 +34,7 @@ pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Statu
     let shape = shape(context, Expected::Object)?;
     check_options(context, form)?;
     let validation = context.query.field_validation();
-    let (patch, problems) = decode_patch(form, &read_body(body).await?, validation)?;
+    let (patch, problems) = decode_patch(context, form, &read_body(body).await?)?;
     let request = Request {
         form,
         validation,
@@ -74,7 +74,8 @@ fn form(context: &Context) -> Result<Form, Status> {
 }
 
 /// The patch, and what strict decoding refuses in it.
-fn decode_patch(form: Form, bytes: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
+fn decode_patch(context: &Context, form: Form, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    let validation = context.query.field_validation();
     let undecodable = |why: &str| {
         Status::bad_request(match form {
             Form::Json | Form::Merge => format!("error decoding patch: {why}"),
@@ -86,7 +87,13 @@ fn decode_patch(form: Form, bytes: &[u8], validation: FieldValidation) -> Result
         Form::Apply => undecodable(&format!("error unmarshaling JSON: while decoding JSON: {why}")),
         _ => undecodable(why),
     };
-    let decoded = match try_decode(bytes, Encoding::Json) {
+    let schema = context.served.kind.schema(context.version());
+    let is_read_by_go = schema.is_some_and(|schema| schema.is_of_go());
+    let decoded = match form {
+        Form::Json | Form::Merge if is_read_by_go => try_decode_exactly(bytes, Encoding::Json),
+        _ => try_decode(bytes, Encoding::Json),
+    };
+    let decoded = match decoded {
         // All JSON is YAML, but reads faster as what it is.
         Err(_) if form == Form::Apply => try_decode(bytes, Encoding::Yaml),
         decoded => decoded,
@@ -247,8 +254,10 @@ impl Request {
             Form::Apply => Source::Applied(&self.patch),
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
-        check_names(context, &incoming.object)?;
-        Ok(incoming)
+        match check_names(context, &incoming.object) {
+            Ok(()) => Ok(incoming),
+            Err(status) => Err(status.warned(incoming.warnings)),
+        }
     }
 
     fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {

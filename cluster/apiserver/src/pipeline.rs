@@ -6,8 +6,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use base_client::ResponseBody;
-use cluster_access::{Attributes, Decision, ResourceTarget};
+use cluster_access::{Attributes, Decision, ResourceTarget, group, overlooked_token};
 use futures::FutureExt;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use tokio::time::Instant;
@@ -80,6 +81,7 @@ async fn handle(context: &Context, verb: &str, body: Body) -> Result<Answer, Sta
 
 fn finish(server: &Inner, mut trace: Trace, outcome: Result<Answer, Status>) -> Answer {
     let mut answer = outcome.unwrap_or_else(|status| Answer::failure(&status));
+    answer = answer.warn(trace.overlooked.map(str::to_owned));
     server
         .metrics
         .count(trace.info.verb, answer.code, trace.begun.elapsed());
@@ -116,6 +118,8 @@ struct Trace {
     impersonator: String,
     info: RequestInfo,
     annotations: BTreeMap<String, String>,
+    /// What is said of a token that nobody looked at.
+    overlooked: Option<&'static str>,
     /// What the audit log is told of it.
     audit: Option<Draft>,
     /// Held until the answer is made.
@@ -130,6 +134,7 @@ impl Trace {
             impersonator: String::new(),
             info: RequestInfo::default(),
             annotations: BTreeMap::new(),
+            overlooked: None,
             audit: None,
             seat: None,
         }
@@ -158,15 +163,7 @@ async fn begin(
     let query = Query::parse(parts.uri.query());
     *writing = negotiate::writing(&parts.headers, &query);
     trace.info = RequestInfo::parse(&parts.method, parts.uri.path(), &query).map_err(bad_path)?;
-    let real = server.access.authenticate(&parts).await?;
-    trace.user = Some(real.clone());
-    trace.tell(|draft, info| draft.received(&real, info, server.clock.now()));
-    let user = server.access.impersonate(real.clone(), &parts)?;
-    if !Arc::ptr_eq(&real, &user) {
-        trace.impersonator = real.name.clone();
-        trace.user = Some(user.clone());
-        trace.tell(|draft, _| draft.acts_as(&user));
-    }
+    let user = who(server, &parts, trace).await?;
     trace.seat = server.fairness.turn(&user, &trace.info).await?;
     authorize(server, &user, trace, &query).await?;
     if let Some(route) = server
@@ -211,6 +208,23 @@ async fn begin(
     let body = read_body(body).await?;
     trace.tell(|draft, _| draft.sent(&context.headers, &body));
     Ok(Begun::Changing(context, Body::from(body)))
+}
+
+/// Who asks, or acts as whom.
+async fn who(server: &Inner, parts: &Parts, trace: &mut Trace) -> Result<Arc<User>, Status> {
+    trace.overlooked = overlooked_token(&parts.headers);
+    let real = server.access.authenticate(parts).await?;
+    // Whom something else tells is not asked for a token.
+    trace.overlooked = trace.overlooked.filter(|_| real.name == group::ANONYMOUS_USER);
+    trace.user = Some(real.clone());
+    trace.tell(|draft, info| draft.received(&real, info, server.clock.now()));
+    let user = server.access.impersonate(real.clone(), parts)?;
+    if !Arc::ptr_eq(&real, &user) {
+        trace.impersonator = real.name.clone();
+        trace.user = Some(user.clone());
+        trace.tell(|draft, _| draft.acts_as(&user));
+    }
+    Ok(user)
 }
 
 /// What serves a path, if it leads to something and takes the method at all.

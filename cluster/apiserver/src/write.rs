@@ -213,7 +213,9 @@ impl<'a> Write<'a> {
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
-        if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
+        // What goes is shown as it was sent: it is not stored once more.
+        let stays = !may_go(context, &object);
+        if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go() && stays) {
             schema.settle(&mut object);
         }
         self.raise_generation(&call, &mut object, &old)?;

@@ -7,6 +7,7 @@ use cluster_schema::Schema;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::element::same;
 use crate::error::{Conflict, Conflicts, PatchError};
 use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
@@ -107,8 +108,10 @@ pub fn server_side_apply(
     if !options.force && !taken.is_empty() {
         return Err(conflicts(&taken));
     }
-    // Who changes nothing of the object has no time but an earlier one; nor has who sees only a part of it.
-    let time = if difference.is_empty() || options.subresource == SCALE {
+    // Who changes nothing of the object, the order of its items included, has no time but an earlier one; nor has who sees
+    // only a part of it.
+    let is_unchanged = before.as_ref().is_some_and(|before| same(before, &merged));
+    let time = if is_unchanged || options.subresource == SCALE {
         old_managers.get(&me).and_then(|owned| owned.time.clone())
     } else {
         Some(print_time(options.time))

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use serde_json::{Map, Number, Value};
+use cluster_schema::whole;
+use serde_json::{Map, Value};
 
 /// One step of a path. The derived order is the one FieldsV1 documents use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,13 +106,6 @@ fn canonical(value: Value) -> Value {
         Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, canonical(value))).collect(),
         other => other,
     }
-}
-
-fn whole(number: &Number) -> Option<Number> {
-    /// Beyond this a float no longer names one integer.
-    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-    let float = number.as_f64().filter(|_| number.is_f64())?;
-    (float.fract() == 0.0 && float.abs() <= EXACT_MAX).then(|| Number::from(float as i64))
 }
 
 /// Whether two values are the same, 1 and 1.0 included.

@@ -2,8 +2,9 @@
 //! object.
 
 use cluster_schema::json_type;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::element::same;
 use crate::error::PatchError;
 
 /// Operations in one JSON patch, as in apiserver v0.35 `pkg/endpoints/handlers/patch.go`.
@@ -151,7 +152,7 @@ impl<'a> Operation<'a> {
             find(document, path)?
         };
         let wanted = self.0.get("value").unwrap_or(&Value::Null);
-        if found.unwrap_or(&Value::Null) == wanted {
+        if same(found.unwrap_or(&Value::Null), wanted) {
             Ok(())
         } else {
             Err(PatchError::NotApplicable(format!("testing value {path} failed")))
@@ -239,35 +240,44 @@ fn depth(value: &Value) -> usize {
 }
 
 /// The object after a JSON merge patch: null removes, objects merge, everything else replaces. A list replaces the whole,
-/// as in Go; no scalar does.
+/// as in Go; no scalar does (evanphx/json-patch v4 `merge.go`).
 pub fn merge_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     if patch.is_array() {
-        return Ok(patch.clone());
+        return Ok(without_nulls(patch));
     }
-    if !patch.is_object() {
+    let Value::Object(changes) = patch else {
         return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
-    }
+    };
     let mut result = object.clone();
-    merge_into(&mut result, patch);
-    Ok(result)
+    if let Value::Object(fields) = &mut result {
+        merge_fields(fields, changes);
+        return Ok(result);
+    }
+    Ok(without_nulls(patch))
 }
 
-fn merge_into(target: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    if let Value::Object(fields) = target {
-        for (name, change) in changes {
-            if change.is_null() {
-                fields.remove(name);
-            } else {
-                merge_into(fields.entry(name.as_str()).or_insert(Value::Null), change);
-            }
+fn merge_fields(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
+    for (name, change) in changes {
+        match (fields.get_mut(name), change) {
+            (_, Value::Null) => drop(fields.remove(name)),
+            (Some(Value::Object(fields)), Value::Object(changes)) => merge_fields(fields, changes),
+            // What takes the place of an object is taken as it stands.
+            (Some(field @ Value::Object(_)), _) => *field = change.clone(),
+            _ => drop(fields.insert(name.clone(), without_nulls(change))),
         }
+    }
+}
+
+/// The value without fields that are null, those of objects in lists included.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(name, value)| (name.clone(), without_nulls(value)));
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
     }
 }
 

@@ -57,7 +57,7 @@ fn walk(schema: Option<&Schema>, value: &Value, path: &mut String, found: &mut V
         (Kind::List(_), Value::Array(items)) => walk_items(schema, items, path, found),
         (Kind::List(_), other) => tell(path, format!("expected list, got &{{{}}}", go_text(other)), found),
         (Kind::Scalar(scalar), value) => {
-            if let Some(why) = misfit(*scalar, value) {
+            if let Some(why) = misfit(schema, *scalar, value) {
                 tell(path, why, found);
             }
         }
@@ -110,15 +110,28 @@ fn element(schema: &Schema, list_type: &ListType, item: &Value) -> Result<Elemen
     Err(why.to_owned())
 }
 
-fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
+/// A text of some other format than bytes may be any scalar (kube-openapi v0.0.0-20250910181357 `pkg/schemaconv/smd.go`).
+fn is_any_scalar(schema: &Schema, scalar: Scalar) -> bool {
+    let format = || schema.node().bounds.as_ref()?.format.as_deref();
+    match scalar {
+        Scalar::Quantity | Scalar::Time | Scalar::MicroTime => true,
+        Scalar::String => format().is_some_and(|format| !matches!(format, "" | "byte")),
+        _ => false,
+    }
+}
+
+fn misfit(schema: &Schema, scalar: Scalar, value: &Value) -> Option<String> {
+    if is_any_scalar(schema, scalar) {
+        let is_scalar = matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_));
+        return (!is_scalar).then(|| format!("expected any scalar, got &{{{}}}", go_text(value)));
+    }
     match (scalar, value) {
-        (Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime, Value::String(_))
+        (Scalar::String | Scalar::Bytes, Value::String(_))
         | (Scalar::Integer | Scalar::Number, Value::Number(_))
-        | (Scalar::Boolean, Value::Bool(_))
-        | (Scalar::Quantity, Value::String(_) | Value::Number(_) | Value::Bool(_)) => None,
-        // Upstream has no type for what may be a text or a number.
-        (Scalar::IntOrString, _) => None,
-        (Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime, other) => Some(format!(
+        | (Scalar::Boolean, Value::Bool(_)) => None,
+        // Upstream has no type for what may be a text or a number; the others were asked above.
+        (Scalar::IntOrString | Scalar::Quantity | Scalar::Time | Scalar::MicroTime, _) => None,
+        (Scalar::String | Scalar::Bytes, other) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
             go_syntax(other)
         )),
@@ -126,7 +139,6 @@ fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
             Some(format!("expected numeric (int or float), got {}", go_type(other)))
         }
         (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
-        (Scalar::Quantity, other) => Some(format!("expected any scalar, got &{{{}}}", go_text(other))),
     }
 }
 

@@ -28,6 +28,7 @@ mod prune;
 mod tree;
 mod unified;
 mod validate;
+mod whole;
 
 pub use default::{DEFAULTS_BYTES_MAX, TooManyDefaults};
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
@@ -39,3 +40,4 @@ pub use go_print::taken_apart;
 pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};
 pub use tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Patch, Scalar, Schema, object_meta};
 pub use validate::Verdict;
+pub use whole::{whole, without_points};

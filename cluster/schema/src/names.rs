@@ -18,7 +18,7 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 const LABEL_WORDS: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN_WORDS: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1035_WORDS: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED_WORDS: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const QUALIFIED_WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE_WORDS: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 fn too_long(bytes_max: usize) -> String {
@@ -70,35 +70,44 @@ pub fn path_segment(text: &str) -> Option<String> {
     }
 }
 
-/// A label or annotation key: `name` or `prefix/name`.
+/// A label or annotation key: `name` or `prefix/name`. All that is wrong with it, as one text.
 pub fn qualified_name(text: &str) -> Option<String> {
+    let faults = qualified_name_faults(text);
+    (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// All that is wrong with a label or annotation key, each for itself.
+fn qualified_name_faults(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
     };
     if name.contains('/') {
-        return Some(
-            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS subdomain \
-             prefix and '/' (e.g. 'example.com/MyName')"
-                .to_owned(),
-        );
+        return vec![format!(
+            "a valid label key {QUALIFIED_WORDS} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        )];
     }
+    let mut faults = Vec::new();
     match prefix {
-        Some("") => return Some("prefix part must be non-empty".to_owned()),
-        Some(prefix) => {
-            if let Some(why) = dns_subdomain(prefix) {
-                return Some(format!("prefix part {why}"));
-            }
-        }
+        Some("") => faults.push("prefix part must be non-empty".to_owned()),
+        Some(prefix) => faults.extend(dns_subdomain(prefix).map(|why| format!("prefix part {why}"))),
         None => {}
     }
     if name.is_empty() {
-        return Some("name part must be non-empty".to_owned());
+        faults.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_BYTES_MAX {
+        faults.push(format!("name part {}", too_long(LABEL_BYTES_MAX)));
     }
-    if name.len() > LABEL_BYTES_MAX {
-        return Some(format!("name part {}", too_long(LABEL_BYTES_MAX)));
+    if !mixed_label(name) {
+        faults.push(format!("name part {QUALIFIED_WORDS}"));
     }
-    (!mixed_label(name)).then(|| QUALIFIED_WORDS.to_owned())
+    faults
+}
+
+/// Errors of a label or annotation key.
+pub fn validate_qualified_name(text: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let faults = qualified_name_faults(text).into_iter();
+    errors.extend(faults.map(|why| FieldError::invalid(*path, text, why)));
 }
 
 /// The value of a label.
@@ -172,9 +181,7 @@ pub fn config_key(text: &str) -> Option<String> {
 /// Errors in a map of labels.
 pub fn validate_labels(labels: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     for (key, value) in labels {
-        if let Some(why) = qualified_name(key) {
-            errors.push(FieldError::invalid(path, key.as_str(), why));
-        }
+        validate_qualified_name(key, path, errors);
         if let Some(why) = value.as_str().and_then(label_value) {
             errors.push(FieldError::invalid(path, value.clone(), why));
         }
@@ -185,9 +192,8 @@ pub fn validate_labels(labels: &Map<String, Value>, path: &FieldPath<'_>, errors
 pub fn validate_annotations(annotations: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in annotations {
-        if let Some(why) = qualified_name(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(path, key.as_str(), why));
-        }
+        let faults = qualified_name_faults(&key.to_lowercase()).into_iter();
+        errors.extend(faults.map(|why| FieldError::invalid(path, key.as_str(), why)));
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
     if bytes > ANNOTATIONS_BYTES_MAX {

@@ -75,7 +75,10 @@ pub(crate) async fn run(settings: Settings, table: &Table) -> Outcome<Count> {
         kinds: RefCell::default(),
     };
     let (mut next, end) = match settings.only {
-        Some(number) => (number, number + 1),
+        Some(number) => {
+            println!("{}", found.world.told(number));
+            (number, number + 1)
+        }
         None => (0, settings.sequences),
     };
     while next < end {

@@ -17,6 +17,8 @@ const UNORDERED: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonRe
 const LEADING: [&str; 5] = ["operation", "manager", "subresource", "apiVersion", "field"];
 /// What stands before the version of the store in a sentence.
 const CURRENT: &str = ", current: ";
+/// What stands before its version in an object that a sentence shows.
+const SHOWN_VERSION: &str = r#"\"resourceVersion\":\""#;
 /// Length of the fingerprint of a certificate.
 const FINGERPRINT_CHARS: usize = 64;
 /// What the name of the volume begins with that holds a service account's token.
@@ -148,6 +150,9 @@ impl<'a> Mask<'a> {
         if let Some((path, _)) = text.split_once("?hash=").filter(|_| key == "serverRelativeURL") {
             return format!("{path}?hash=<hash>");
         }
+        if key == "message" {
+            self.told_version(place, text);
+        }
         let mut masked = self.uids(place, text);
         for (value, symbol) in &self.seen {
             // A version is a short number: it is recognised only in a sentence.
@@ -175,6 +180,17 @@ impl<'a> Mask<'a> {
             }
         }
         self.times(&masked)
+    }
+
+    /// Remembers the version of an object that a sentence shows whole: no answer may have said it before.
+    fn told_version(&mut self, place: &str, text: &str) {
+        let Some((_, rest)) = text.split_once(SHOWN_VERSION) else {
+            return;
+        };
+        let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        if let Some(version) = rest.get(..end).filter(|version| !version.is_empty()) {
+            self.symbol("version", version, place);
+        }
     }
 
     fn uids(&mut self, place: &str, text: &str) -> String {
@@ -418,6 +434,15 @@ mod tests {
             masked(list("", "5"), list("", "5")),
             masked(list("7", "5"), list("7", "5"))
         );
+    }
+
+    #[test]
+    fn a_version_that_only_a_sentence_shows_is_masked() {
+        let said = |version: &str| {
+            let message = format!(r#"Invalid value: "{{\"resourceVersion\":\"{version}\",\"uid\":\"\"}}": no"#);
+            Mask::new("").mask(1, &json!({"message": message}))
+        };
+        assert_eq!(said("378"), said("23"));
     }
 
     #[test]

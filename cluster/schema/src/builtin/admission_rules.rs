@@ -266,9 +266,7 @@ pub(super) fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mu
             }
         }
         let key = text(expression, "key");
-        if let Some(why) = names::qualified_name(key) {
-            errors.push(FieldError::invalid(at.field("key"), key, why));
-        }
+        names::validate_qualified_name(key, &at.field("key"), errors);
         let list = at.field("values");
         for (index, value) in values.iter().enumerate() {
             if let Some(why) = names::label_value(value) {
@@ -377,8 +375,8 @@ pub(super) fn match_conditions(of: &Value, known: &[&str], path: &FieldPath<'_>,
         let name = text(condition, "name");
         if name.is_empty() {
             errors.push(FieldError::required(at.field("name"), ""));
-        } else if let Some(why) = names::qualified_name(name) {
-            errors.push(FieldError::invalid(at.field("name"), name, why));
+        } else {
+            names::validate_qualified_name(name, &at.field("name"), errors);
         }
         if !name.is_empty() && !seen.insert(name) {
             errors.push(FieldError::duplicate(at.field("name"), name));

@@ -87,9 +87,7 @@ fn taints(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     for (index, taint) in elements(spec, "taints").enumerate() {
         let at = path.index(index);
         let (key, effect) = (text(taint, "key"), text(taint, "effect"));
-        if let Some(why) = names::qualified_name(key) {
-            errors.push(FieldError::invalid(at.field("key"), key, why));
-        }
+        names::validate_qualified_name(key, &at.field("key"), errors);
         if let Some(why) = names::label_value(text(taint, "value")) {
             errors.push(FieldError::invalid(at.field("value"), text(taint, "value"), why));
         }

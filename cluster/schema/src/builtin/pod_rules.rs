@@ -115,19 +115,18 @@ pub(super) fn warnings(pod: &Value, path: &str) -> Vec<String> {
     grace.filter(|seconds| *seconds < 0).map(told).into_iter().collect()
 }
 
-/// The pod template of a controller: its labels and its spec.
+/// The pod template of a controller: its labels and its spec. Upstream names no `metadata` on the way to its labels.
 pub(super) fn template(
     template: &Value,
     path: &FieldPath<'_>,
     restart_policies: &[&str],
     errors: &mut Vec<FieldError>,
 ) {
-    let meta = path.field("metadata");
     if let Some(labels) = template.pointer("/metadata/labels").and_then(Value::as_object) {
-        names::validate_labels(labels, &meta.field("labels"), errors);
+        names::validate_labels(labels, &path.field("labels"), errors);
     }
     if let Some(annotations) = template.pointer("/metadata/annotations").and_then(Value::as_object) {
-        names::validate_annotations(annotations, &meta.field("annotations"), errors);
+        names::validate_annotations(annotations, &path.field("annotations"), errors);
     }
     spec(&template["spec"], &path.field("spec"), restart_policies, errors);
 }
@@ -142,10 +141,13 @@ fn spec(spec: &Value, path: &FieldPath<'_>, restart_policies: &[&str], errors: &
         let at = path.field(list);
         for (index, entry) in elements(spec, list).enumerate() {
             let at = at.index(index);
-            if !text(entry, "name").is_empty() && !seen.insert(text(entry, "name")) {
-                errors.push(FieldError::duplicate(at.field("name"), text(entry, "name")));
-            }
             container(entry, &volumes, &at, errors);
+            let name = text(entry, "name");
+            if seen.contains(name) {
+                errors.push(FieldError::duplicate(at.field("name"), name));
+            } else if list == "containers" || !name.is_empty() {
+                seen.insert(name);
+            }
         }
     }
     one_of(spec, "restartPolicy", restart_policies, path, errors);
@@ -302,15 +304,16 @@ fn resources(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErro
         let list_path = at.field(list);
         for (name, amount) in of(list).into_iter().flatten() {
             let place = list_path.key(name);
-            if let Some(why) = names::qualified_name(name) {
-                errors.push(FieldError::invalid(place, name.as_str(), why));
-            } else if !name.contains('/') && !RESOURCES.contains(&&**name) && !name.starts_with(HUGE_PAGES) {
-                for words in [
-                    "must be a standard resource type or fully qualified",
-                    "must be a standard resource for containers",
-                ] {
-                    errors.push(FieldError::invalid(place, name.as_str(), words));
-                }
+            let before = errors.len();
+            names::validate_qualified_name(name, &place, errors);
+            let is_known = name.contains('/') || RESOURCES.contains(&&**name) || name.starts_with(HUGE_PAGES);
+            if errors.len() == before && !is_known {
+                let words = "must be a standard resource type or fully qualified";
+                errors.push(FieldError::invalid(place, name.as_str(), words));
+            }
+            if !is_known {
+                let words = "must be a standard resource for containers";
+                errors.push(FieldError::invalid(place, name.as_str(), words));
             }
             if Quantity::of(amount).is_some_and(|amount| amount < Quantity::ZERO) {
                 let words = "must be greater than or equal to 0";

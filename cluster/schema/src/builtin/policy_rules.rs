@@ -259,8 +259,8 @@ fn audit_annotations(
         if policy.is_empty() {
             let why = "requires metadata.name be non-empty";
             errors.push(FieldError::invalid(at.field("key"), key, why));
-        } else if let Some(why) = names::qualified_name(&whole) {
-            errors.push(FieldError::invalid(at.field("key"), whole, why));
+        } else {
+            names::validate_qualified_name(&whole, &at.field("key"), errors);
         }
         let (field, expression) = (at.field("valueExpression"), text(annotation, "valueExpression").trim());
         if expression.is_empty() {

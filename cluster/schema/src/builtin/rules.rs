@@ -165,9 +165,7 @@ pub(super) fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mu
                 "not a valid selector operator",
             )),
         }
-        if let Some(why) = names::qualified_name(text(requirement, "key")) {
-            errors.push(FieldError::invalid(at.field("key"), text(requirement, "key"), why));
-        }
+        names::validate_qualified_name(text(requirement, "key"), &at.field("key"), errors);
         let values = at.field("values");
         for (index, value) in elements(requirement, "values").enumerate() {
             let value = value.as_str().unwrap_or_default();

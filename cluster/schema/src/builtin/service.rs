@@ -142,10 +142,8 @@ fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
             }
         }
         super::rules::port_number(port.get("port"), &at.field("port"), errors);
-        if let Some(spoken) = port.get("appProtocol").and_then(Value::as_str)
-            && let Some(why) = names::qualified_name(spoken)
-        {
-            errors.push(FieldError::invalid(at.field("appProtocol"), spoken, why));
+        if let Some(spoken) = port.get("appProtocol").and_then(Value::as_str) {
+            names::validate_qualified_name(spoken, &at.field("appProtocol"), errors);
         }
         let protocol = text(port, "protocol");
         if !["SCTP", "TCP", "UDP"].contains(&protocol) {

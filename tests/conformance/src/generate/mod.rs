@@ -75,6 +75,23 @@ impl World {
         self.definitions.len()
     }
 
+    /// The sequence of this number as it is drawn, and the definition that it is about: what is made small can lose why it
+    /// differed.
+    #[must_use]
+    pub fn told(&self, number: u64) -> String {
+        let text = self.draw(number).text();
+        let is_about = |definition: &&Value| {
+            let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+            [" ", "/", "?", "\n"]
+                .iter()
+                .any(|end| text.contains(&format!("/{plural}{end}")))
+        };
+        match self.definitions.iter().find(is_about) {
+            Some(definition) => format!("{}\n{text}", definition["spec"]["versions"][0]),
+            None => text,
+        }
+    }
+
     /// A case per definition, which makes it and waits until it is served.
     ///
     /// # Errors
