@@ -164,6 +164,7 @@ impl<'a> Write<'a> {
             establish::begin_status(&mut object);
             self.warnings.extend(establish::warnings(&object, None));
         }
+        self.drop_applied_nulls(&mut object);
         let stored = self.charged(&call, object, None).await?;
         let key = context.key(&name);
         if self.dry_run {
@@ -243,8 +244,9 @@ impl<'a> Write<'a> {
             let last = Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))?;
             return self.remove(live, last).await;
         }
+        let is_read_otherwise = self.drop_applied_nulls(&mut object);
         let stored = self.charged(&call, object, Some(&old)).await?;
-        if stored.bytes() == live.object.bytes() {
+        if stored.bytes() == live.object.bytes() && !is_read_otherwise {
             if context.served.role == Role::CustomResourceDefinition && !self.dry_run {
                 // The write before may have been cut off from what follows from it.
                 self.took(live).await?;
@@ -314,6 +316,22 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
+    /// What was applied to a custom resource is read first when it comes back from the store: there go the nulls that were
+    /// valid only because nothing is known of their fields. Whether there were any; real Kubernetes stores them.
+    /// (apiextensions-apiserver v0.35 `pkg/apiserver/customresource_handler.go`, the decoder of its store.)
+    fn drop_applied_nulls(&self, object: &mut Value) -> bool {
+        let is_applied = self.manager.is_none() && self.context.served.role == Role::Custom;
+        if !is_applied || !has_null(object) {
+            return false;
+        }
+        let Some(schema) = self.context.served.kind.schema(self.context.working_version()) else {
+            return false;
+        };
+        let before = object.clone();
+        schema.drop_nulls(object);
+        before != *object
+    }
+
     /// The object as it is stored, charged to quotas. What a webhook makes of it is known before it is charged.
     async fn charged(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
         if self.context.served.converter().is_some() {
@@ -336,6 +354,15 @@ impl<'a> Write<'a> {
             served.kind.refresh(&served.storage_version, &mut object);
         }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
+        _ => false,
     }
 }
 

@@ -200,6 +200,7 @@ impl<'d> Inliner<'d> {
             node.description = Some(text.into());
         }
         node.nullable |= nullable;
+        node.of_go |= self.dialect == Dialect::Kubernetes;
         if let Some(default) = json.get("default").filter(|default| !default.is_null()) {
             let zero = match default {
                 Value::String(text) => text.is_empty(),

@@ -115,10 +115,11 @@ impl Draw<'_> {
             metadata.insert("finalizers".to_owned(), Shape::Set(of).draw(self.rng));
         }
         if !self.resource.strategic {
-            // Real Kubernetes stores an empty map or list of a custom resource, shows it to nobody, and loses it with the next
-            // write, which is one for that alone.
-            let empty = |value: &Value| *value == json!({}) || *value == json!([]);
-            metadata.retain(|_, value| !empty(value));
+            // Real Kubernetes stores an empty map or list of a custom resource, and a null, shows it to nobody, and loses it
+            // with the next write, which is one for that alone.
+            let has_null = |value: &Value| value.as_object().is_some_and(|map| map.values().any(Value::is_null));
+            let empty = |value: &Value| value.is_null() || *value == json!({}) || *value == json!([]);
+            metadata.retain(|_, value| !empty(value) && !has_null(value));
         }
         metadata
     }
