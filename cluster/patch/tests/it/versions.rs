@@ -54,7 +54,7 @@ fn apply(
 ) -> Result<Value, PatchError> {
     let applied = json!({"apiVersion": api_version, "metadata": {"name": "t"}, "spec": spec});
     // The object is read in the version of the request.
-    let live = live.map(|live| ready(Renamed.convert(live, api_version)).unwrap());
+    let live = live.map(|live| ready(Renamed.convert(live, api_version)).expect("a version"));
     let options = ApplyOptions {
         manager,
         force,
