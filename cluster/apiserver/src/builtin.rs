@@ -344,7 +344,7 @@ impl Kind for BuiltinKind {
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
         Box::pin(async move {
             let mut warnings = match review.object {
-                Some(object) => builtin::warnings(&self.info.group, &self.info.kind, object),
+                Some(object) => builtin::warnings(&self.info.group, &self.info.kind, object, review.old),
                 None => Vec::new(),
             };
             for guard in &self.guards {

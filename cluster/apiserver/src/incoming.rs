@@ -136,7 +136,7 @@ pub(crate) fn accept(
         }
         let is_patched = matches!(source, Source::Merged(_) | Source::Operated(_));
         if validation == FieldValidation::Strict && is_patched && whole.is_none() {
-            whole = Some(object.clone());
+            whole = Some(replaced.unwrap_or_else(|| object.clone()));
         }
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));

@@ -107,5 +107,5 @@ fn built_in(kind: &str, object: &Value, old: Option<&Value>) {
         let _ = cluster_schema::aggregate(&errors);
         let _ = form.schema.validate(&normal, old);
     }
-    let _ = builtin::warnings(group, kind, &normal);
+    let _ = builtin::warnings(group, kind, &normal, None);
 }

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
-use super::{child, elements_mut, is_unset, pod_defaults, service, set_default, text};
+use super::{child, elements_mut, is_unset, pod_defaults, service, set_default, set_default_of_pointer, text};
 
 /// How often a DaemonSet's template has changed: where clients see what upstream keeps in the spec. The API server counts.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -34,7 +34,7 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => custom_resource_definition(object),
         ("discovery.k8s.io", "v1", "EndpointSlice") => {
             for port in elements_mut(object, "ports") {
-                set_default(port, "protocol", "TCP");
+                set_default_of_pointer(port, "protocol", "TCP");
                 if let Some(port) = port.as_object_mut() {
                     port.entry("name").or_insert_with(|| "".into());
                 }
@@ -349,7 +349,7 @@ fn network_policy(object: &mut Value) {
     for direction in ["ingress", "egress"] {
         for rule in elements_mut(spec, direction) {
             for port in elements_mut(rule, "ports") {
-                set_default(port, "protocol", "TCP");
+                set_default_of_pointer(port, "protocol", "TCP");
             }
         }
     }

@@ -12,6 +12,7 @@ mod definition;
 mod definition_history;
 mod endpoint_slices;
 mod ephemeral_rules;
+mod image;
 mod pod_defaults;
 mod pod_rules;
 mod policy_rules;
@@ -217,6 +218,13 @@ fn set_default(object: &mut Value, name: &str, value: impl Into<Value>) {
         && let Some(map) = object.as_object_mut()
     {
         map.insert(name.to_owned(), value.into());
+    }
+}
+
+/// Set a field that is missing, where Go has a pointer: an empty text is a value there.
+fn set_default_of_pointer(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if object.get(name).is_none_or(Value::is_null) {
+        set_default(object, name, value);
     }
 }
 

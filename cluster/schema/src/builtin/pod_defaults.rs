@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::quantity::Quantity;
-use super::{child, elements, elements_mut, is_unset, set_default, set_default_number, text};
+use super::{child, elements, elements_mut, image, is_unset, set_default, set_default_number, text};
 
 /// `0644`: the mode of files in secret, config map, downward API and projected volumes.
 const FILE_MODE: i64 = 0o644;
@@ -21,6 +21,11 @@ pub(super) fn pod(object: &mut Value) {
     };
     pod_spec(spec);
     set_default(spec, "enableServiceLinks", true);
+    // Less than no time is a second, in pods alone (pkg/apis/core/v1/conversion.go).
+    let grace = "terminationGracePeriodSeconds";
+    if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec[grace] = 1.into();
+    }
     let host_network = spec["hostNetwork"] == true;
     for list in ["containers", "initContainers"] {
         for container in elements_mut(spec, list) {
@@ -72,10 +77,9 @@ fn container(container: &mut Value) {
     if !container.is_object() {
         return;
     }
-    let policy = if tag(text(container, "image")) == "latest" {
-        "Always"
-    } else {
-        "IfNotPresent"
+    let policy = match image::tag(text(container, "image")) {
+        Some("latest") => "Always",
+        _ => "IfNotPresent",
     };
     set_default(container, "imagePullPolicy", policy);
     set_default(container, "terminationMessagePath", "/dev/termination-log");
@@ -115,19 +119,6 @@ fn http_get(handler: &mut Value) {
     if let Some(get) = handler.get_mut("httpGet").filter(|get| get.is_object()) {
         set_default(get, "path", "/");
         set_default(get, "scheme", "HTTP");
-    }
-}
-
-/// The tag of an image reference; `latest` when there is neither tag nor digest.
-fn tag(image: &str) -> &str {
-    let (name, digest) = image
-        .split_once('@')
-        .map_or((image, None), |(name, digest)| (name, Some(digest)));
-    let last = name.rsplit('/').next().unwrap_or(name);
-    match (last.split_once(':'), digest) {
-        (Some((_, tag)), _) => tag,
-        (None, Some(_)) => "",
-        (None, None) => "latest",
     }
 }
 
@@ -228,20 +219,6 @@ fn amount(one: &Value, list: &str, name: &str) -> Option<Quantity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn image_tags_are_found_behind_registry_ports_and_before_digests() {
-        let table = [
-            ("nginx", "latest"),
-            ("nginx:1.25", "1.25"),
-            ("localhost:5000/nginx", "latest"),
-            ("localhost:5000/nginx:v1", "v1"),
-            ("nginx@sha256:abc", ""),
-        ];
-        for (image, expected) in table {
-            assert_eq!(tag(image), expected, "{image}");
-        }
-    }
 
     #[test]
     fn the_class_goes_by_amounts_and_not_by_how_they_are_written() {

@@ -68,12 +68,21 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
     errors
 }
 
-/// What is said beside an object that is taken.
-pub fn warnings(group: &str, kind: &str, object: &Value) -> Vec<String> {
+/// What is said beside an object that is taken. What pods are made of is told when it is new
+/// (`pkg/registry/*/*/strategy.go`, `WarningsOnUpdate`).
+pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
+    let is_told = match (kind, old) {
+        (_, None) => true,
+        ("Service" | "PersistentVolumeClaim", _) => true,
+        ("DaemonSet", Some(old)) => object["spec"]["template"] != old["spec"]["template"],
+        (_, Some(old)) => object["metadata"]["generation"] != old["metadata"]["generation"],
+    };
+    if !is_told {
+        return Vec::new();
+    }
     match (group, kind) {
         ("", "Service") => service::warnings(object),
         ("", "PersistentVolumeClaim") => claims::warnings(object),
-        ("", "Pod") => pod_rules::warnings(object, ""),
         ("", "PodTemplate") => pod_rules::warnings(&object["template"], "template."),
         ("", "ReplicationController") | ("apps", _) | ("batch", "Job") => {
             pod_rules::warnings(&object["spec"]["template"], "spec.template.")
