@@ -1,0 +1,3 @@
+module orangery/gotemplate/oracle
+
+go 1.26.0
