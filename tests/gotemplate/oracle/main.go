@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
 )
 
 // request is one template with what it is executed on.
@@ -21,6 +23,8 @@ type request struct {
 	Text string `json:"text"`
 	// Data is the value, with the tags of `value`.
 	Data json.RawMessage `json:"data"`
+	// Sprig tells whether there are Sprig's functions beside Go's.
+	Sprig bool `json:"sprig"`
 	// MissingKey is one of text/template's options: default, zero, error.
 	MissingKey string `json:"missingkey"`
 }
@@ -74,7 +78,11 @@ func run(line []byte) (output []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := template.New(asked.Name).Option("missingkey=" + asked.MissingKey).Parse(asked.Text)
+	empty := template.New(asked.Name).Option("missingkey=" + asked.MissingKey)
+	if asked.Sprig {
+		empty.Funcs(functions())
+	}
+	parsed, err := empty.Parse(asked.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +91,14 @@ func run(line []byte) (output []byte, err error) {
 		return nil, err
 	}
 	return written.Bytes(), nil
+}
+
+// functions are Sprig's as Helm exposes them.
+func functions() template.FuncMap {
+	functions := sprig.TxtFuncMap()
+	delete(functions, "env")
+	delete(functions, "expandenv")
+	return functions
 }
 
 // value reads data: JSON in which a number without a point is an int, and an object with a single key that begins with

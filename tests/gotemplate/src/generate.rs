@@ -20,7 +20,7 @@ const FIELDS: [&str; 24] = [
     ".is", ".tm.k", ".nan", ".uni", ".missing", ".m.missing",
 ];
 const LITERALS: [&str; 18] = [
-    "1", "0", "-1", "2.5", "1e3", "0x1F", "'x'", "\"a\"", "\"\"", "`raw`", "true", "false", "nil", "\"%v\"", "\"%5.2f|%d\"",
+    "1", "0", "-1", "2.5", "1e3", "0x1F", "'x'", "\"a\"", "\"\"", "`raw`", "true", "false", "7", "\"%v\"", "\"%5.2f|%d\"",
     "1i", "3", "\"\\xff\"",
 ];
 const FUNCTIONS: [&str; 20] = [
@@ -29,7 +29,7 @@ const FUNCTIONS: [&str; 20] = [
 ];
 /// Calls that end well as a rule, with `@` for any operand.
 const CALLS: [&str; 24] = [
-    "len $.l", "len $.s", "index $.l 0", "index $.m \"a\"", "index $.m \"zz\"", "index $.l 5 \"x\"", "eq @ @", "eq $.a 1", "ne $.s \"text\"",
+    "len $.l", "len $.s", "index $.l 0", "index $.m \"a\"", "index $.m \"zz\"", "index $.l 5 \"x\"", "eq $.s @", "eq $.a 1", "ne $.s \"text\"",
     "lt $.z 1", "gt 1.5 $.f", "and @ @", "or @ @", "and @ (eq $.a 1) @", "or $.z $.es @", "not @", "print @", "print @ @", "printf \"%v\" @",
     "printf \"%v %T\" @ @", "printf \"%q\" @", "html @", "slice $.s 1", "js @",
 ];
@@ -63,7 +63,7 @@ pub fn draw(seed: u64, number: u64) -> Case {
     if drawer.random.random_ratio(1, 8) {
         drawer.spoil(&mut template);
     }
-    let missing_key = ["default", "zero", "error"].choose(&mut drawer.random).copied();
+    let missing_key = ["default", "zero", "default", "zero", "error"].choose(&mut drawer.random).copied();
     Case {
         name: format!("drawn {number} of seed {seed}"),
         missing_key: missing_key.unwrap_or("default").to_owned(),
@@ -101,7 +101,7 @@ impl Drawer {
                 self.out.push_str("}}");
             }
         }
-        if self.one_in(2) {
+        if !self.one_in(8) {
             self.out.push_str("{{define \"t\"}}");
             self.is_in_define = true;
             self.list(1);
@@ -254,6 +254,7 @@ impl Drawer {
     fn operand(&mut self, depth: u32) {
         match self.random.random_range(0..10) {
             0..=3 => self.field(),
+            4 | 5 if self.one_in(40) => self.out.push_str("nil"),
             4 | 5 => self.put(&LITERALS),
             6 => self.out.push('.'),
             7 => {
