@@ -132,7 +132,9 @@ impl Function {
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Function")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 

@@ -90,7 +90,10 @@ fn read(text: &str) -> Outcome<(String, Vec<Case>)> {
     let begin = format!("\n{NAME}");
     let mut parts = text.split(&begin);
     let preface = parts.next().unwrap_or_default().to_owned();
-    let data = preface.split_once(SHARED_DATA).map_or("null", |(_, data)| data).to_owned();
+    let data = preface
+        .split_once(SHARED_DATA)
+        .map_or("null", |(_, data)| data)
+        .to_owned();
     let cases = parts.map(|part| case(part, &data)).collect::<Outcome<_>>()?;
     Ok((preface, cases))
 }

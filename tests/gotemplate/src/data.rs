@@ -39,8 +39,16 @@ fn text_of(json: &Json) -> String {
 
 fn tagged(tag: &str, of: &Json) -> Outcome<Value> {
     let text = text_of(of);
-    let signed = |kind| text.parse().map(|number| Value::Int(kind, number)).map_err(|_| wrong(tag, of));
-    let unsigned = |kind| text.parse().map(|number| Value::Uint(kind, number)).map_err(|_| wrong(tag, of));
+    let signed = |kind| {
+        text.parse()
+            .map(|number| Value::Int(kind, number))
+            .map_err(|_| wrong(tag, of))
+    };
+    let unsigned = |kind| {
+        text.parse()
+            .map(|number| Value::Uint(kind, number))
+            .map_err(|_| wrong(tag, of))
+    };
     let items = || of.as_array().cloned().ok_or_else(|| wrong(tag, of));
     match tag {
         "$int8" => signed(IntKind::Int8),
@@ -61,7 +69,9 @@ fn tagged(tag: &str, of: &Json) -> Outcome<Value> {
         }
         "$texts" => {
             let entries = of.as_object().ok_or_else(|| wrong(tag, of))?;
-            let entries = entries.iter().map(|(key, value)| (key.clone(), Value::from(text_of(value))));
+            let entries = entries
+                .iter()
+                .map(|(key, value)| (key.clone(), Value::from(text_of(value))));
             Ok(Value::Map(Map::new(Type::Str, entries)))
         }
         _ => Err(format!("there is no tag {tag}")),

@@ -16,29 +16,106 @@ const DATA: &str = r#"{"a":1,"f":1.5,"s":"text","t":true,"n":null,"l":[1,"two",3
 "is":{"$ints":[3,1,2]},"tm":{"$texts":{"k":"v"}},"nan":{"$float":"nan"},"uni":"h\u00e9llo \u20ac","big":1e21}"#;
 
 const FIELDS: [&str; 24] = [
-    ".a", ".f", ".s", ".t", ".n", ".l", ".m", ".m.c", ".m.c.d", ".m.a", ".e", ".em", ".z", ".es", ".u8", ".i64", ".by", ".ss",
-    ".is", ".tm.k", ".nan", ".uni", ".missing", ".m.missing",
+    ".a",
+    ".f",
+    ".s",
+    ".t",
+    ".n",
+    ".l",
+    ".m",
+    ".m.c",
+    ".m.c.d",
+    ".m.a",
+    ".e",
+    ".em",
+    ".z",
+    ".es",
+    ".u8",
+    ".i64",
+    ".by",
+    ".ss",
+    ".is",
+    ".tm.k",
+    ".nan",
+    ".uni",
+    ".missing",
+    ".m.missing",
 ];
 const LITERALS: [&str; 18] = [
-    "1", "0", "-1", "2.5", "1e3", "0x1F", "'x'", "\"a\"", "\"\"", "`raw`", "true", "false", "7", "\"%v\"", "\"%5.2f|%d\"",
-    "1i", "3", "\"\\xff\"",
+    "1",
+    "0",
+    "-1",
+    "2.5",
+    "1e3",
+    "0x1F",
+    "'x'",
+    "\"a\"",
+    "\"\"",
+    "`raw`",
+    "true",
+    "false",
+    "7",
+    "\"%v\"",
+    "\"%5.2f|%d\"",
+    "1i",
+    "3",
+    "\"\\xff\"",
 ];
 const FUNCTIONS: [&str; 20] = [
-    "and", "or", "not", "len", "index", "slice", "print", "println", "printf", "html", "js", "urlquery", "eq", "ne", "lt", "le",
-    "gt", "ge", "call", "printf \"%v %d\"",
+    "and",
+    "or",
+    "not",
+    "len",
+    "index",
+    "slice",
+    "print",
+    "println",
+    "printf",
+    "html",
+    "js",
+    "urlquery",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "call",
+    "printf \"%v %d\"",
 ];
 /// Calls that end well as a rule, with `@` for any operand.
 const CALLS: [&str; 24] = [
-    "len $.l", "len $.s", "index $.l 0", "index $.m \"a\"", "index $.m \"zz\"", "index $.l 5 \"x\"", "eq $.s @", "eq $.a 1", "ne $.s \"text\"",
-    "lt $.z 1", "gt 1.5 $.f", "and @ @", "or @ @", "and @ (eq $.a 1) @", "or $.z $.es @", "not @", "print @", "print @ @", "printf \"%v\" @",
-    "printf \"%v %T\" @ @", "printf \"%q\" @", "html @", "slice $.s 1", "js @",
+    "len $.l",
+    "len $.s",
+    "index $.l 0",
+    "index $.m \"a\"",
+    "index $.m \"zz\"",
+    "index $.l 5 \"x\"",
+    "eq $.s @",
+    "eq $.a 1",
+    "ne $.s \"text\"",
+    "lt $.z 1",
+    "gt 1.5 $.f",
+    "and @ @",
+    "or @ @",
+    "and @ (eq $.a 1) @",
+    "or $.z $.es @",
+    "not @",
+    "print @",
+    "print @ @",
+    "printf \"%v\" @",
+    "printf \"%v %T\" @ @",
+    "printf \"%q\" @",
+    "html @",
+    "slice $.s 1",
+    "js @",
 ];
 const VARIABLES: [&str; 6] = ["$", "$x", "$y", "$x", "$y", "$z"];
 const TEXTS: [&str; 8] = ["a", " ", "\n", "\n  ", "text: ", "{", "}", "é"];
 /// What is put where it does not belong.
 const SCRAPS: [&str; 24] = [
-    "{{", "}}", "|", "(", ")", ":=", "=", ",", ".", "$", "\"", "`", "'", "end", "else", "- ", " -", "/*", "*/", "break", "continue",
-    "nil", "1_", "{{end}}",
+    "{{", "}}", "|", "(", ")", ":=", "=", ",", ".", "$", "\"", "`", "'", "end", "else", "- ", " -", "/*", "*/",
+    "break", "continue", "nil", "1_", "{{end}}",
 ];
 
 struct Drawer {
@@ -63,7 +140,9 @@ pub fn draw(seed: u64, number: u64) -> Case {
     if drawer.random.random_ratio(1, 8) {
         drawer.spoil(&mut template);
     }
-    let missing_key = ["default", "zero", "default", "zero", "error"].choose(&mut drawer.random).copied();
+    let missing_key = ["default", "zero", "default", "zero", "error"]
+        .choose(&mut drawer.random)
+        .copied();
     Case {
         name: format!("drawn {number} of seed {seed}"),
         missing_key: missing_key.unwrap_or("default").to_owned(),
@@ -117,11 +196,13 @@ impl Drawer {
     }
 
     fn open(&mut self) {
-        self.out.push_str(if self.random.random_ratio(1, 6) { "{{- " } else { "{{" });
+        self.out
+            .push_str(if self.random.random_ratio(1, 6) { "{{- " } else { "{{" });
     }
 
     fn close(&mut self) {
-        self.out.push_str(if self.random.random_ratio(1, 6) { " -}}" } else { "}}" });
+        self.out
+            .push_str(if self.random.random_ratio(1, 6) { " -}}" } else { "}}" });
     }
 
     fn statement(&mut self, depth: u32) {
@@ -192,7 +273,18 @@ impl Drawer {
             if drawer.one_in(4) {
                 drawer.pipeline(0);
             } else {
-                drawer.put(&["$.l", "$.m", "$.is", "$.ss", "$.tm", "$.e", "3", "$.l | len", "$.by", "$x"]);
+                drawer.put(&[
+                    "$.l",
+                    "$.m",
+                    "$.is",
+                    "$.ss",
+                    "$.tm",
+                    "$.e",
+                    "3",
+                    "$.l | len",
+                    "$.by",
+                    "$x",
+                ]);
             }
         });
         self.range_depth += 1;
@@ -216,7 +308,17 @@ impl Drawer {
             if self.one_in(12) {
                 self.call(depth);
             } else {
-                self.put(&["print", "printf \"%v\"", "html", "not", "and 1", "or $.z", "eq 1", "print $.a", "len | print"]);
+                self.put(&[
+                    "print",
+                    "printf \"%v\"",
+                    "html",
+                    "not",
+                    "and 1",
+                    "or $.z",
+                    "eq 1",
+                    "print $.a",
+                    "len | print",
+                ]);
             }
         }
     }
@@ -289,7 +391,11 @@ impl Drawer {
             template.insert_str(at, scrap);
         } else {
             let length = self.random.random_range(1..6);
-            let end = places.iter().copied().find(|end| *end >= at + length).unwrap_or(template.len());
+            let end = places
+                .iter()
+                .copied()
+                .find(|end| *end >= at + length)
+                .unwrap_or(template.len());
             template.replace_range(at..end, "");
         }
     }

@@ -46,7 +46,11 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
         for case in &mut file.cases {
-            if arguments.filter.as_ref().is_some_and(|filter| !case.name.contains(filter)) {
+            if arguments
+                .filter
+                .as_ref()
+                .is_some_and(|filter| !case.name.contains(filter))
+            {
                 continue;
             }
             let answer = oracle.answer(case)?;

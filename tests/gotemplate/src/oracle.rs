@@ -51,8 +51,12 @@ impl Oracle {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut child = started
-            .map_err(|error| format!("cannot start {}: {error}; `cargo xtask real helm` prepares it", program.display()))?;
+        let mut child = started.map_err(|error| {
+            format!(
+                "cannot start {}: {error}; `cargo xtask real helm` prepares it",
+                program.display()
+            )
+        })?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("the oracle has no streams".to_owned());
         };
@@ -83,8 +87,8 @@ impl Oracle {
             .write_all(line.as_bytes())
             .and_then(|()| self.output.read_line(&mut said));
         asked.map_err(|error| format!("case {}: the oracle does not answer: {error}", case.name))?;
-        let response: Response =
-            serde_json::from_str(&said).map_err(|error| format!("case {}: the oracle says {said:?}: {error}", case.name))?;
+        let response: Response = serde_json::from_str(&said)
+            .map_err(|error| format!("case {}: the oracle says {said:?}: {error}", case.name))?;
         let decode = |text: &str| BASE64_STANDARD.decode(text).map_err(|error| format!("{text}: {error}"));
         if response.failed {
             let why = decode(&response.error)?;

@@ -13,10 +13,18 @@ fn every_case_has_the_answer_that_go_gives() {
             match &case.answer {
                 Some(answer) if *answer == ours => {}
                 Some(answer) => differ.push(format!("{}: Go {}, ours {}", case.name, answer.shown(), ours.shown())),
-                None => differ.push(format!("{}: no answer, `cargo xtask test gotemplate --update` asks", case.name)),
+                None => differ.push(format!(
+                    "{}: no answer, `cargo xtask test gotemplate --update` asks",
+                    case.name
+                )),
             }
         }
     }
     assert!(cases > 0, "there are cases");
-    assert!(differ.is_empty(), "{} of {cases} differ:\n{}", differ.len(), differ.join("\n"));
+    assert!(
+        differ.is_empty(),
+        "{} of {cases} differ:\n{}",
+        differ.len(),
+        differ.join("\n")
+    );
 }

@@ -96,7 +96,10 @@ fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
         )));
     }
     let what = shown(other, b"%s")?;
-    Err(Fault::Said(format!("non-comparable type {what}: {}", other.type_name())))
+    Err(Fault::Said(format!(
+        "non-comparable type {what}: {}",
+        other.type_name()
+    )))
 }
 
 fn shown(value: &Value, format: &[u8]) -> Result<String, Fault> {

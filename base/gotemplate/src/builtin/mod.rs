@@ -11,6 +11,9 @@ use crate::function::{Body, Function, Scope};
 use crate::print::{PrintError, Printer};
 use crate::value::{Type, Value};
 
+/// How two values compare.
+type Comparison = fn(&Value, &Value) -> Result<bool, Fault>;
+
 /// All of them.
 pub(crate) fn functions() -> Vec<Function> {
     use Type::{Any, Reflect, Str};
@@ -44,7 +47,7 @@ pub(crate) fn functions() -> Vec<Function> {
         }),
         Function::variadic("eq", [Reflect], Reflect, |_, args| compare::eq(args).map(Value::Bool)),
     ];
-    let pairs: [(&str, fn(&Value, &Value) -> Result<bool, Fault>); 5] = [
+    let pairs: [(&str, Comparison); 5] = [
         ("ne", compare::ne),
         ("lt", compare::lt),
         ("le", compare::le),
@@ -65,10 +68,7 @@ fn arg(args: &[Value], at: usize) -> &Value {
 }
 
 /// The string that something printed makes.
-fn made(
-    scope: &Scope<'_>,
-    print: impl FnOnce(Printer<'_>) -> Result<(), PrintError>,
-) -> Result<Value, Fault> {
+fn made(scope: &Scope<'_>, print: impl FnOnce(Printer<'_>) -> Result<(), PrintError>) -> Result<Value, Fault> {
     let mut out = Vec::new();
     print(Printer::new(&mut out, scope.limits.string_bytes_max))?;
     Ok(Value::string(out))

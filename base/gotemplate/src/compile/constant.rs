@@ -1,6 +1,6 @@
 //! Literals as arguments: which value they are for a parameter of some type, or why they are none.
 
-use crate::syntax::{Constant, Number, NodeId, NodeKind, Tree};
+use crate::syntax::{Constant, NodeId, NodeKind, Number, Tree};
 use crate::value::{Type, Value};
 
 /// The value that a literal has where no type is asked for.

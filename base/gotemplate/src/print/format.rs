@@ -212,7 +212,11 @@ impl Printer<'_> {
             return;
         }
         let precision = format.number(format.text.len());
-        self.precision = Some(precision.and_then(|precision| usize::try_from(precision).ok()).unwrap_or(0));
+        self.precision = Some(
+            precision
+                .and_then(|precision| usize::try_from(precision).ok())
+                .unwrap_or(0),
+        );
     }
 
     fn extra(&mut self, values: &[Value]) {

@@ -1,10 +1,12 @@
 //! Which of a value's forms a verb asks for.
 
+use std::borrow::Cow;
+
 use super::number::Integer;
 use super::{DEPTH_MAX, PrintError, Printer};
 use crate::quote::{can_backquote, quote_with};
 use crate::text::{Str, runes};
-use crate::value::{List, Map, Object, UintKind, Value};
+use crate::value::{List, Map, Object, Type, UintKind, Value};
 
 const NIL: &str = "<nil>";
 
@@ -189,7 +191,7 @@ impl Printer<'_> {
     }
 
     fn list(&mut self, list: &List, verb: char, depth: usize) {
-        let (open, close) = self.brackets(&list.type_of().to_string(), "[");
+        let (open, close) = self.brackets(|| list.type_of(), "[");
         self.text(&open);
         for (at, item) in list.items().iter().enumerate() {
             self.between(at);
@@ -199,7 +201,7 @@ impl Printer<'_> {
     }
 
     fn map(&mut self, map: &Map, verb: char, depth: usize) {
-        let (open, close) = self.brackets(&map.type_of().to_string(), "map[");
+        let (open, close) = self.brackets(|| map.type_of(), "map[");
         self.text(&open);
         for (at, (key, value)) in map.entries().into_iter().enumerate() {
             self.between(at);
@@ -210,11 +212,11 @@ impl Printer<'_> {
         self.text(close);
     }
 
-    fn brackets(&self, name: &str, open: &str) -> (String, &'static str) {
+    fn brackets(&self, type_of: impl FnOnce() -> Type, open: &'static str) -> (Cow<'static, str>, &'static str) {
         if self.flags.sharp_v {
-            (format!("{name}{{"), "}")
+            (format!("{}{{", type_of()).into(), "}")
         } else {
-            (open.to_owned(), "]")
+            (open.into(), "]")
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{At, Binding, Failure, Flow, Machine, Outcome, Value, called};
+use super::calls::called;
+use super::{At, Binding, Failure, Flow, Machine, Outcome, Value};
 use crate::builtin::plain_value;
 use crate::compile::Target;
 use crate::function::{Body, Function, Scope};
@@ -35,7 +36,9 @@ impl Machine<'_> {
     }
 
     fn missing_key(&self) -> MissingKey {
-        self.frames.last().map_or(MissingKey::Default, |frame| frame.set.missing_key)
+        self.frames
+            .last()
+            .map_or(MissingKey::Default, |frame| frame.set.missing_key)
     }
 
     fn entry(&mut self, map: &Map, name: &str, at: At) -> Outcome<Value> {

@@ -1,5 +1,6 @@
 //! Executes programs: a stack of values, a frame for each template that is in the middle of its work.
 
+mod calls;
 mod fields;
 mod ranges;
 
@@ -7,16 +8,16 @@ use std::any::Any;
 use std::mem;
 use std::sync::Arc;
 
-use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure, constant_for_type};
+use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 use crate::error::{Error, Fault, LimitError};
-use crate::function::{After, Body, Function, Render, Scope};
-use crate::limits::{Limits, TEMPLATE_DEPTH_MAX};
+use crate::function::{After, Function};
+use crate::limits::Limits;
 use crate::print::Printer;
 use crate::quote::quoted;
 use crate::set::Set;
 use crate::syntax::NodeId;
-use crate::text::Str;
 use crate::value::{Type, Value};
+use calls::called;
 use ranges::Iteration;
 
 /// What prints where there is no value.
@@ -200,23 +201,17 @@ impl<'a> Machine<'a> {
             }
             Op::Copy(from, to) => self.slots[base + *to as usize] = self.slots[base + *from as usize].clone(),
             Op::Clear(from, to) => self.clear(base, *from, *to),
-            Op::Pop => {
-                self.pop();
-            }
+            Op::Pop => drop(self.stack.pop()),
             Op::DropUnder => {
-                let top = self.pop();
-                self.pop();
-                self.stack.push(top);
+                let below = self.stack.len().saturating_sub(2);
+                self.stack.swap_remove(below);
             }
             Op::Rotate(count) => {
                 let from = self.stack.len().saturating_sub(*count as usize + 1);
                 self.stack[from..].rotate_left(1);
             }
-            Op::JumpUnless(target) => {
-                if !self.pop().is_true() {
-                    return Ok(Flow::Jump(*target));
-                }
-            }
+            Op::JumpUnless(_) if self.pop().is_true() => {}
+            Op::JumpUnless(target) => return Ok(Flow::Jump(*target)),
             Op::Jump(target) => return Ok(Flow::Jump(*target)),
             Op::ShortCircuit(decides, target, at) => return Ok(self.short_circuit(*decides, *target, *at)),
             Op::Mark(at) => self.mark(*at),
@@ -227,10 +222,7 @@ impl<'a> Machine<'a> {
                 self.validate(&wanted, *at)?;
             }
             Op::ConstantBound(node, place) => self.constant_bound(program, *node, *place)?,
-            Op::CallBound(count, at) => {
-                let function = self.bound.pop();
-                return function.map_or(Ok(Flow::Next), |function| self.call(&function, *count, *at));
-            }
+            Op::CallBound(count, at) => return self.call_bound(*count, *at),
             Op::Validate(wanted, at) => self.validate(wanted, *at)?,
             Op::Call(function, count, at) => return self.call(function, *count, *at),
             Op::CheckTemplate(name, at) => self.check_template(name, *at)?,
@@ -351,141 +343,15 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Calls a function with what lies on the stack.
-    fn call(&mut self, function: &Arc<Function>, count: u32, at: At) -> Outcome {
-        let from = self.stack.len().saturating_sub(count as usize);
-        let Some(frame) = self.frames.last() else {
-            return Ok(Flow::Next);
-        };
-        let mut scope = Scope {
-            limits: self.limits,
-            set: &frame.set,
-            template: &frame.program.name,
-            host: self.host,
-        };
-        let args = self.stack.get(from..).unwrap_or_default();
-        let value = match &function.body {
-            Body::Plain(plain) => plain(&mut scope, args),
-            Body::Call => crate::builtin::call(args),
-            Body::Slice => crate::builtin::slice(args),
-            Body::Rendering(rendering) => match rendering(&mut scope, args) {
-                Ok(render) => {
-                    self.stack.truncate(from);
-                    return self.render(render, Arc::clone(function), at);
-                }
-                Err(fault) => Err(fault),
-            },
-            // These are no calls but jumps.
-            Body::And | Body::Or => Ok(Value::Absent),
-        };
-        self.stack.truncate(from);
-        let value = value.map_err(|fault| called(function, fault, at))?;
-        self.spend(size(&value));
-        self.stack.push(value);
-        Ok(Flow::Next)
-    }
-
-    /// Has a template executed for the value of a function.
-    fn render(&mut self, render: Render, function: Arc<Function>, at: At) -> Outcome {
-        let program = match render.set.program(&render.name) {
-            Ok(program) => program,
-            Err(why) => return Err(called(&function, Fault::Said(render.context + &why), at)),
-        };
-        if self.render_depth >= self.limits.render_depth_max {
-            return Err(LimitError::Depth(self.limits.render_depth_max).into());
-        }
-        self.render_depth += 1;
-        self.bytes_done += self.outputs.last().map_or(0, Vec::len);
-        self.outputs.push(Vec::new());
-        let rendered = Rendered {
-            then: render.then,
-            context: render.context,
-            function,
-            at,
-        };
-        self.enter(render.set, program, render.data, 0, Some(rendered));
-        Ok(Flow::Enter)
-    }
-
-    /// The template has ended.
-    fn end(&mut self) -> Outcome {
-        let Some(frame) = self.frames.pop() else {
-            return Ok(Flow::Leave);
-        };
-        self.slots.truncate(frame.base);
-        let Some(rendered) = frame.render else {
-            return Ok(Flow::Leave);
-        };
-        self.render_depth -= 1;
-        let output = self.outputs.pop().unwrap_or_default();
-        // What is around it has been counted as done, and is not any more.
-        self.bytes_done -= self.outputs.last().map_or(0, Vec::len);
-        let Some(caller) = self.frames.last() else {
-            return Ok(Flow::Leave);
-        };
-        let mut scope = Scope {
-            limits: self.limits,
-            set: &caller.set,
-            template: &caller.program.name,
-            host: self.host,
-        };
-        match (rendered.then)(&mut scope, output) {
-            Ok(value) => self.stack.push(value),
-            Err(fault) => return Err(called(&rendered.function, fault, rendered.at)),
-        }
-        Ok(Flow::Leave)
-    }
-
-    fn check_template(&self, name: &Str, at: At) -> Outcome<()> {
-        let Some(frame) = self.frames.last() else {
-            return Ok(());
-        };
-        if frame.set.get(name).is_none() {
-            let what = format!("template {} not defined", quoted(name));
-            return Err(Failure::Said(what, at));
-        }
-        if frame.depth == TEMPLATE_DEPTH_MAX {
-            let what = format!("exceeded maximum template depth ({TEMPLATE_DEPTH_MAX})");
-            return Err(Failure::Said(what, at));
-        }
-        Ok(())
-    }
-
-    fn template(&mut self, name: &Str) -> Flow {
-        let data = self.pop();
-        let Some(frame) = self.frames.last() else {
-            return Flow::Next;
-        };
-        let set = Arc::clone(&frame.set);
-        let depth = frame.depth + 1;
-        let Some(program) = set.get(name).cloned() else {
-            return Flow::Next;
-        };
-        self.enter(set, program, data, depth, None);
-        Flow::Enter
-    }
-
-    fn bound_param(&self, place: u32) -> Type {
-        self.bound
-            .last()
-            .map_or(Type::Any, |function| function.param(place as usize).clone())
-    }
-
-    fn constant_bound(&mut self, program: &Program, node: NodeId, place: u32) -> Outcome<()> {
-        let wanted = self.bound_param(place);
-        let value = constant_for_type(&program.tree, node, &wanted);
-        let value = value.map_err(|why| Failure::Said(why, At::Node(node)))?;
-        self.stack.push(value);
-        Ok(())
-    }
-
     /// The error of a failure: Go's words about the place, and about the functions on the way to it.
     fn error(mut self, failure: Failure) -> Error {
         let mut text = match failure {
-            Failure::Limit(limit) => return Error::Limit {
-                place: self.place(),
-                limit,
-            },
+            Failure::Limit(limit) => {
+                return Error::Limit {
+                    place: self.place(),
+                    limit,
+                };
+            }
             Failure::Said(what, at) => self.located(&what, at),
         };
         while let Some(frame) = self.frames.pop() {
@@ -510,7 +376,10 @@ impl<'a> Machine<'a> {
         };
         let Program { name, tree, .. } = &*frame.program;
         let (location, context) = (tree.location(node), tree.write(node));
-        format!("template: {location}: executing {} at <{context}>: {what}", quoted(name))
+        format!(
+            "template: {location}: executing {} at <{context}>: {what}",
+            quoted(name)
+        )
     }
 
     /// Name of the template that was executed last, as the place of a limit.
@@ -518,23 +387,5 @@ impl<'a> Machine<'a> {
         let name = self.frames.pop().map(|frame| frame.program.name.clone());
         mem::take(&mut self.outputs);
         name.unwrap_or_default().lossy().into_owned()
-    }
-}
-
-/// What a function's value costs.
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Str(text) | Value::Bytes(text) => text.len() / BYTES_PER_STEP,
-        Value::List(list) => list.items().len(),
-        Value::Map(map) => map.len(),
-        _ => 0,
-    }
-}
-
-/// What is said of a function that failed.
-fn called(function: &Function, fault: Fault, at: At) -> Failure {
-    match fault {
-        Fault::Said(why) => Failure::Said(format!("error calling {}: {why}", function.name()), at),
-        Fault::Limit(limit) => Failure::Limit(limit),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::token::{Item, Kind};
 use crate::quote::quoted;
 use crate::text::{decode_rune, is_letter_or_digit, is_print};
 
@@ -11,120 +12,6 @@ const LEFT_COMMENT: &[u8] = b"/*";
 const RIGHT_COMMENT: &[u8] = b"*/";
 /// A minus and the space beside it.
 const TRIM_MARKER: usize = 2;
-/// How much of a token an error shows.
-const SHOWN: usize = 10;
-
-/// What a token is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Error,
-    Bool,
-    /// Some other printable character
-    Char,
-    CharConstant,
-    Complex,
-    Assign,
-    Declare,
-    Eof,
-    /// An identifier after a point
-    Field,
-    Identifier,
-    LeftDelim,
-    LeftParen,
-    Number,
-    Pipe,
-    RawString,
-    RightDelim,
-    RightParen,
-    Space,
-    String,
-    Text,
-    Variable,
-    // Keywords
-    Block,
-    Break,
-    Continue,
-    Dot,
-    Define,
-    Else,
-    End,
-    If,
-    Nil,
-    Range,
-    Template,
-    With,
-}
-
-impl Kind {
-    fn is_keyword(self) -> bool {
-        matches!(
-            self,
-            Self::Block
-                | Self::Break
-                | Self::Continue
-                | Self::Dot
-                | Self::Define
-                | Self::Else
-                | Self::End
-                | Self::If
-                | Self::Nil
-                | Self::Range
-                | Self::Template
-                | Self::With
-        )
-    }
-
-    fn of_word(word: &[u8]) -> Option<Self> {
-        Some(match word {
-            b"." => Self::Dot,
-            b"block" => Self::Block,
-            b"break" => Self::Break,
-            b"continue" => Self::Continue,
-            b"define" => Self::Define,
-            b"else" => Self::Else,
-            b"end" => Self::End,
-            b"if" => Self::If,
-            b"range" => Self::Range,
-            b"nil" => Self::Nil,
-            b"template" => Self::Template,
-            b"with" => Self::With,
-            _ => return None,
-        })
-    }
-}
-
-/// A token: what it is, where it begins, what it says, and the line it begins on. The text of an error is made here, all
-/// others are of the template.
-#[derive(Clone, Debug)]
-pub(super) struct Item<'t> {
-    pub(super) kind: Kind,
-    pub(super) at: usize,
-    pub(super) text: Cow<'t, [u8]>,
-    pub(super) line: usize,
-}
-
-impl Item<'_> {
-    /// How an error shows the token.
-    pub(super) fn shown(&self) -> String {
-        let text = String::from_utf8_lossy(&self.text);
-        match self.kind {
-            Kind::Eof => "EOF".to_owned(),
-            Kind::Error => text.into_owned(),
-            kind if kind.is_keyword() => format!("<{text}>"),
-            _ if self.text.len() > SHOWN => {
-                let end = crate::text::runes(&self.text).nth(SHOWN).map_or(self.text.len(), |(at, ..)| at);
-                format!("{}...", quoted(self.text.get(..end).unwrap_or_default()))
-            }
-            _ => quoted(&self.text),
-        }
-    }
-
-    /// The text.
-    pub(super) fn word(&self) -> String {
-        String::from_utf8_lossy(&self.text).into_owned()
-    }
-}
-
 /// Reads tokens one after the other.
 pub(super) struct Lexer<'t> {
     input: &'t [u8],
@@ -275,7 +162,11 @@ impl<'t> Lexer<'t> {
     fn left_delim(&mut self) -> Option<Item<'t>> {
         self.at += LEFT.len();
         let marker = if has_left_trim(self.rest()) { TRIM_MARKER } else { 0 };
-        if self.rest().get(marker..).is_some_and(|rest| rest.starts_with(LEFT_COMMENT)) {
+        if self
+            .rest()
+            .get(marker..)
+            .is_some_and(|rest| rest.starts_with(LEFT_COMMENT))
+        {
             self.at += marker;
             self.ignore();
             return self.comment();
@@ -545,7 +436,10 @@ fn leading_spaces(text: &[u8]) -> usize {
 }
 
 fn without_spaces_at_end(text: &[u8]) -> &[u8] {
-    let kept = text.iter().rposition(|byte| !is_space_byte(byte)).map_or(0, |last| last + 1);
+    let kept = text
+        .iter()
+        .rposition(|byte| !is_space_byte(byte))
+        .map_or(0, |last| last + 1);
     text.get(..kept).unwrap_or_default()
 }
 

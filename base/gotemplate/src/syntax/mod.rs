@@ -5,6 +5,7 @@ mod lex;
 mod node;
 mod number;
 mod parse;
+mod token;
 mod write;
 
 pub(crate) use node::{Branch, Constant, NodeId, NodeKind, Number, Tree};

@@ -1,7 +1,7 @@
 //! Numbers as they are written in templates: Go's literals, and what each can be used as.
 
-use super::lex::Kind;
 use super::node::Number;
+use super::token::Kind;
 use crate::quote::{SYNTAX, quoted, unquote_char};
 
 impl Number {

@@ -2,13 +2,15 @@
 //! read last.
 
 mod pipeline;
+mod tokens;
 
 use std::mem;
 use std::sync::Arc;
 
-use super::lex::{Item, Kind, Lexer};
+use super::lex::Lexer;
 use super::node::{Branch, Node, NodeId, NodeKind, Tree, is_empty};
-use crate::quote::{SYNTAX, quoted, unquote};
+use super::token::{Item, Kind};
+use crate::quote::quoted;
 use crate::text::Str;
 
 /// What a text holds: the nodes, and the templates with their names. The text's own template comes last.
@@ -135,123 +137,6 @@ impl State<'_> {
 
 type Result<T = (), E = String> = std::result::Result<T, E>;
 
-// Tokens.
-impl<'t> Parser<'t> {
-    fn state(&mut self) -> &mut State<'t> {
-        let last = self.states.len() - 1;
-        &mut self.states[last]
-    }
-
-    fn next(&mut self) -> Item<'t> {
-        if self.state().peeked > 0 {
-            self.state().peeked -= 1;
-        } else {
-            self.state().tokens[0] = self.lexer.next_item();
-        }
-        let state = self.state();
-        state.tokens[state.peeked].clone()
-    }
-
-    fn backup(&mut self) {
-        self.state().peeked += 1;
-    }
-
-    fn backup2(&mut self, first: Item<'t>) {
-        let state = self.state();
-        state.tokens[1] = first;
-        state.peeked = 2;
-    }
-
-    fn backup3(&mut self, first: Item<'t>, second: Item<'t>) {
-        let state = self.state();
-        state.tokens[1] = second;
-        state.tokens[2] = first;
-        state.peeked = 3;
-    }
-
-    fn peek(&mut self) -> Item<'t> {
-        if self.state().peeked == 0 {
-            self.state().tokens[0] = self.lexer.next_item();
-            self.state().peeked = 1;
-        }
-        let state = self.state();
-        state.tokens[state.peeked - 1].clone()
-    }
-
-    fn next_non_space(&mut self) -> Item<'t> {
-        loop {
-            let token = self.next();
-            if token.kind != Kind::Space {
-                return token;
-            }
-        }
-    }
-
-    fn peek_non_space(&mut self) -> Item<'t> {
-        let token = self.next_non_space();
-        self.backup();
-        token
-    }
-
-    /// An error at the line of the token that was read last.
-    fn error(&mut self, what: &str) -> String {
-        let line = self.state().tokens[0].line;
-        format!("template: {}:{line}: {what}", self.parse_name)
-    }
-
-    fn unexpected(&mut self, token: &Item<'_>, context: &str) -> String {
-        let shown = token.shown();
-        if token.kind != Kind::Error {
-            return self.error(&format!("unexpected {shown} in {context}"));
-        }
-        let line = self.state().action_line;
-        if line == 0 || line == token.line {
-            return self.error(&shown);
-        }
-        // No "action in action".
-        let link = if shown.ends_with(" action") { "" } else { " in action" };
-        let place = format!("{link} started at {}:{line}", self.parse_name);
-        self.error(&format!("{shown}{place}"))
-    }
-
-    fn expect(&mut self, wanted: &[Kind], context: &str) -> Result<Item<'t>> {
-        let token = self.next_non_space();
-        if wanted.contains(&token.kind) {
-            Ok(token)
-        } else {
-            Err(self.unexpected(&token, context))
-        }
-    }
-
-    fn unquoted(&mut self, token: &Item<'_>) -> Result<Str> {
-        match unquote(&token.text) {
-            Some(text) => Ok(text.into()),
-            None => Err(self.error(SYNTAX)),
-        }
-    }
-
-    fn node(&mut self, at: usize, kind: NodeKind) -> NodeId {
-        // A text of 4 GiB does not get here: there is less than a node per byte.
-        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node { at, kind });
-        id
-    }
-
-    fn list(&mut self, nodes: Vec<NodeId>) -> NodeId {
-        self.node(0, NodeKind::List(nodes))
-    }
-
-    /// Adds a node to the list that is read.
-    fn append(&mut self, node: NodeId) {
-        let state = self.state();
-        match state.open.last_mut() {
-            Some(open) => open.nodes.push(node),
-            None => state.nodes.push(node),
-        }
-    }
-}
-
-// Text and actions.
 impl<'t> Parser<'t> {
     fn run(&mut self) -> Result {
         loop {

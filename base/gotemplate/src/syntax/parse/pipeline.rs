@@ -1,7 +1,7 @@
 //! Pipelines: declarations, commands, operands. What is open stands in a list and not on the stack of the machine.
 
-use super::super::lex::{Item, Kind};
 use super::super::node::{Command, Constant, NodeId, NodeKind, Number, Pipe};
+use super::super::token::{Item, Kind};
 use super::{Parser, Result};
 use crate::quote::quoted;
 
