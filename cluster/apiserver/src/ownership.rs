@@ -1,9 +1,10 @@
 //! Who owns which field after a create, update or patch. Server-side apply settles that itself.
 
-use cluster_patch::{Elsewhere, UpdateOptions, managed_in, track_update_in};
+use cluster_patch::{Elsewhere, UpdateOptions, Versions, managed_in, track_update_in};
 use cluster_schema::Schema;
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::conversion;
 use crate::kind::Call;
 use crate::metadata;
@@ -17,6 +18,28 @@ pub(crate) fn unsaid(sent: &Value) -> Vec<&'static str> {
     let mut fields = vec!["deletionTimestamp", "deletionGracePeriodSeconds"];
     fields.retain(|field| sent.pointer(&format!("/metadata/{field}")).is_none_or(Value::is_null));
     fields
+}
+
+/// The versions of a custom resource, for what others have written in another one. Of a version that the definition has no
+/// more it says what apiextensions-apiserver v0.35 `pkg/apiserver/conversion/converter.go` says.
+pub(crate) struct KindVersions<'a>(pub(crate) &'a Context);
+
+impl Versions for KindVersions<'_> {
+    async fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        let Some(version) = self.0.served.info().version_of(api_version) else {
+            return Err(format!(
+                "request to convert CR to an invalid group/version: {api_version}"
+            ));
+        };
+        let converted = conversion::raw(self.0, object.clone(), version).await;
+        converted.map_err(|status| status.message().to_owned())
+    }
+
+    fn schema(&self, api_version: &str) -> Schema {
+        let version = self.0.served.info().version_of(api_version);
+        let schema = version.and_then(|version| self.0.served.kind.schema(version));
+        schema.unwrap_or_else(Schema::any)
+    }
 }
 
 impl Write<'_> {
@@ -73,27 +96,23 @@ impl Write<'_> {
             return elsewhere;
         }
         let own = served.info().api_version(context.version());
+        let versions = KindVersions(context);
         for api_version in managed_in(&[old, object], &own) {
-            let mut versions = served.info().versions.iter().map(|version| version.name.as_ref());
-            let Some(version) = versions.find(|version| served.info().api_version(version) == api_version) else {
-                continue;
-            };
             let convert = async |object: &Value| {
                 let mut object = object.clone();
                 if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
                     metadata.remove("managedFields");
                 }
-                conversion::raw(context, object, version).await.ok()
+                versions.convert(&object, &api_version).await.ok()
             };
             let states = match (convert(old).await, convert(object).await) {
                 (Some(before), Some(after)) => Some((before, after)),
                 _ => None,
             };
-            let schema = served.kind.schema(version).unwrap_or_else(Schema::any);
             elsewhere.push(Elsewhere {
-                api_version,
                 states,
-                schema,
+                schema: versions.schema(&api_version),
+                api_version,
             });
         }
         elsewhere

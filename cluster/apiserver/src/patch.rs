@@ -1,6 +1,8 @@
 //! PATCH: four ways, chosen by content type, over one loop of read, change, write.
 
-use cluster_patch::{ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, strategic_merge};
+use cluster_patch::{
+    ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, server_side_apply_in, strategic_merge,
+};
 use cluster_schema::{FieldError, Schema, json_type};
 use cluster_store::Entry;
 use http::StatusCode;
@@ -12,6 +14,7 @@ use crate::context::Context;
 use crate::decode::{Encoding, media_type, read_body, try_decode, try_decode_exactly, unsupported_media_type};
 use crate::incoming::{self, Incoming, Source};
 use crate::negotiate::{Expected, shape};
+use crate::ownership::KindVersions;
 use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::{Cause, Status};
@@ -243,7 +246,7 @@ impl Request {
             Form::Strategic => strategic_merge(before, &self.patch, &schema),
             Form::Apply => {
                 write.manager = None;
-                return self.applied(context, live.as_ref(), &schema);
+                return self.applied(context, live.as_ref(), &schema).await;
             }
         };
         let object = object.map_err(|error| patch_status(&error))?;
@@ -260,7 +263,7 @@ impl Request {
         }
     }
 
-    fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
+    async fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
         let checked = incoming::check_applied(context, self.patch.clone())?;
         let manager = context.manager();
         let api_version = context.served.info().api_version(context.version());
@@ -273,7 +276,11 @@ impl Request {
             api_version: &api_version,
             reset: &reset,
         };
-        let mut object = server_side_apply(live, &checked, options, schema).map_err(|error| patch_status(&error))?;
+        let object = match context.served.role {
+            Role::Custom => server_side_apply_in(live, &checked, options, schema, &KindVersions(context)).await,
+            _ => server_side_apply(live, &checked, options, schema),
+        };
+        let mut object = object.map_err(|error| patch_status(&error))?;
         // What was applied may pin a version; otherwise the version that was read stays, and is the current one. Where
         // nothing is there yet, a version says nothing.
         let pinned = metadata::text(&self.patch, "resourceVersion");

@@ -242,6 +242,12 @@ impl ResourceInfo {
         }
     }
 
+    /// The version whose [`ResourceInfo::api_version`] that is.
+    pub fn version_of(&self, api_version: &str) -> Option<&str> {
+        let mut versions = self.versions.iter().map(|version| version.name.as_ref());
+        versions.find(|version| self.api_version(version) == api_version)
+    }
+
     /// The subresources of a version.
     pub fn subresources_in(&self, version: &str) -> impl Iterator<Item = &Subresource> {
         let in_version = move |subresource: &&Subresource| {

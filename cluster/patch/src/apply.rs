@@ -66,67 +66,154 @@ pub fn server_side_apply(
     options: ApplyOptions<'_>,
     schema: &Schema,
 ) -> Result<Value, PatchError> {
-    let configuration = applied;
-    check_type(applied, schema)?;
-    let applied = sound_configuration(applied, &options)?;
-    let schema = Some(schema);
-    let me = Manager {
-        operation: Operation::Apply,
-        name: options.manager.to_owned(),
-        api_version: None,
-        subresource: options.subresource.to_owned(),
-    };
-    let before = live.map(without_managed_fields);
-    let old_managers = match (live, &before) {
-        (Some(live), Some(before)) => managers_before_apply(live, before, &options, schema),
-        _ => Managers::new(),
-    };
-    let mut managers = old_managers.clone();
-    let last = managers.remove(&me).map(|owned| owned.fields).unwrap_or_default();
-    let set = fields_of(schema, &applied).below;
-    let merged = match &before {
-        Some(before) => merge(schema, before, &applied),
-        None => applied,
-    };
-    // What I owned, applied no more and nobody else owns goes, with all that is below it.
-    let owned_now = managers
-        .values()
-        .fold(set.clone(), |all, owned| all.union(&owned.fields));
-    let kept = with_named_parents(schema, &owned_now);
-    let dropped = with_named_parents(schema, &last).difference(&kept);
-    let merged = remove(schema, &merged, &dropped);
+    let apply = Apply::begin(live, applied, options, schema)?;
+    let merged = apply.pruned();
+    apply.end(merged, &BTreeMap::new())
+}
 
-    let difference = compare(schema, before.as_ref(), &merged);
-    let mut taken = take_over(&mut managers, &difference);
-    if options.manager == last_applied::MANAGER
-        && !options.force
-        && let Some(live) = &before
-        && let Some(allowed) = last_applied::unchanged_since(live, options.api_version, schema)
-    {
-        taken = without(taken, &allowed);
+/// An apply under way: merged, but nothing is taken away yet.
+pub(crate) struct Apply<'a> {
+    configuration: &'a Value,
+    options: ApplyOptions<'a>,
+    schema: &'a Schema,
+    me: Manager,
+    before: Option<Value>,
+    /// All but the applier.
+    managers: Managers,
+    /// What the applier has owned.
+    last: Option<Owned>,
+    /// What it owns now.
+    set: FieldSet,
+    merged: Value,
+}
+
+impl<'a> Apply<'a> {
+    pub(crate) fn begin(
+        live: Option<&Value>,
+        configuration: &'a Value,
+        options: ApplyOptions<'a>,
+        schema: &'a Schema,
+    ) -> Result<Self, PatchError> {
+        check_type(configuration, schema)?;
+        let applied = sound_configuration(configuration, &options)?;
+        let me = Manager {
+            operation: Operation::Apply,
+            name: options.manager.to_owned(),
+            api_version: None,
+            subresource: options.subresource.to_owned(),
+        };
+        let before = live.map(without_managed_fields);
+        let mut managers = match (live, &before) {
+            (Some(live), Some(before)) => managers_before_apply(live, before, &options, Some(schema)),
+            _ => Managers::new(),
+        };
+        let last = managers.remove(&me);
+        let set = fields_of(Some(schema), &applied).below;
+        let merged = match &before {
+            Some(before) => merge(Some(schema), before, &applied),
+            None => applied,
+        };
+        Ok(Self {
+            configuration,
+            options,
+            schema,
+            me,
+            before,
+            managers,
+            last,
+            set,
+            merged,
+        })
     }
-    if !options.force && !taken.is_empty() {
-        return Err(conflicts(&taken));
+
+    pub(crate) fn before(&self) -> Option<&Value> {
+        self.before.as_ref()
     }
-    // Who changes nothing of the object, the order of its items included, has no time but an earlier one; nor has who sees
-    // only a part of it.
-    let is_unchanged = before.as_ref().is_some_and(|before| same(before, &merged));
-    let time = if is_unchanged || options.subresource == SCALE {
-        old_managers.get(&me).and_then(|owned| owned.time.clone())
-    } else {
-        Some(print_time(options.time))
-    };
-    let owned = Owned {
-        fields: set,
-        api_version: options.api_version.to_owned(),
-        time,
-    };
-    managers.insert(me, owned);
-    let mut applied = with_managed_fields(merged, &tidy(managers));
-    if options.manager == last_applied::MANAGER {
-        last_applied::renew(&mut applied, configuration);
+
+    pub(crate) fn last(&self) -> Option<&Owned> {
+        self.last.as_ref()
     }
-    Ok(applied)
+
+    pub(crate) fn merged(&self) -> &Value {
+        &self.merged
+    }
+
+    /// The group and version of the request.
+    pub(crate) fn api_version(&self) -> &str {
+        self.options.api_version
+    }
+
+    /// Whether everybody, the applier by an earlier apply included, writes in the version of the request.
+    pub(crate) fn is_of_one_version(&self) -> bool {
+        let mut all = self.managers.values().chain(&self.last);
+        all.all(|owned| owned.api_version == self.options.api_version)
+    }
+
+    /// The other versions in which others write.
+    pub(crate) fn foreign_versions(&self) -> BTreeSet<String> {
+        let versions = self.managers.values().map(|owned| owned.api_version.clone());
+        versions.filter(|version| version != self.options.api_version).collect()
+    }
+
+    /// What is owned from now on, by the versions in which it is.
+    pub(crate) fn owned_by_version(&self) -> BTreeMap<&str, FieldSet> {
+        let mut all = BTreeMap::from([(self.options.api_version, self.set.clone())]);
+        for owned in self.managers.values() {
+            let fields = all.entry(owned.api_version.as_str()).or_default();
+            *fields = std::mem::take(fields).union(&owned.fields);
+        }
+        all
+    }
+
+    /// The merged object without what the applier owned, applies no more and nobody else owns, and all that is below it. All
+    /// write in one version.
+    pub(crate) fn pruned(&self) -> Value {
+        let schema = Some(self.schema);
+        let Some(last) = &self.last else {
+            return self.merged.clone();
+        };
+        let owned = self.managers.values().map(|owned| &owned.fields);
+        let owned = owned.fold(self.set.clone(), |all, fields| all.union(fields));
+        let kept = with_named_parents(schema, &owned);
+        let dropped = with_named_parents(schema, &last.fields).difference(&kept);
+        remove(schema, &self.merged, &dropped)
+    }
+
+    /// The object as it is from now on, with its managers. `others`: what the change is in other versions.
+    pub(crate) fn end(mut self, merged: Value, others: &BTreeMap<String, Difference>) -> Result<Value, PatchError> {
+        let (options, schema) = (self.options, Some(self.schema));
+        let difference = compare(schema, self.before.as_ref(), &merged);
+        let mut taken = take_over(&mut self.managers, &difference, others);
+        if options.manager == last_applied::MANAGER
+            && !options.force
+            && let Some(live) = &self.before
+            && let Some(allowed) = last_applied::unchanged_since(live, options.api_version, schema)
+        {
+            taken = without(taken, &allowed);
+        }
+        if !options.force && !taken.is_empty() {
+            return Err(conflicts(&taken));
+        }
+        // Who changes nothing of the object, the order of its items included, has no time but an earlier one; nor has who
+        // sees only a part of it.
+        let is_unchanged = self.before.as_ref().is_some_and(|before| same(before, &merged));
+        let time = if is_unchanged || options.subresource == SCALE {
+            self.last.and_then(|owned| owned.time)
+        } else {
+            Some(print_time(options.time))
+        };
+        let owned = Owned {
+            fields: self.set,
+            api_version: options.api_version.to_owned(),
+            time,
+        };
+        self.managers.insert(self.me, owned);
+        let mut applied = with_managed_fields(merged, &tidy(self.managers));
+        if options.manager == last_applied::MANAGER {
+            last_applied::renew(&mut applied, self.configuration);
+        }
+        Ok(applied)
+    }
 }
 
 /// Refuses a configuration that is none of this type, or that says who manages it.
@@ -228,7 +315,7 @@ pub fn track_update_in(
         *new = after;
         return;
     };
-    take_over_in(&mut managers, &difference, &others);
+    take_over(&mut managers, &difference, &others);
     let written = without_unowned(&difference.written());
     // Who only removed fields has not touched those it still owns. A scale is a view: of it no times are kept.
     let is_view = options.subresource == SCALE;
@@ -317,7 +404,7 @@ fn managers_before_apply(
 }
 
 /// What a change is in the versions of other managers. None: in one of them it cannot be told.
-fn differences<'e>(managers: &Managers, elsewhere: &'e [Elsewhere]) -> Option<BTreeMap<&'e str, Difference>> {
+fn differences(managers: &Managers, elsewhere: &[Elsewhere]) -> Option<BTreeMap<String, Difference>> {
     let mut all = BTreeMap::new();
     for other in elsewhere {
         if !managers.values().any(|owned| owned.api_version == other.api_version) {
@@ -329,25 +416,21 @@ fn differences<'e>(managers: &Managers, elsewhere: &'e [Elsewhere]) -> Option<BT
             return None;
         }
         let difference = compare(Some(&other.schema), Some(before), after);
-        all.insert(other.api_version.as_str(), difference);
+        all.insert(other.api_version.clone(), difference);
     }
     Some(all)
 }
 
-/// Takes from all managers what a change wrote or removed; returns what it wrote of theirs.
-fn take_over(managers: &mut Managers, difference: &Difference) -> Vec<(String, FieldSet)> {
-    take_over_in(managers, difference, &BTreeMap::new())
-}
-
-/// The same, where the change is another one in some versions.
-fn take_over_in(
+/// Takes from all managers what a change wrote or removed, where it is another one in some versions; returns what it wrote
+/// of theirs.
+fn take_over(
     managers: &mut Managers,
     own: &Difference,
-    others: &BTreeMap<&str, Difference>,
+    others: &BTreeMap<String, Difference>,
 ) -> Vec<(String, FieldSet)> {
     let mut all = Vec::new();
     for (manager, owned) in managers.iter_mut() {
-        let difference = others.get(owned.api_version.as_str()).unwrap_or(own);
+        let difference = others.get(&owned.api_version).unwrap_or(own);
         let written = difference.written();
         let written = owned.fields.intersection(&written);
         // What went with something above it is told by that, if that is owned as well.

@@ -15,6 +15,7 @@ mod set;
 mod strategic;
 mod strategic_lists;
 mod typed;
+mod versions;
 
 pub use apply::{ApplyOptions, Elsewhere, UpdateOptions, managed_in, server_side_apply, track_update, track_update_in};
 pub use element::Element;
@@ -23,3 +24,4 @@ pub use json::{COPY_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX, json_patch, merge_patc
 pub use managers::UPDATE_MANAGERS_MAX;
 pub use set::{Branch, FieldSet};
 pub use strategic::strategic_merge;
+pub use versions::{Versions, server_side_apply_in};

@@ -67,6 +67,8 @@ enum Suite {
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
     Node,
+    /// Templates: all cases and 20,000 drawn ones, what Go makes of them and what we do
+    Gotemplate,
     /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
     Stores,
 }
@@ -77,6 +79,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Clients => clients(test),
         Suite::Node => node(test),
         Suite::Stores => stores(test),
+        Suite::Gotemplate => gotemplate(test),
     }
 }
 
@@ -204,6 +207,18 @@ fn refuse_all(test: &Test) -> Outcome {
     refuse("--etcd", test.etcd)?;
     refuse("--each", test.each.is_some())?;
     refuse("--serve", test.serve.is_some())
+}
+
+fn gotemplate(test: &Test) -> Outcome {
+    refuse_all(test)?;
+    real::run(Some(real::Part::Helm))?;
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "tests-gotemplate", "--"]);
+    match &test.filter {
+        Some(filter) => command.arg(filter),
+        None => command.args(["--drawn", "20000"]),
+    };
+    call(&mut command)
 }
 
 fn stores(test: &Test) -> Outcome {

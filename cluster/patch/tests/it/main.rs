@@ -3,6 +3,7 @@
 mod laws;
 mod migration;
 mod ownership;
+mod versions;
 
 use cluster_patch::{ApplyOptions, PatchError, UpdateOptions, server_side_apply, track_update};
 use cluster_schema::{Kind, ListType, MapType, Object, Scalar, Schema};

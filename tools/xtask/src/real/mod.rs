@@ -4,6 +4,7 @@
 pub(crate) mod clients;
 mod kubectl;
 mod kubernetes;
+mod templates;
 
 use clap::ValueEnum;
 
@@ -20,6 +21,8 @@ pub(crate) enum Part {
     Kubernetes,
     /// Helm, the newest kubectl and a client-go program, built from Go modules, and Python's client: minutes the first time
     Clients,
+    /// Go's templates with Sprig's functions as a program, built from Go modules
+    Helm,
 }
 
 /// Prepares one part, or all of them.
@@ -29,8 +32,10 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
         Some(Part::Etcd) => kubernetes::prepare(&["etcd"]),
         Some(Part::Kubernetes) => kubernetes::prepare(&[]),
         Some(Part::Clients) => clients::prepare(),
+        Some(Part::Helm) => templates::prepare(),
         None => kubectl::prepare()
             .and_then(|()| kubernetes::prepare(&[]))
-            .and_then(|()| clients::prepare()),
+            .and_then(|()| clients::prepare())
+            .and_then(|()| templates::prepare()),
     }
 }

@@ -1,0 +1,203 @@
+//! From the tree of a template to its program. What Go finds out when it executes (wrong numbers of arguments, constants
+//! of wrong types, unknown variables) becomes an operation that fails, so that it fails when Go does and not before.
+//!
+//! Nothing here calls itself for what lies inside: it is put on a list of tasks, because templates nest as they like.
+
+mod code;
+mod command;
+mod constant;
+mod control;
+
+use std::sync::Arc;
+
+pub(crate) use code::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
+pub(crate) use constant::for_type as constant_for_type;
+
+use crate::function::Functions;
+use crate::syntax::{NodeId, NodeKind, Parsed, Tree};
+use crate::text::Str;
+
+/// Compiles all templates of a text.
+pub(crate) fn compile(parsed: Parsed, functions: &Functions) -> Vec<Program> {
+    let tree = Arc::new(parsed.tree);
+    parsed
+        .templates
+        .into_iter()
+        .map(|(name, root)| program(name, &tree, root, functions))
+        .collect()
+}
+
+fn program(name: Str, tree: &Arc<Tree>, root: NodeId, functions: &Functions) -> Program {
+    let mut compiler = Compiler {
+        tree,
+        functions,
+        ops: Vec::new(),
+        tasks: Vec::new(),
+        variables: vec![Variable {
+            name: "$",
+            slot: ROOT,
+            is_sure: true,
+        }],
+        slots: DOT + 1,
+        dot: DOT,
+        at: At::Node(root),
+        unsure_depth: 0,
+        loops: Vec::new(),
+    };
+    compiler.then([Task::new(move |c| c.statements(root, 0))]);
+    while let Some(task) = compiler.tasks.pop() {
+        (task.0)(&mut compiler);
+    }
+    compiler.emit(Op::End);
+    let Compiler { ops, slots, .. } = compiler;
+    Program {
+        name,
+        tree: Arc::clone(tree),
+        ops,
+        slots,
+        is_empty: tree.is_empty(root),
+    }
+}
+
+struct Compiler<'t> {
+    tree: &'t Tree,
+    functions: &'t Functions,
+    ops: Vec<Op>,
+    /// What is still to be done, last first.
+    tasks: Vec<Task<'t>>,
+    variables: Vec<Variable<'t>>,
+    slots: Slot,
+    /// The slot that the dot is in.
+    dot: Slot,
+    /// What Go would have looked at last.
+    at: At,
+    /// How many `and` and `or` may leave out what is compiled.
+    unsure_depth: u32,
+    loops: Vec<Loop>,
+}
+
+/// A variable that is in sight.
+struct Variable<'t> {
+    name: &'t str,
+    slot: Slot,
+    /// Whether its declaration is executed whenever what follows is.
+    is_sure: bool,
+}
+
+/// A range that is compiled: where it goes on, and the jumps that leave it.
+struct Loop {
+    next: Target,
+    breaks: Vec<usize>,
+}
+
+/// Something to do later.
+struct Task<'t>(Box<dyn FnOnce(&mut Compiler<'t>) + 't>);
+
+impl<'t> Task<'t> {
+    fn new(what: impl FnOnce(&mut Compiler<'t>) + 't) -> Self {
+        Self(Box::new(what))
+    }
+}
+
+impl<'t> Compiler<'t> {
+    /// Has these done next, in this order.
+    fn then<T>(&mut self, tasks: T)
+    where
+        T: IntoIterator<Item = Task<'t>>,
+        T::IntoIter: DoubleEndedIterator,
+    {
+        self.tasks.extend(tasks.into_iter().rev());
+    }
+
+    fn emit(&mut self, op: Op) -> usize {
+        self.ops.push(op);
+        self.ops.len() - 1
+    }
+
+    /// Where the next operation will stand.
+    fn here(&self) -> Target {
+        // There are not more operations than bytes of text, of which there are less than 4 GiB.
+        Target::try_from(self.ops.len()).unwrap_or(Target::MAX)
+    }
+
+    /// Puts an operation where one was left out.
+    fn patch(&mut self, place: usize, op: Op) {
+        if let Some(found) = self.ops.get_mut(place) {
+            *found = op;
+        }
+    }
+
+    fn look_at(&mut self, node: NodeId) {
+        self.at = At::Node(node);
+    }
+
+    fn fail(&mut self, what: String) {
+        let at = self.at;
+        self.emit(Op::Fail(what.into(), at));
+    }
+
+    fn new_slot(&mut self) -> Slot {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    /// The slots of a variable: one, or several of which the first that is set counts.
+    fn slots_of(&self, name: &str) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for variable in self.variables.iter().rev().filter(|variable| variable.name == name) {
+            slots.push(variable.slot);
+            if variable.is_sure {
+                break;
+            }
+        }
+        slots
+    }
+
+    /// The slot of a variable whose declaration is executed for sure.
+    fn sure_slot(&self, name: &str) -> Option<Slot> {
+        let innermost = self.variables.iter().rev().find(|variable| variable.name == name)?;
+        innermost.is_sure.then_some(innermost.slot)
+    }
+
+    /// Pushes a variable.
+    fn load(&mut self, name: &str) {
+        self.access(name, Op::Load, Op::LoadFirst);
+    }
+
+    /// Keeps the top in a variable that is known.
+    fn assign(&mut self, name: &str) {
+        self.access(name, Op::Store, Op::StoreFirst);
+    }
+
+    fn access(&mut self, name: &str, sure: fn(Slot) -> Op, unsure: fn(Arc<Unsure>, At) -> Op) {
+        if let Some(slot) = self.sure_slot(name) {
+            self.emit(sure(slot));
+            return;
+        }
+        let slots = self.slots_of(name);
+        if slots.is_empty() {
+            return self.fail(format!("undefined variable: {name}"));
+        }
+        let name = name.to_owned();
+        let at = self.at;
+        self.emit(unsure(Arc::new(Unsure { name, slots }), at));
+    }
+
+    fn declare(&mut self, name: &'t str) -> Slot {
+        let slot = self.new_slot();
+        self.variables.push(Variable {
+            name,
+            slot,
+            is_sure: self.unsure_depth == 0,
+        });
+        slot
+    }
+
+    /// The name of a variable that a pipeline declares or assigns.
+    fn name_of(&self, declared: NodeId) -> &'t str {
+        match &self.tree.node(declared).kind {
+            NodeKind::Variable(name, _) => name,
+            _ => "$",
+        }
+    }
+}

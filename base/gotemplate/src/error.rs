@@ -1,0 +1,66 @@
+//! What goes wrong: Go's own messages, and limits that Go does not have.
+
+use crate::print::PrintError;
+
+/// Why a template was not read or not executed. The texts are Go's, but for the limits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text is no template.
+    #[error("{0}")]
+    Parse(String),
+    /// The template could not be executed.
+    #[error("{0}")]
+    Exec(String),
+    /// Executing the template took more than was allowed.
+    #[error("template: {place}: {limit}")]
+    Limit {
+        /// Name, line and column of what was executed
+        place: String,
+        /// The limit
+        limit: LimitError,
+    },
+}
+
+/// A limit that was met.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// Too many steps
+    #[error("execution takes more than {0} steps, at most these are made")]
+    Steps(u64),
+    /// Too much text
+    #[error("output is longer than {0} bytes, at most these are made")]
+    Output(usize),
+    /// Templates that functions have executed inside each other
+    #[error("functions have templates executed more than {0} levels deep, at most these are")]
+    Depth(usize),
+    /// A single value
+    #[error("{0}")]
+    Value(#[from] PrintError),
+}
+
+/// Why a function has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What Go's function would say
+    Said(String),
+    /// A limit was met
+    Limit(LimitError),
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Self {
+        Self::Said(text)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(text: &str) -> Self {
+        Self::Said(text.to_owned())
+    }
+}
+
+impl From<PrintError> for Fault {
+    fn from(why: PrintError) -> Self {
+        Self::Limit(LimitError::Value(why))
+    }
+}

@@ -1,0 +1,170 @@
+//! Functions that templates call: their names, the types of their parameters and what they do.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Fault;
+use crate::limits::Limits;
+use crate::set::Set;
+use crate::text::Str;
+use crate::value::{Type, Value};
+
+/// A function with its signature, which templates are checked against: as Go does, when they are executed.
+pub struct Function {
+    name: String,
+    params: Vec<Type>,
+    rest: Option<Type>,
+    pub(crate) body: Body,
+}
+
+/// What a function does.
+pub(crate) enum Body {
+    /// Computes a value
+    Plain(Box<Plain>),
+    /// Has a template executed, whose text is the value
+    Rendering(Box<Rendering>),
+    /// `and`, which leaves out what it need not look at
+    And,
+    /// `or`, likewise
+    Or,
+    /// `slice`, which sees what its indexes stand behind
+    Slice,
+    /// `call`, which is told how its function was written
+    Call,
+}
+
+type Plain = dyn Fn(&mut Scope<'_>, &[Value]) -> Result<Value, Fault> + Send + Sync;
+type Rendering = dyn Fn(&mut Scope<'_>, &[Value]) -> Result<Render, Fault> + Send + Sync;
+
+/// What a function sees of the execution that calls it.
+pub struct Scope<'a> {
+    /// The limits that hold.
+    pub limits: &'a Limits,
+    /// The templates that are executed.
+    pub set: &'a Arc<Set>,
+    /// The name of the template that called.
+    pub template: &'a Str,
+    /// What the caller of the whole gave its functions.
+    pub host: &'a mut dyn Any,
+}
+
+/// A template that a function has executed for its value.
+pub struct Render {
+    /// The templates among which it is.
+    pub set: Arc<Set>,
+    /// Its name.
+    pub name: Str,
+    /// What it is executed on.
+    pub data: Value,
+    /// What becomes of the text.
+    pub then: After,
+    /// What stands before an error of the template.
+    pub context: String,
+}
+
+/// What becomes of the text that a template made, for the function's value.
+pub type After = Box<dyn FnOnce(&mut Scope<'_>, Vec<u8>) -> Result<Value, Fault> + Send>;
+
+impl Function {
+    /// A function of so many parameters.
+    pub fn new(
+        name: &str,
+        params: impl Into<Vec<Type>>,
+        body: impl Fn(&mut Scope<'_>, &[Value]) -> Result<Value, Fault> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_body(name, params.into(), None, Body::Plain(Box::new(body)))
+    }
+
+    /// A function that takes any number of values of a type after its parameters.
+    pub fn variadic(
+        name: &str,
+        params: impl Into<Vec<Type>>,
+        rest: Type,
+        body: impl Fn(&mut Scope<'_>, &[Value]) -> Result<Value, Fault> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_body(name, params.into(), Some(rest), Body::Plain(Box::new(body)))
+    }
+
+    /// A function whose value is what a template makes.
+    pub fn rendering(
+        name: &str,
+        params: impl Into<Vec<Type>>,
+        body: impl Fn(&mut Scope<'_>, &[Value]) -> Result<Render, Fault> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_body(name, params.into(), None, Body::Rendering(Box::new(body)))
+    }
+
+    pub(crate) fn with_body(name: &str, params: Vec<Type>, rest: Option<Type>, body: Body) -> Self {
+        Self {
+            name: name.to_owned(),
+            params,
+            rest,
+            body,
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type of the argument at that place.
+    pub(crate) fn param(&self, at: usize) -> &Type {
+        self.params.get(at).or(self.rest.as_ref()).unwrap_or(&Type::Any)
+    }
+
+    /// What Go says of a number of arguments, the last of which may come from a pipe.
+    pub(crate) fn check_count(&self, written: usize, is_piped: bool) -> Result<(), String> {
+        let given = written + usize::from(is_piped);
+        let wanted = self.params.len();
+        let name = &self.name;
+        match self.rest {
+            Some(_) if given < wanted => Err(format!(
+                "wrong number of args for {name}: want at least {wanted} got {written}"
+            )),
+            None if given != wanted => Err(format!("wrong number of args for {name}: want {wanted} got {given}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The functions that templates may call, beside those that Go itself has.
+#[derive(Clone, Debug)]
+pub struct Functions(HashMap<String, Arc<Function>>);
+
+impl Functions {
+    /// Go's own functions and nothing else.
+    pub fn new() -> Self {
+        let mut functions = Self(HashMap::new());
+        for function in crate::builtin::functions() {
+            functions.add(function);
+        }
+        functions
+    }
+
+    /// Adds a function, in place of one of that name.
+    pub fn add(&mut self, function: Function) {
+        self.0.insert(function.name.clone(), Arc::new(function));
+    }
+
+    /// The function of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Function>> {
+        self.0.get(name)
+    }
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,58 @@
+//! Go's text/template: templates that are read and compiled once and executed many times, with Go's output byte by byte
+//! and Go's error messages (the ones of Go 1.26). It never reads a file, never asks for the time and knows no charts.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use base_gotemplate::{Context, Functions, Limits, MissingKey, Set, Value};
+//!
+//! let mut set = Set::new("example", Arc::new(Functions::new()), MissingKey::Default);
+//! set.parse("greeting", b"Hello {{ .name | printf \"%q\" }}!")?;
+//! let set = Arc::new(set);
+//! let data = Value::map([("name", Value::from("you"))]);
+//! let mut context = Context { limits: Limits::default(), host: &mut () };
+//! assert_eq!(set.render("greeting", data, &mut context)?, b"Hello \"you\"!");
+//! # Ok::<(), base_gotemplate::Error>(())
+//! ```
+//!
+//! # What is here
+//! - [`Set`]: templates by name. `parse` adds a text with all that it defines; `render` executes one. A set is `Sync`: many
+//!   render from one at once. To add templates for one execution only (Helm's `tpl`) clone it, the programs are shared.
+//! - [`Value`]: Go's values as far as templates can tell them apart. Strings are bytes, as in Go. Maps are shared and can
+//!   be changed by functions, as in Go; all else never changes. [`Object`] is for values with methods and fields.
+//! - [`Functions`]: what templates can call. Go's own are always there; the caller adds a [`Function`] with the types of
+//!   its parameters, against which arguments are checked as Go checks them. One made by [`Function::rendering`] has a
+//!   template executed for its value, without a Rust call inside a Rust call.
+//! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`).
+//! - [`Error`]: Go's message, or the limit that was met and where.
+//!
+//! # Hostile templates
+//! Reading, compiling, executing and dropping never call themselves, however templates and values nest; printing of nested
+//! values does, and has a limit. Steps, output, single strings and templates inside functions have limits
+//! ([`Limits`]).
+//!
+//! # What differs from Go
+//! - Values are those that YAML, JSON and Helm make: no channels, functions as values, pointers, maps whose keys are no
+//!   strings, and slices with room beyond their length.
+//! - `%p` shows no real address.
+//! - A value that holds itself is an error when it is printed; Go runs out of stack.
+
+mod builtin;
+mod compile;
+mod error;
+mod function;
+mod limits;
+mod print;
+mod quote;
+mod run;
+mod set;
+mod syntax;
+mod text;
+mod value;
+
+pub use error::{Error, Fault, LimitError};
+pub use function::{After, Function, Functions, Render, Scope};
+pub use limits::Limits;
+pub use print::PrintError;
+pub use set::{Context, MissingKey, Set};
+pub use text::Str;
+pub use value::{IntKind, List, Map, Object, Type, UintKind, Value};

@@ -1,0 +1,169 @@
+//! Calls: functions, methods, templates, and templates that functions have executed.
+
+use std::sync::Arc;
+
+use super::{At, BYTES_PER_STEP, Failure, Flow, Machine, Outcome, Program, Rendered, Value};
+use crate::compile::constant_for_type;
+use crate::error::{Fault, LimitError};
+use crate::function::{Body, Function, Render, Scope};
+use crate::limits::TEMPLATE_DEPTH_MAX;
+use crate::quote::quoted;
+use crate::syntax::NodeId;
+use crate::text::Str;
+use crate::value::Type;
+
+impl Machine<'_> {
+    /// Calls a function with what lies on the stack.
+    pub(super) fn call(&mut self, function: &Arc<Function>, count: u32, at: At) -> Outcome {
+        let from = self.stack.len().saturating_sub(count as usize);
+        let Some(frame) = self.frames.last() else {
+            return Ok(Flow::Next);
+        };
+        let mut scope = Scope {
+            limits: self.limits,
+            set: &frame.set,
+            template: &frame.program.name,
+            host: self.host,
+        };
+        let args = self.stack.get(from..).unwrap_or_default();
+        let value = match &function.body {
+            Body::Plain(plain) => plain(&mut scope, args),
+            Body::Call => crate::builtin::call(args),
+            Body::Slice => crate::builtin::slice(args),
+            Body::Rendering(rendering) => match rendering(&mut scope, args) {
+                Ok(render) => {
+                    self.stack.truncate(from);
+                    return self.render(render, Arc::clone(function), at);
+                }
+                Err(fault) => Err(fault),
+            },
+            // These are no calls but jumps.
+            Body::And | Body::Or => Ok(Value::Absent),
+        };
+        self.stack.truncate(from);
+        let value = value.map_err(|fault| called(function, fault, at))?;
+        self.spend(size(&value));
+        self.stack.push(value);
+        Ok(Flow::Next)
+    }
+
+    /// Has a template executed for the value of a function.
+    pub(super) fn render(&mut self, render: Render, function: Arc<Function>, at: At) -> Outcome {
+        let program = match render.set.program(&render.name) {
+            Ok(program) => program,
+            Err(why) => return Err(called(&function, Fault::Said(render.context + &why), at)),
+        };
+        if self.render_depth >= self.limits.render_depth_max {
+            return Err(LimitError::Depth(self.limits.render_depth_max).into());
+        }
+        self.render_depth += 1;
+        self.bytes_done += self.outputs.last().map_or(0, Vec::len);
+        self.outputs.push(Vec::new());
+        let rendered = Rendered {
+            then: render.then,
+            context: render.context,
+            function,
+            at,
+        };
+        self.enter(render.set, program, render.data, 0, Some(rendered));
+        Ok(Flow::Enter)
+    }
+
+    /// The template has ended.
+    pub(super) fn end(&mut self) -> Outcome {
+        let Some(frame) = self.frames.pop() else {
+            return Ok(Flow::Leave);
+        };
+        self.slots.truncate(frame.base);
+        let Some(rendered) = frame.render else {
+            return Ok(Flow::Leave);
+        };
+        self.render_depth -= 1;
+        let output = self.outputs.pop().unwrap_or_default();
+        // What is around it has been counted as done, and is not any more.
+        self.bytes_done -= self.outputs.last().map_or(0, Vec::len);
+        let Some(caller) = self.frames.last() else {
+            return Ok(Flow::Leave);
+        };
+        let mut scope = Scope {
+            limits: self.limits,
+            set: &caller.set,
+            template: &caller.program.name,
+            host: self.host,
+        };
+        match (rendered.then)(&mut scope, output) {
+            Ok(value) => self.stack.push(value),
+            Err(fault) => return Err(called(&rendered.function, fault, rendered.at)),
+        }
+        Ok(Flow::Leave)
+    }
+
+    pub(super) fn check_template(&self, name: &Str, at: At) -> Outcome<()> {
+        let Some(frame) = self.frames.last() else {
+            return Ok(());
+        };
+        if frame.set.get(name).is_none() {
+            let what = format!("template {} not defined", quoted(name));
+            return Err(Failure::Said(what, at));
+        }
+        if frame.depth == TEMPLATE_DEPTH_MAX {
+            let what = format!("exceeded maximum template depth ({TEMPLATE_DEPTH_MAX})");
+            return Err(Failure::Said(what, at));
+        }
+        Ok(())
+    }
+
+    pub(super) fn template(&mut self, name: &Str) -> Flow {
+        let data = self.pop();
+        let Some(frame) = self.frames.last() else {
+            return Flow::Next;
+        };
+        let set = Arc::clone(&frame.set);
+        let depth = frame.depth + 1;
+        let Some(program) = set.get(name).cloned() else {
+            return Flow::Next;
+        };
+        self.enter(set, program, data, depth, None);
+        Flow::Enter
+    }
+
+    /// The method whose arguments lie on the stack.
+    pub(super) fn call_bound(&mut self, count: u32, at: At) -> Outcome {
+        match self.bound.pop() {
+            Some(function) => self.call(&function, count, at),
+            None => Ok(Flow::Next),
+        }
+    }
+
+    pub(super) fn bound_param(&self, place: u32) -> Type {
+        self.bound
+            .last()
+            .map_or(Type::Any, |function| function.param(place as usize).clone())
+    }
+
+    pub(super) fn constant_bound(&mut self, program: &Program, node: NodeId, place: u32) -> Outcome<()> {
+        let wanted = self.bound_param(place);
+        let value = constant_for_type(&program.tree, node, &wanted);
+        let value = value.map_err(|why| Failure::Said(why, At::Node(node)))?;
+        self.stack.push(value);
+        Ok(())
+    }
+}
+
+/// What a function's value costs.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Str(text) | Value::Bytes(text) => text.len() / BYTES_PER_STEP,
+        Value::List(list) => list.items().len(),
+        Value::Map(map) => map.len(),
+        _ => 0,
+    }
+}
+
+/// What is said of a function that failed.
+pub(super) fn called(function: &Function, fault: Fault, at: At) -> Failure {
+    match fault {
+        Fault::Said(why) => Failure::Said(format!("error calling {}: {why}", function.name()), at),
+        Fault::Limit(limit) => Failure::Limit(limit),
+    }
+}

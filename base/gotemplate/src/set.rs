@@ -1,0 +1,102 @@
+//! Templates that know each other by name.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::compile::{Program, compile};
+use crate::error::Error;
+use crate::function::Functions;
+use crate::limits::Limits;
+use crate::quote::quoted;
+use crate::run::Machine;
+use crate::syntax::parse;
+use crate::text::Str;
+use crate::value::Value;
+
+/// What a key is that a map does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingKey {
+    /// Nothing: prints `<no value>`
+    #[default]
+    Default,
+    /// The zero of the map's type: of `interface {}` an interface that holds nothing. What Helm sets.
+    Zero,
+    /// An error. What Helm sets when it is to be strict.
+    Error,
+}
+
+/// Templates by name, compiled once and executed as often as one likes, by as many at once as one likes.
+#[derive(Clone, Debug)]
+pub struct Set {
+    name: Str,
+    functions: Arc<Functions>,
+    pub(crate) missing_key: MissingKey,
+    programs: HashMap<Str, Arc<Program>>,
+}
+
+impl Set {
+    /// No templates yet. The name is what an error calls the whole.
+    pub fn new(name: &str, functions: Arc<Functions>, missing_key: MissingKey) -> Self {
+        Self {
+            name: name.into(),
+            functions,
+            missing_key,
+            programs: HashMap::new(),
+        }
+    }
+
+    /// Reads a text: a template of that name, and those that it defines. One that was there before is replaced, unless
+    /// the new one holds nothing but spaces.
+    ///
+    /// # Errors
+    /// The text is no template: Go's message, with name and line. No template of the text is taken over then.
+    pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<(), Error> {
+        let functions = Arc::clone(&self.functions);
+        let parsed = parse(name, text.into(), &|name| functions.get(name).is_some()).map_err(Error::Parse)?;
+        for program in compile(parsed, &self.functions) {
+            if !program.is_empty || !self.programs.contains_key(&program.name) {
+                self.programs.insert(program.name.clone(), Arc::new(program));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is a template of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.programs.contains_key(name.as_bytes())
+    }
+
+    /// Executes a template.
+    ///
+    /// # Errors
+    /// There is no such template, it fails, or a limit is met: Go's message, with name, line, column and the piece of the
+    /// template at fault.
+    pub fn render(self: &Arc<Self>, name: &str, data: Value, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
+        let program = self.program(name.as_bytes()).map_err(Error::Exec)?;
+        Machine::new(&context.limits, context.host).run(self, program, data)
+    }
+
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Program>> {
+        self.programs.get(name)
+    }
+
+    /// The template of that name, or what Go says if there is none.
+    pub(crate) fn program(&self, name: &[u8]) -> Result<Arc<Program>, String> {
+        self.get(name).cloned().ok_or_else(|| {
+            format!(
+                "template: no template {} associated with template {}",
+                quoted(name),
+                quoted(&self.name)
+            )
+        })
+    }
+}
+
+/// What goes with an execution: its limits, and what the functions of the caller need.
+pub struct Context<'h> {
+    /// The limits.
+    pub limits: Limits,
+    /// What functions find in their [`crate::Scope`].
+    pub host: &'h mut dyn Any,
+}

@@ -1,0 +1,174 @@
+//! Go's strings: bytes that are UTF-8 as a rule, read rune by rune as Go reads them. Nothing here refuses bytes that are
+//! no UTF-8: `b64dec` and `slice` make such strings, and they have to come out as they are.
+
+use std::borrow::Borrow;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+
+/// A string of Go: cheap to clone, compared and ordered by its bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Str(Arc<[u8]>);
+
+impl Str {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, with U+FFFD for what is no UTF-8.
+    pub fn lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl Deref for Str {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for Str {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Default for Str {
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.lossy())
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self(Arc::from(text.as_bytes()))
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self(Arc::from(text.into_bytes()))
+    }
+}
+
+impl From<&[u8]> for Str {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Str {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+/// What Go reads in place of bytes that are no UTF-8.
+pub(crate) const RUNE_ERROR: char = '\u{FFFD}';
+
+/// The first rune and how many bytes it takes, as `utf8.DecodeRune` of Go 1.26: U+FFFD of one byte where there is no
+/// UTF-8, and of none where there is nothing.
+pub(crate) fn decode_rune(bytes: &[u8]) -> (char, usize) {
+    let Some(first) = bytes.first() else {
+        return (RUNE_ERROR, 0);
+    };
+    if first.is_ascii() {
+        return (char::from(*first), 1);
+    }
+    let width = match first {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => return (RUNE_ERROR, 1),
+    };
+    let rune = bytes.get(..width).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match rune.and_then(|text| text.chars().next()) {
+        Some(rune) => (rune, width),
+        None => (RUNE_ERROR, 1),
+    }
+}
+
+/// The runes with where each begins and how many bytes it takes, as Go's `range` over a string.
+pub(crate) fn runes(bytes: &[u8]) -> impl Iterator<Item = (usize, char, usize)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+        let (rune, width) = decode_rune(rest);
+        let here = at;
+        at += width;
+        Some((here, rune, width))
+    })
+}
+
+/// How many runes: `utf8.RuneCount`.
+pub(crate) fn rune_count(bytes: &[u8]) -> usize {
+    if bytes.is_ascii() {
+        bytes.len()
+    } else {
+        runes(bytes).count()
+    }
+}
+
+/// Appends a rune in UTF-8.
+pub(crate) fn push_rune(out: &mut Vec<u8>, rune: char) {
+    out.extend_from_slice(rune.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// Classes of runes. The tables are those of the `regex` crate, at times a version of Unicode ahead of Go's.
+fn is_of_class(class: &LazyLock<Option<Regex>>, rune: char) -> bool {
+    class
+        .as_ref()
+        .is_some_and(|class| class.is_match(rune.encode_utf8(&mut [0; 4])))
+}
+
+/// `unicode.IsLetter` or `unicode.IsDigit`.
+pub(crate) fn is_letter_or_digit(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{Nd}]$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_alphanumeric();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
+pub(crate) fn is_print(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$").ok());
+    if rune.is_ascii() {
+        return (' '..='~').contains(&rune);
+    }
+    is_of_class(&CLASS, rune)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decode_rune, is_letter_or_digit, is_print, rune_count};
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_runes_of_one_byte() {
+        assert_eq!(decode_rune(b"\xff\xff"), ('\u{FFFD}', 1));
+        assert_eq!(decode_rune("é".as_bytes()), ('é', 2));
+        assert_eq!(decode_rune(&"é".as_bytes()[..1]), ('\u{FFFD}', 1));
+        // A surrogate is no rune.
+        assert_eq!(rune_count(b"\xed\xa0\x80"), 3);
+    }
+
+    #[test]
+    fn classes_are_those_of_go() {
+        assert!(is_letter_or_digit('ß') && is_letter_or_digit('٣'));
+        // A Roman numeral is a number, no digit and no letter.
+        assert!(!is_letter_or_digit('Ⅷ') && is_print('Ⅷ'));
+        assert!(!is_print('\u{00AD}') && !is_print('\u{00A0}'));
+    }
+}

@@ -1,0 +1,201 @@
+//! Slices and maps. A slice never changes; a map is one thing however many hold it, as in Go: `set` changes what all see.
+//!
+//! Values can be nested as deep as a template likes, so that nothing here descends into them by calling itself, not even
+//! when they are dropped.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::{Type, Value};
+use crate::text::Str;
+
+/// A slice of Go.
+#[derive(Clone, Debug)]
+pub struct List(Arc<ListBody>);
+
+#[derive(Debug)]
+struct ListBody {
+    element: Type,
+    items: Vec<Value>,
+}
+
+impl List {
+    /// A slice with elements of that type.
+    pub fn new(element: Type, items: Vec<Value>) -> Self {
+        Self(Arc::new(ListBody { element, items }))
+    }
+
+    /// What it holds.
+    pub fn items(&self) -> &[Value] {
+        &self.0.items
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.items.is_empty()
+    }
+
+    /// The type of its elements.
+    pub fn element(&self) -> &Type {
+        &self.0.element
+    }
+
+    /// Its type.
+    pub fn type_of(&self) -> Type {
+        Type::List(Box::new(self.0.element.clone()))
+    }
+}
+
+impl Drop for ListBody {
+    fn drop(&mut self) {
+        let items = self.items.iter_mut().filter_map(take_nested).collect();
+        drop_flat(items);
+    }
+}
+
+/// A map of Go with keys that are strings, ordered by their bytes.
+#[derive(Clone, Debug)]
+pub struct Map(Arc<MapBody>);
+
+#[derive(Debug)]
+struct MapBody {
+    element: Type,
+    entries: RwLock<Entries>,
+}
+
+type Entries = BTreeMap<Str, Value>;
+
+impl Map {
+    /// A map to values of that type.
+    pub fn new<K: Into<Str>>(element: Type, entries: impl IntoIterator<Item = (K, Value)>) -> Self {
+        let entries = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
+        Self(Arc::new(MapBody {
+            element,
+            entries: RwLock::new(entries),
+        }))
+    }
+
+    /// The type of its values.
+    pub fn element(&self) -> &Type {
+        &self.0.element
+    }
+
+    /// Its type.
+    pub fn type_of(&self) -> Type {
+        Type::Map(Box::new(self.0.element.clone()))
+    }
+
+    /// The value under a key.
+    pub fn get(&self, key: &[u8]) -> Option<Value> {
+        self.read().get(key).cloned()
+    }
+
+    /// Whether there is that key.
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.read().contains_key(key)
+    }
+
+    /// Puts a value under a key, in place of what was there.
+    pub fn set(&self, key: Str, value: Value) {
+        // What was there is dropped when nobody holds the lock any more.
+        let before = self.write().insert(key, value);
+        drop(before);
+    }
+
+    /// Takes a key out.
+    pub fn unset(&self, key: &[u8]) {
+        let before = self.write().remove(key);
+        drop(before);
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// What it holds now, ordered by key.
+    pub fn entries(&self) -> Vec<(Str, Value)> {
+        self.read()
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    /// Whether both are one map.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    // Nobody can have left a map half changed: each change is one call of `BTreeMap`.
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+        self.0.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.0.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for MapBody {
+    fn drop(&mut self) {
+        let entries = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let nested = entries.values_mut().filter_map(take_nested).collect();
+        drop_flat(nested);
+    }
+}
+
+/// Takes a value out of its place if others may be in it.
+fn take_nested(value: &mut Value) -> Option<Value> {
+    matches!(value, Value::List(_) | Value::Map(_)).then(|| mem::replace(value, Value::Nil))
+}
+
+/// Drops values one after the other: what nobody else holds is emptied before it goes, so that its own drop finds nothing.
+fn drop_flat(mut values: Vec<Value>) {
+    while let Some(value) = values.pop() {
+        match value {
+            Value::List(List(mut body)) => {
+                if let Some(body) = Arc::get_mut(&mut body) {
+                    values.extend(body.items.iter_mut().filter_map(take_nested));
+                }
+            }
+            Value::Map(Map(mut body)) => {
+                if let Some(body) = Arc::get_mut(&mut body) {
+                    let entries = body.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
+                    values.extend(entries.values_mut().filter_map(take_nested));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Map, Type, Value};
+
+    #[test]
+    fn values_of_any_depth_are_dropped_without_running_out_of_stack() {
+        let mut value = Value::Nil;
+        for step in 0..200_000 {
+            value = match step % 2 {
+                0 => Value::list(vec![value]),
+                _ => Value::map([("a", value)]),
+            };
+        }
+        drop(value);
+    }
+
+    #[test]
+    fn a_map_is_one_thing_however_many_hold_it() {
+        let map = Map::new::<&str>(Type::Any, []);
+        let other = map.clone();
+        map.set("a".into(), Value::int(1));
+        assert!(other.has(b"a") && other.is(&map));
+    }
+}

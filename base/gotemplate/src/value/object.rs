@@ -1,0 +1,46 @@
+//! Values with fields and methods of their own: what Helm passes as structs and as maps with methods.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Value;
+use crate::Function;
+
+/// A value of a type that the caller makes. What is not said otherwise has no fields and no methods, is true, and prints
+/// as a struct without fields.
+pub trait Object: Send + Sync + fmt::Debug {
+    /// The name of the type, as errors and `%T` say it.
+    fn type_name(&self) -> &'static str;
+
+    /// The method of that name, bound to this value.
+    fn method(&self, name: &str) -> Option<Arc<Function>> {
+        let _ = name;
+        None
+    }
+
+    /// The exported field of that name.
+    fn field(&self, name: &str) -> Option<Value> {
+        let _ = name;
+        None
+    }
+
+    /// The fields in the order of their declaration, for printing.
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+
+    /// What the type's `String` or `Error` method says, if it has one.
+    fn text(&self) -> Option<String> {
+        None
+    }
+
+    /// The map, slice or plain value that the type is at bottom; none if it is a struct.
+    fn underlying(&self) -> Option<Value> {
+        None
+    }
+
+    /// Whether `if` takes it for true: structs are.
+    fn is_true(&self) -> bool {
+        self.underlying().is_none_or(|value| value.is_true())
+    }
+}

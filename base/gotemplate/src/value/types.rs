@@ -1,0 +1,160 @@
+//! Names and rules of Go's types, as far as templates can tell them apart.
+
+use std::fmt;
+
+use super::Value;
+
+pub(super) const ANY: &str = "interface {}";
+pub(super) const BOOL: &str = "bool";
+pub(super) const FLOAT: &str = "float64";
+pub(super) const COMPLEX: &str = "complex128";
+pub(super) const STRING: &str = "string";
+pub(super) const BYTES: &str = "[]uint8";
+const REFLECT: &str = "reflect.Value";
+
+/// A signed integer's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntKind {
+    /// `int`, of 64 bits
+    Int,
+    /// `int8`
+    Int8,
+    /// `int16`
+    Int16,
+    /// `int32`
+    Int32,
+    /// `int64`
+    Int64,
+}
+
+impl IntKind {
+    /// The name of the type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int => "int",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+        }
+    }
+}
+
+/// An unsigned integer's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UintKind {
+    /// `uint`, of 64 bits
+    Uint,
+    /// `uint8`
+    Uint8,
+    /// `uint16`
+    Uint16,
+    /// `uint32`
+    Uint32,
+    /// `uint64`
+    Uint64,
+}
+
+impl UintKind {
+    /// The name of the type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uint => "uint",
+            Self::Uint8 => "uint8",
+            Self::Uint16 => "uint16",
+            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
+        }
+    }
+}
+
+/// The type of a parameter, or of what a list or a map holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `reflect.Value`: what templates' own functions take, which see whether there is a value at all
+    Reflect,
+    /// `interface {}`
+    Any,
+    /// `bool`
+    Bool,
+    /// A signed integer
+    Int(IntKind),
+    /// An unsigned integer
+    Uint(UintKind),
+    /// `float64`
+    Float,
+    /// `string`
+    Str,
+    /// `[]uint8`
+    Bytes,
+    /// A slice of that type
+    List(Box<Type>),
+    /// A map from strings to that type
+    Map(Box<Type>),
+    /// The type of an [`super::Object`]
+    Named(&'static str),
+}
+
+impl Type {
+    /// `int`
+    pub const INT: Self = Self::Int(IntKind::Int);
+
+    /// Whether the untyped nil can be given where this type is asked for.
+    pub(crate) fn can_be_nil(&self) -> bool {
+        matches!(
+            self,
+            Self::Reflect | Self::Any | Self::Bytes | Self::List(_) | Self::Map(_)
+        )
+    }
+
+    /// The type's own zero: what a missing key is under `missingkey=zero`, and nil where the type can be nil.
+    pub(crate) fn zero(&self) -> Value {
+        match self {
+            Self::Reflect => Value::Absent,
+            Self::Any | Self::Named(_) => Value::Nil,
+            Self::Bool => Value::Bool(false),
+            Self::Int(kind) => Value::Int(*kind, 0),
+            Self::Uint(kind) => Value::Uint(*kind, 0),
+            Self::Float => Value::Float(0.0),
+            Self::Str => Value::string(""),
+            Self::Bytes => Value::Bytes("".into()),
+            Self::List(of) => Value::List(super::List::new((**of).clone(), Vec::new())),
+            Self::Map(of) => Value::Map(super::Map::new::<&str>((**of).clone(), [])),
+        }
+    }
+
+    /// Whether a value that is there can be given where this type is asked for.
+    pub(crate) fn takes(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Reflect | Self::Any, _)
+            | (Self::Bool, Value::Bool(_))
+            | (Self::Float, Value::Float(_))
+            | (Self::Str, Value::Str(_))
+            | (Self::Bytes, Value::Bytes(_)) => true,
+            (Self::Int(kind), Value::Int(given, _)) => kind == given,
+            (Self::Uint(kind), Value::Uint(given, _)) => kind == given,
+            (Self::List(of), Value::List(list)) => **of == *list.element(),
+            (Self::Map(of), Value::Map(map)) => **of == *map.element(),
+            (Self::Named(name), Value::Object(object)) => *name == object.type_name(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reflect => f.write_str(REFLECT),
+            Self::Any => f.write_str(ANY),
+            Self::Bool => f.write_str(BOOL),
+            Self::Int(kind) => f.write_str(kind.name()),
+            Self::Uint(kind) => f.write_str(kind.name()),
+            Self::Float => f.write_str(FLOAT),
+            Self::Str => f.write_str(STRING),
+            Self::Bytes => f.write_str(BYTES),
+            Self::List(of) => write!(f, "[]{of}"),
+            Self::Map(of) => write!(f, "map[string]{of}"),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}

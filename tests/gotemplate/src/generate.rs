@@ -1,0 +1,425 @@
+//! Templates drawn from a seed: by the grammar, with every function on every kind of value, and with pieces cut out or put
+//! in where nobody expects them. What differs is made as small as it gets.
+
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::case::Case;
+
+/// How deep expressions and blocks nest.
+const DEPTH_MAX: u32 = 3;
+
+/// What all of them are executed on.
+const DATA: &str = r#"{"a":1,"f":1.5,"s":"text","t":true,"n":null,"l":[1,"two",3.5,null,[1],{"x":1}],"m":{"b":2,"a":1,"c":{"d":"deep"}},
+"e":[],"em":{},"z":0,"es":"","u8":{"$uint8":200},"i64":{"$int64":-5},"by":{"$bytes":"hi"},"ss":{"$strings":["x","y"]},
+"is":{"$ints":[3,1,2]},"tm":{"$texts":{"k":"v"}},"nan":{"$float":"nan"},"uni":"h\u00e9llo \u20ac","big":1e21}"#;
+
+const FIELDS: [&str; 24] = [
+    ".a",
+    ".f",
+    ".s",
+    ".t",
+    ".n",
+    ".l",
+    ".m",
+    ".m.c",
+    ".m.c.d",
+    ".m.a",
+    ".e",
+    ".em",
+    ".z",
+    ".es",
+    ".u8",
+    ".i64",
+    ".by",
+    ".ss",
+    ".is",
+    ".tm.k",
+    ".nan",
+    ".uni",
+    ".missing",
+    ".m.missing",
+];
+const LITERALS: [&str; 18] = [
+    "1",
+    "0",
+    "-1",
+    "2.5",
+    "1e3",
+    "0x1F",
+    "'x'",
+    "\"a\"",
+    "\"\"",
+    "`raw`",
+    "true",
+    "false",
+    "7",
+    "\"%v\"",
+    "\"%5.2f|%d\"",
+    "1i",
+    "3",
+    "\"\\xff\"",
+];
+const FUNCTIONS: [&str; 20] = [
+    "and",
+    "or",
+    "not",
+    "len",
+    "index",
+    "slice",
+    "print",
+    "println",
+    "printf",
+    "html",
+    "js",
+    "urlquery",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "call",
+    "printf \"%v %d\"",
+];
+/// Calls that end well as a rule, with `@` for any operand.
+const CALLS: [&str; 24] = [
+    "len $.l",
+    "len $.s",
+    "index $.l 0",
+    "index $.m \"a\"",
+    "index $.m \"zz\"",
+    "index $.l 5 \"x\"",
+    "eq $.s @",
+    "eq $.a 1",
+    "ne $.s \"text\"",
+    "lt $.z 1",
+    "gt 1.5 $.f",
+    "and @ @",
+    "or @ @",
+    "and @ (eq $.a 1) @",
+    "or $.z $.es @",
+    "not @",
+    "print @",
+    "print @ @",
+    "printf \"%v\" @",
+    "printf \"%v %T\" @ @",
+    "printf \"%q\" @",
+    "html @",
+    "slice $.s 1",
+    "js @",
+];
+const VARIABLES: [&str; 6] = ["$", "$x", "$y", "$x", "$y", "$z"];
+const TEXTS: [&str; 8] = ["a", " ", "\n", "\n  ", "text: ", "{", "}", "é"];
+/// What is put where it does not belong.
+const SCRAPS: [&str; 24] = [
+    "{{", "}}", "|", "(", ")", ":=", "=", ",", ".", "$", "\"", "`", "'", "end", "else", "- ", " -", "/*", "*/",
+    "break", "continue", "nil", "1_", "{{end}}",
+];
+
+struct Drawer {
+    random: SmallRng,
+    out: String,
+    range_depth: u32,
+    /// A template that executes itself may make Go work for ever.
+    is_in_define: bool,
+}
+
+/// The template of that number of a seed.
+pub fn draw(seed: u64, number: u64) -> Case {
+    let mut drawer = Drawer {
+        random: SmallRng::seed_from_u64(seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+        out: String::new(),
+        range_depth: 0,
+        is_in_define: false,
+    };
+    drawer.prologue();
+    drawer.list(0);
+    let mut template = drawer.out.clone();
+    if drawer.random.random_ratio(1, 8) {
+        drawer.spoil(&mut template);
+    }
+    let missing_key = ["default", "zero", "default", "zero", "error"]
+        .choose(&mut drawer.random)
+        .copied();
+    Case {
+        name: format!("drawn {number} of seed {seed}"),
+        missing_key: missing_key.unwrap_or("default").to_owned(),
+        data: DATA.to_owned(),
+        template,
+        answer: None,
+    }
+}
+
+impl Drawer {
+    fn one_in(&mut self, count: u32) -> bool {
+        self.random.random_ratio(1, count)
+    }
+
+    /// A field of the root, mostly, since the dot may be anything.
+    fn field(&mut self) {
+        if !self.one_in(10) {
+            self.out.push('$');
+        }
+        self.put(&FIELDS);
+    }
+
+    fn put(&mut self, from: &[&str]) {
+        let text = from.choose(&mut self.random).copied().unwrap_or_default();
+        self.out.push_str(text);
+    }
+
+    fn prologue(&mut self) {
+        for variable in ["$x", "$y"] {
+            if !self.one_in(40) {
+                self.out.push_str("{{");
+                self.out.push_str(variable);
+                self.out.push_str(" := ");
+                self.operand(0);
+                self.out.push_str("}}");
+            }
+        }
+        if !self.one_in(8) {
+            self.out.push_str("{{define \"t\"}}");
+            self.is_in_define = true;
+            self.list(1);
+            self.is_in_define = false;
+            self.out.push_str("{{end}}");
+        }
+    }
+
+    fn list(&mut self, depth: u32) {
+        for _ in 0..self.random.random_range(1..4) {
+            self.statement(depth);
+        }
+    }
+
+    fn open(&mut self) {
+        self.out
+            .push_str(if self.random.random_ratio(1, 6) { "{{- " } else { "{{" });
+    }
+
+    fn close(&mut self) {
+        self.out
+            .push_str(if self.random.random_ratio(1, 6) { " -}}" } else { "}}" });
+    }
+
+    fn statement(&mut self, depth: u32) {
+        let kinds = if depth < DEPTH_MAX { 12 } else { 6 };
+        match self.random.random_range(0..kinds) {
+            0 | 1 => self.put(&TEXTS),
+            2..=4 => self.action(|drawer| drawer.pipeline(0)),
+            5 => self.small(),
+            6 | 7 => self.branch("if", depth),
+            8 => self.branch("with", depth),
+            9 | 10 => self.range(depth),
+            _ => self.action(|drawer| {
+                let name = if drawer.is_in_define { "u" } else { "t" };
+                drawer.out.push_str(&format!("template \"{name}\" "));
+                if !drawer.one_in(4) {
+                    drawer.pipeline(0);
+                }
+            }),
+        }
+    }
+
+    fn action(&mut self, inside: impl FnOnce(&mut Self)) {
+        self.open();
+        inside(self);
+        self.close();
+    }
+
+    /// Assignments, comments, ways out of ranges.
+    fn small(&mut self) {
+        let kinds = if self.range_depth > 0 { 5 } else { 3 };
+        match self.random.random_range(0..kinds) {
+            0 => self.out.push_str("{{/* c */}}"),
+            1 | 2 => self.action(|drawer| {
+                drawer.put(&["$x", "$y", "$z"]);
+                drawer.put(&[" := ", " = "]);
+                drawer.pipeline(0);
+            }),
+            3 => self.out.push_str("{{break}}"),
+            _ => self.out.push_str("{{continue}}"),
+        }
+    }
+
+    fn branch(&mut self, kind: &str, depth: u32) {
+        self.action(|drawer| {
+            drawer.out.push_str(kind);
+            drawer.out.push(' ');
+            if drawer.one_in(4) {
+                drawer.out.push_str("$z := ");
+            }
+            drawer.pipeline(0);
+        });
+        self.list(depth + 1);
+        if self.one_in(3) {
+            self.out.push_str("{{else ");
+            self.out.push_str(kind);
+            self.out.push(' ');
+            self.pipeline(1);
+            self.out.push_str("}}");
+            self.list(depth + 1);
+        }
+        self.end(depth);
+    }
+
+    fn range(&mut self, depth: u32) {
+        self.action(|drawer| {
+            drawer.out.push_str("range ");
+            drawer.put(&["", "", "$z := ", "$x, $z := ", "$x = ", "$x, $y = "]);
+            if drawer.one_in(4) {
+                drawer.pipeline(0);
+            } else {
+                drawer.put(&[
+                    "$.l",
+                    "$.m",
+                    "$.is",
+                    "$.ss",
+                    "$.tm",
+                    "$.e",
+                    "3",
+                    "$.l | len",
+                    "$.by",
+                    "$x",
+                ]);
+            }
+        });
+        self.range_depth += 1;
+        self.list(depth + 1);
+        self.range_depth -= 1;
+        self.end(depth);
+    }
+
+    fn end(&mut self, depth: u32) {
+        if self.one_in(3) {
+            self.out.push_str("{{else}}");
+            self.list(depth + 1);
+        }
+        self.action(|drawer| drawer.out.push_str("end"));
+    }
+
+    fn pipeline(&mut self, depth: u32) {
+        self.command(depth);
+        for _ in 0..self.random.random_range(0..10_u32).saturating_sub(7) {
+            self.out.push_str(" | ");
+            if self.one_in(12) {
+                self.call(depth);
+            } else {
+                self.put(&[
+                    "print",
+                    "printf \"%v\"",
+                    "html",
+                    "not",
+                    "and 1",
+                    "or $.z",
+                    "eq 1",
+                    "print $.a",
+                    "len | print",
+                ]);
+            }
+        }
+    }
+
+    fn command(&mut self, depth: u32) {
+        if self.one_in(2) {
+            self.call(depth);
+        } else {
+            self.operand(depth);
+            if self.one_in(30) {
+                self.out.push(' ');
+                self.operand(depth);
+            }
+        }
+    }
+
+    fn call(&mut self, depth: u32) {
+        if !self.one_in(12) {
+            let call = CALLS.choose(&mut self.random).copied().unwrap_or_default();
+            for (at, part) in call.split('@').enumerate() {
+                if at > 0 {
+                    self.operand(depth + 1);
+                }
+                self.out.push_str(part);
+            }
+            return;
+        }
+        self.put(&FUNCTIONS);
+        for _ in 0..self.random.random_range(0..4) {
+            self.out.push(' ');
+            self.operand(depth + 1);
+        }
+    }
+
+    fn operand(&mut self, depth: u32) {
+        match self.random.random_range(0..10) {
+            0..=3 => self.field(),
+            4 | 5 if self.one_in(40) => self.out.push_str("nil"),
+            4 | 5 => self.put(&LITERALS),
+            6 => self.out.push('.'),
+            7 => {
+                self.put(&VARIABLES);
+                if self.one_in(12) {
+                    self.put(&FIELDS);
+                }
+            }
+            _ if depth >= DEPTH_MAX => self.field(),
+            _ => {
+                self.out.push('(');
+                if self.one_in(12) {
+                    self.out.push_str("$z := ");
+                }
+                self.pipeline(depth + 1);
+                self.out.push(')');
+                if self.one_in(12) {
+                    self.put(&FIELDS);
+                }
+            }
+        }
+    }
+
+    /// Cuts something out or puts something in.
+    fn spoil(&mut self, template: &mut String) {
+        let places: Vec<usize> = template.char_indices().map(|(at, _)| at).collect();
+        let Some(at) = places.choose(&mut self.random).copied() else {
+            return;
+        };
+        if self.one_in(2) {
+            let scrap = SCRAPS.choose(&mut self.random).copied().unwrap_or_default();
+            template.insert_str(at, scrap);
+        } else {
+            let length = self.random.random_range(1..6);
+            let end = places
+                .iter()
+                .copied()
+                .find(|end| *end >= at + length)
+                .unwrap_or(template.len());
+            template.replace_range(at..end, "");
+        }
+    }
+}
+
+/// The smallest template that still differs, found by leaving out ever smaller pieces.
+pub fn shrink(case: &Case, mut differs: impl FnMut(&Case) -> bool) -> Case {
+    let mut smallest = case.clone();
+    let mut size = smallest.template.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < smallest.template.len() {
+            let mut smaller = smallest.clone();
+            let end = (at + size).min(smaller.template.len());
+            if smaller.template.is_char_boundary(at) && smaller.template.is_char_boundary(end) {
+                smaller.template.replace_range(at..end, "");
+                if differs(&smaller) {
+                    smallest = smaller;
+                    continue;
+                }
+            }
+            at += size;
+        }
+        size /= 2;
+    }
+    smallest
+}

@@ -1,0 +1,122 @@
+//! Asks Go for its answers to all cases and to templates drawn from a seed, and compares ours with them. Started by
+//! `cargo xtask test gotemplate`, which builds Go's program.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks on its standard streams"
+)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tests_gotemplate::{Answer, Case, Oracle, Outcome, case, generate, our_answer};
+
+/// So many drawn templates that differ are shown; the others are counted.
+const SHOWN_MAX: u64 = 20;
+
+#[derive(Parser)]
+#[command(about = "Compares our templates with Go's; start it with `cargo xtask test gotemplate`")]
+struct Arguments {
+    /// Only cases whose name contains this text
+    filter: Option<String>,
+    /// Write Go's answers into the files of cases
+    #[arg(long)]
+    update: bool,
+    /// So many templates drawn from a seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    drawn: u64,
+    /// Where all that is drawn begins
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    match judge(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn judge(arguments: &Arguments) -> Outcome<bool> {
+    let mut oracle = Oracle::start()?;
+    let (mut passed, mut failed) = (0_u64, 0);
+    for mut file in case::files()? {
+        for case in &mut file.cases {
+            if arguments
+                .filter
+                .as_ref()
+                .is_some_and(|filter| !case.name.contains(filter))
+            {
+                continue;
+            }
+            let answer = oracle.answer(case)?;
+            let is_stale = case.answer.as_ref() != Some(&answer) && !arguments.update;
+            if is_stale {
+                println!("{}: the answer in the file is not Go's: run with --update", case.name);
+            }
+            case.answer = Some(answer);
+            if is_stale || !agrees(case)? {
+                failed += 1;
+            } else {
+                passed += 1;
+            }
+        }
+        if arguments.update {
+            file.write()?;
+        }
+    }
+    let differ = drawn(arguments, &mut oracle)?;
+    passed += arguments.drawn - differ;
+    failed += differ;
+    println!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+/// How many drawn templates differ. Each is shown as small as it gets.
+fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
+    let mut differ = 0;
+    let mut errors = 0;
+    for number in 0..arguments.drawn {
+        let mut case = generate::draw(arguments.seed, number);
+        let answer = oracle.answer(&case)?;
+        errors += u64::from(matches!(answer, Answer::Error(_)));
+        if our_answer(&case)? == answer {
+            continue;
+        }
+        differ += 1;
+        if differ > SHOWN_MAX {
+            continue;
+        }
+        case = generate::shrink(&case, |smaller| {
+            let answer = oracle.answer(smaller);
+            answer.is_ok_and(|answer| our_answer(smaller).is_ok_and(|ours| ours != answer))
+        });
+        case.answer = Some(oracle.answer(&case)?);
+        agrees(&case)?;
+    }
+    if arguments.drawn > 0 {
+        println!("of {} drawn templates {errors} end in an error", arguments.drawn);
+    }
+    Ok(differ)
+}
+
+/// Whether ours is the answer of the case; says what differs.
+fn agrees(case: &Case) -> Outcome<bool> {
+    let ours = our_answer(case)?;
+    let agrees = case.answer.as_ref() == Some(&ours);
+    if let (false, Some(answer)) = (agrees, &case.answer) {
+        println!(
+            "{} (missingkey {})\n  template {:?}\n  Go   {}\n  ours {}",
+            case.name,
+            case.missing_key,
+            case.template,
+            answer.shown(),
+            ours.shown()
+        );
+    }
+    Ok(agrees)
+}

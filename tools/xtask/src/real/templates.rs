@@ -1,0 +1,24 @@
+//! Go's text/template with Sprig's functions, as a program that answers tests.
+
+use super::clients::folder;
+use super::kubernetes::{Pins, build_ours};
+use crate::Outcome;
+
+/// `tests/gotemplate` looks for the program here, below the cache folder.
+const FOLDER: &str = "real/gotemplate";
+const PROGRAM: &str = "oracle";
+
+const ORACLE: Pins = Pins {
+    folder: "../../tests/gotemplate/oracle",
+    go_mod: include_str!("../../../../tests/gotemplate/oracle/go.mod"),
+    go_sum: include_str!("../../../../tests/gotemplate/oracle/go.sum"),
+    module: "github.com/Masterminds/sprig/v3",
+    stamped: &[],
+};
+
+/// Builds it.
+pub(super) fn prepare() -> Outcome {
+    build_ours(&ORACLE, &folder(FOLDER)?.join(PROGRAM))?;
+    println!("{PROGRAM} of templates: Sprig {}", ORACLE.version()?);
+    Ok(())
+}
