@@ -407,4 +407,16 @@ mod tests {
         assert_eq!(merge_patch(&json!({}), &json!([])), Ok(json!([])));
         assert!(merge_patch(&json!({}), &json!(null)).is_err());
     }
+
+    #[test]
+    fn a_merge_patch_brings_no_nulls_but_in_the_place_of_an_object() {
+        let patch = json!({"a": [{"b": null, "c": [{"d": null}]}, null]});
+        for (object, result) in [
+            (json!({}), json!({"a": [{"c": [{}]}, null]})),
+            (json!({"a": [1]}), json!({"a": [{"c": [{}]}, null]})),
+            (json!({"a": {"e": 1}}), patch.clone()),
+        ] {
+            assert_eq!(merge_patch(&object, &patch), Ok(result), "{object}");
+        }
+    }
 }
