@@ -214,9 +214,8 @@ impl<'a> Write<'a> {
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = services::prepare(context, &mut object, Some(&old)).await?;
-        // What goes is shown as it was sent: it is not stored once more.
-        let stays = !may_go(context, &object);
-        if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go() && stays) {
+        let as_sent = may_go(context, &object).then(|| object.clone());
+        if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
             schema.settle(&mut object);
         }
         self.raise_generation(&call, &mut object, &old)?;
@@ -240,9 +239,7 @@ impl<'a> Write<'a> {
         }
         if may_go(context, &object) {
             self.charge(&call, &object, Some(&old)).await?;
-            metadata::tidy(metadata::of_mut(&mut object)?);
-            let last = Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))?;
-            return self.remove(live, last).await;
+            return self.remove(live, last_state(object, as_sent)?).await;
         }
         let is_read_otherwise = self.drop_applied_nulls(&mut object);
         let stored = self.charged(&call, object, Some(&old)).await?;
@@ -355,6 +352,19 @@ impl<'a> Write<'a> {
         }
         Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
     }
+}
+
+/// What is shown of an object that goes. It is not stored once more, so that nothing of it is settled but its metadata.
+fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Status> {
+    metadata::tidy(metadata::of_mut(&mut object)?);
+    let last = match as_sent {
+        Some(mut as_sent) => {
+            as_sent["metadata"] = object["metadata"].take();
+            as_sent
+        }
+        None => object,
+    };
+    Object::from_value(last).map_err(|error| Status::bad_request(error.to_string()))
 }
 
 fn has_null(value: &Value) -> bool {
