@@ -28,13 +28,11 @@ pub(super) fn default(object: &mut Value) {
     set_default(spec, "type", "ClusterIP");
     for port in elements_mut(spec, "ports") {
         set_default(port, "protocol", "TCP");
-        let number = port["port"].clone();
-        if port
-            .get("targetPort")
-            .is_none_or(|target| target.is_null() || target == 0 || target == "")
-            && number.is_i64()
-        {
-            port["targetPort"] = number;
+        // One that is missing is zero to Go, and is refused as that.
+        let number = port["port"].as_i64().unwrap_or_default();
+        let is_unset = |target: &Value| target.is_null() || target == 0 || target == "";
+        if port.is_object() && port.get("targetPort").is_none_or(is_unset) {
+            port["targetPort"] = number.into();
         }
     }
     let kind = text(spec, "type").to_owned();
