@@ -2,6 +2,7 @@
 
 use cluster_patch::{
     ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, server_side_apply_in, strategic_merge,
+    strategic_shown,
 };
 use cluster_schema::{FieldError, Schema, json_type};
 use cluster_store::Entry;
@@ -250,8 +251,12 @@ impl Request {
             }
         };
         let object = object.map_err(|error| patch_status(&error))?;
+        let shown = match self.form {
+            Form::Strategic => strategic_shown(before, &self.patch),
+            _ => Value::Null,
+        };
         let source = match self.form {
-            Form::Strategic => Source::Strategic(&self.patch),
+            Form::Strategic => Source::Strategic(&shown),
             Form::Merge => Source::Merged(&self.patch),
             Form::Json => Source::Operated(&self.patch),
             Form::Apply => Source::Applied(&self.patch),

@@ -269,7 +269,7 @@ fn merge_fields(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
 }
 
 /// The value without fields that are null, those of objects in lists included.
-fn without_nulls(value: &Value) -> Value {
+pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, value)| !value.is_null());

@@ -23,5 +23,5 @@ pub use error::{Conflict, Conflicts, PatchError, go_text};
 pub use json::{COPY_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX, json_patch, merge_patch};
 pub use managers::UPDATE_MANAGERS_MAX;
 pub use set::{Branch, FieldSet};
-pub use strategic::strategic_merge;
+pub use strategic::{strategic_merge, strategic_shown};
 pub use versions::{Versions, server_side_apply_in};

@@ -5,6 +5,7 @@ use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
 use crate::error::{PatchError, go_text};
+use crate::json::without_nulls;
 use crate::strategic_lists::{ListRule, delete_from_primitive_list, merge_list, merge_list_in_order};
 
 /// What to do with the map or element that carries it: `replace`, `delete`, `merge`.
@@ -25,6 +26,24 @@ pub fn strategic_merge(object: &Value, patch: &Value, schema: &Schema) -> Result
         ));
     };
     merge_map(object.clone(), patch, Some(schema)).map(Value::Object)
+}
+
+/// The patch as a refusal shows it: merging it into the object has taken its nulls away where nothing was that they could
+/// remove (apimachinery v0.35 `pkg/util/strategicpatch/patch.go`, discardNullValuesFromPatch).
+pub fn strategic_shown(object: &Value, patch: &Value) -> Value {
+    let (Value::Object(fields), Value::Object(changes)) = (object, patch) else {
+        return patch.clone();
+    };
+    let shown = changes.iter().map(|(name, change)| {
+        let change = match (fields.get(name), change) {
+            (_, Value::Null) => Value::Null,
+            (Some(field @ Value::Object(_)), Value::Object(_)) => strategic_shown(field, change),
+            (Some(Value::Array(_)), Value::Array(_)) => change.clone(),
+            _ => without_nulls(change),
+        };
+        (name.clone(), change)
+    });
+    Value::Object(shown.collect())
 }
 
 /// Merges a patch into a map; `schema` is the map's own.
