@@ -45,6 +45,7 @@ mod print;
 mod quote;
 mod run;
 mod set;
+mod sprig;
 mod syntax;
 mod text;
 mod value;

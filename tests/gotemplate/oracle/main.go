@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"text/template"
 
@@ -128,7 +129,8 @@ func typed(read any) (any, error) {
 			}
 			read[i] = item
 		}
-		return read, nil
+		// Without the room that the decoder left behind the last item.
+		return slices.Clip(read), nil
 	case map[string]any:
 		if len(read) == 1 {
 			for key, of := range read {
@@ -170,9 +172,9 @@ func tagged(tag string, of any) (any, error) {
 	case "$float":
 		return float(text)
 	case "$bytes":
-		return []byte(text), nil
+		return slices.Clip([]byte(text)), nil
 	case "$strings":
-		return strings(of), nil
+		return slices.Clip(strings(of)), nil
 	case "$ints":
 		return ints(of)
 	case "$texts":
@@ -214,5 +216,5 @@ func ints(of any) ([]int, error) {
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers, nil
+	return slices.Clip(numbers), nil
 }

@@ -13,6 +13,8 @@ use crate::Outcome;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
 const NAME: &str = "=== ";
 const SECTION: &str = "--- ";
+/// What the names of files begin with whose cases have Sprig's functions.
+const SPRIG: &str = "sprig";
 /// How much of an answer a person is shown.
 const SHOWN_MAX: usize = 2000;
 /// Begins the data of all cases of a file that have none of their own.
@@ -25,6 +27,8 @@ pub struct Case {
     pub name: String,
     /// text/template's option: default, zero or error
     pub missing_key: String,
+    /// Whether there are Sprig's functions: in files whose name begins with `sprig`
+    pub sprig: bool,
     /// JSON, with the tags that `oracle/main.go` explains
     pub data: String,
     /// The template
@@ -78,7 +82,11 @@ pub fn files() -> Outcome<Vec<File>> {
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            let (preface, cases) = read(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            let (preface, mut cases) = read(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            for case in &mut cases {
+                case.sprig = name.starts_with(SPRIG);
+            }
             Ok(File { path, preface, cases })
         })
         .collect()

@@ -81,7 +81,11 @@ fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
     let mut differ = 0;
     let mut errors = 0;
     for number in 0..arguments.drawn {
-        let mut case = generate::draw(arguments.seed, number);
+        // One after the other: a template of Go's own functions, a call of one of Sprig's.
+        let mut case = match number % 2 {
+            0 => generate::draw(arguments.seed, number),
+            _ => generate::draw_call(arguments.seed, number),
+        };
         let answer = oracle.answer(&case)?;
         errors += u64::from(matches!(answer, Answer::Error(_)));
         if our_answer(&case)? == answer {

@@ -15,7 +15,9 @@ pub(crate) const NAME: &str = "t.yaml";
 /// # Errors
 /// The case's data is not what data are.
 pub fn answer(case: &Case) -> Outcome<Answer> {
-    static FUNCTIONS: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new()));
+    static PLAIN: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new()));
+    static SPRIG: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new().with_sprig()));
+    let functions: &Arc<Functions> = if case.sprig { &SPRIG } else { &PLAIN };
     let missing_key = match case.missing_key.as_str() {
         "zero" => MissingKey::Zero,
         "error" => MissingKey::Error,
@@ -26,7 +28,7 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
         base_gotemplate::Value::Nil => base_gotemplate::Value::Absent,
         data => data,
     };
-    let mut set = Set::new(NAME, Arc::clone(&FUNCTIONS), missing_key);
+    let mut set = Set::new(NAME, Arc::clone(functions), missing_key);
     let rendered = set.parse(NAME, case.template.as_bytes()).and_then(|()| {
         let mut context = Context {
             limits: Limits::default(),
