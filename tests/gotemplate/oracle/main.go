@@ -26,6 +26,8 @@ type request struct {
 	Data json.RawMessage `json:"data"`
 	// Sprig tells whether there are Sprig's functions beside Go's.
 	Sprig bool `json:"sprig"`
+	// Helm tells to let Helm's engine render a chart with the template, with the data as its values.
+	Helm bool `json:"helm"`
 	// MissingKey is one of text/template's options: default, zero, error.
 	MissingKey string `json:"missingkey"`
 }
@@ -78,6 +80,9 @@ func run(line []byte) (output []byte, err error) {
 	data, err := value(asked.Data)
 	if err != nil {
 		return nil, err
+	}
+	if asked.Helm {
+		return rendered(asked, data)
 	}
 	empty := template.New(asked.Name).Option("missingkey=" + asked.MissingKey)
 	if asked.Sprig {

@@ -111,7 +111,7 @@ fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
 /// Whether ours is the answer of the case; says what differs.
 fn agrees(case: &Case) -> Outcome<bool> {
     let ours = our_answer(case)?;
-    let agrees = case.answer.as_ref() == Some(&ours);
+    let agrees = case.agrees_with(&ours);
     if let (false, Some(answer)) = (agrees, &case.answer) {
         println!(
             "{} (missingkey {})\n  template {:?}\n  Go   {}\n  ours {}",

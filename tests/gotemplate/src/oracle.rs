@@ -30,6 +30,7 @@ struct Request<'c> {
     data: &'c RawValue,
     missingkey: &'c str,
     sprig: bool,
+    helm: bool,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +81,7 @@ impl Oracle {
             data: &data,
             missingkey: &case.missing_key,
             sprig: case.sprig,
+            helm: case.helm,
         };
         let mut line = serde_json::to_string(&request).map_err(|error| error.to_string())?;
         line = line.replace('\n', " ") + "\n";
