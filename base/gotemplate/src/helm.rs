@@ -1,5 +1,5 @@
-//! Functions that Helm 4.1 adds beside Sprig's and that have templates executed or end the work: `include`, `tpl`,
-//! `required`, `fail`. The others (YAML, TOML, `lookup`) are not here yet.
+//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, `toYaml` and `mustToYaml`. Those that
+//! read YAML, JSON and TOML, `toToml`, `toYamlPretty` and `lookup` are not here yet.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use crate::function::{Function, Functions, Render, Scope};
 use crate::quote::quoted;
 use crate::text::Str;
 use crate::value::{Type, Value};
+use crate::yaml;
 
 /// What Helm puts around the words of a chart's author, to find them again in the error.
 const WARN_START: &str = "HELM_ERR_START";
@@ -19,7 +20,7 @@ const NO_VALUE: &[u8] = b"<no value>";
 const INCLUDE: &str = "include";
 
 impl Functions {
-    /// Adds Helm's functions that execute templates, and those that make them fail.
+    /// Adds Helm's functions that execute templates, make them fail, or write YAML.
     #[must_use]
     pub fn with_helm(mut self) -> Self {
         use Type::{Any, Str};
@@ -30,11 +31,25 @@ impl Functions {
             [_, value] => Ok(value.clone()),
             _ => Ok(Value::Nil),
         }));
+        for (name, forgives) in [("toYaml", true), ("mustToYaml", false)] {
+            self.add(Function::new(name, [Any], move |scope, args| {
+                to_yaml(scope, args, forgives)
+            }));
+        }
         self.add(Function::new("fail", [Str], |_, args| match args {
             [Value::Str(warning)] => Err(warned(warning)),
             _ => Ok(Value::Nil),
         }));
         self
+    }
+}
+
+fn to_yaml(scope: &mut Scope<'_>, args: &[Value], forgives: bool) -> Result<Value, Fault> {
+    match yaml::write(args.first().unwrap_or(&Value::Nil), scope.limits.string_bytes_max) {
+        Ok(text) => Ok(Value::string(text.strip_suffix(b"\n").unwrap_or(&text))),
+        // What is no YAML is nothing.
+        Err(Fault::Said(_)) if forgives => Ok(Value::from("")),
+        Err(why) => Err(why),
     }
 }
 

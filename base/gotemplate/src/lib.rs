@@ -51,6 +51,7 @@ mod sprig;
 mod syntax;
 mod text;
 mod value;
+mod yaml;
 
 pub use error::{Error, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};

@@ -369,6 +369,63 @@ pub fn draw_call(seed: u64, number: u64) -> Case {
     }
 }
 
+/// Values that a chart writes as YAML.
+pub fn draw_yaml(seed: u64, number: u64) -> Case {
+    let mut random = SmallRng::seed_from_u64(seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
+    let data = yaml_value(&mut random, 0);
+    Case {
+        name: format!("values {number} of seed {seed}"),
+        missing_key: "zero".to_owned(),
+        sprig: false,
+        helm: true,
+        data: serde_json::json!({ "v": data }).to_string(),
+        template: "{{ toYaml .Values.v }}|{{ toYaml .Values }}".to_owned(),
+        answer: None,
+    }
+}
+
+/// What YAML's texts are made of in the worst case.
+const YAML_PIECES: [&str; 56] = [
+    "a", "b", "y", "no", "on", "0", "1", "2", "7", "8", "9", " ", "  ", ":", ": ", "-", "- ", "#", " #", "'", "\"",
+    "\\", "\n", "\n\n", "\t", ",", "[", "]", "{", "}", "?", "!", "&", "*", "|", ">", "%", "@", "`", "~", "=", "<", ".",
+    "+", "_", "e", "x", "é", "€", "😀", "\u{a0}", "\r", "T", "Z", "null", "-01-02",
+];
+
+fn yaml_text(random: &mut SmallRng) -> String {
+    let count = random.random_range(0..6);
+    (0..count).filter_map(|_| YAML_PIECES.choose(random).copied()).collect()
+}
+
+fn yaml_value(random: &mut SmallRng, depth: u32) -> serde_json::Value {
+    use serde_json::{Value, json};
+    let kinds = if depth < DEPTH_MAX + 1 { 10 } else { 6 };
+    match random.random_range(0..kinds) {
+        0 => Value::Null,
+        1 => json!(random.random::<bool>()),
+        2 => json!(random.random_range(-2000..2000)),
+        3 => json!(f64::from(random.random_range(-2000..2000)) / 16.0),
+        4 | 5 => json!(yaml_text(random)),
+        6 | 7 => (0..random.random_range(0..4))
+            .map(|_| yaml_value(random, depth + 1))
+            .collect(),
+        8 => {
+            // One key of any kind: of several Go's order may be another each time.
+            let key = yaml_text(random).trim_start_matches('$').to_owned();
+            json!({ key: yaml_value(random, depth + 1) })
+        }
+        _ => {
+            let keys = ["a", "b", "c2", "c10", "D", "e_f", "e-f", "e.f"];
+            let count = random.random_range(0..4);
+            let keys = (0..count)
+                .filter_map(|_| keys.choose(random).copied())
+                .collect::<Vec<_>>();
+            keys.into_iter()
+                .map(|key| (key.to_owned(), yaml_value(random, depth + 1)))
+                .collect()
+        }
+    }
+}
+
 impl Drawer {
     fn sprig_call(&mut self) {
         let place = self.random.random_range(0..SPRIG.len() + SPRIG_WORDS.len());

@@ -81,14 +81,16 @@ fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
     let mut differ = 0;
     let mut errors = 0;
     for number in 0..arguments.drawn {
-        // One after the other: a template of Go's own functions, a call of one of Sprig's.
-        let mut case = match number % 2 {
+        // One after the other: a template of Go's own functions, a call of one of Sprig's, values as YAML.
+        let mut case = match number % 3 {
             0 => generate::draw(arguments.seed, number),
-            _ => generate::draw_call(arguments.seed, number),
+            1 => generate::draw_call(arguments.seed, number),
+            _ => generate::draw_yaml(arguments.seed, number),
         };
         let answer = oracle.answer(&case)?;
         errors += u64::from(matches!(answer, Answer::Error(_)));
-        if our_answer(&case)? == answer {
+        case.answer = Some(answer);
+        if case.agrees_with(&our_answer(&case)?) {
             continue;
         }
         differ += 1;
@@ -114,10 +116,11 @@ fn agrees(case: &Case) -> Outcome<bool> {
     let agrees = case.agrees_with(&ours);
     if let (false, Some(answer)) = (agrees, &case.answer) {
         println!(
-            "{} (missingkey {})\n  template {:?}\n  Go   {}\n  ours {}",
+            "{} (missingkey {})\n  template {:?}\n  data {}\n  Go   {}\n  ours {}",
             case.name,
             case.missing_key,
             case.template,
+            case.data,
             answer.shown(),
             ours.shown()
         );

@@ -53,7 +53,7 @@ fn adler32(bytes: &[u8]) -> u32 {
 }
 
 /// `base64.StdEncoding`.
-pub(super) fn encode(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let mut bits = 0u32;

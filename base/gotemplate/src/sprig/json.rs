@@ -158,7 +158,7 @@ impl Writer<'_> {
             self.out.push(b'-');
         }
         let size = number.abs();
-        if size != 0.0 && (size < EXPONENT_BELOW || size >= EXPONENT_FROM) {
+        if size != 0.0 && !(EXPONENT_BELOW..EXPONENT_FROM).contains(&size) {
             // Of an exponent with a minus JSON has no leading zero.
             self.word(&plain_float(number, 'e').replace("e-0", "e-"));
         } else {

@@ -15,6 +15,8 @@ mod paths;
 mod strings;
 mod words;
 
+pub(crate) use encoding::encode as base64;
+
 use crate::function::{Function, Functions};
 
 impl Functions {
