@@ -21,7 +21,7 @@ pub(crate) enum Part {
     Kubernetes,
     /// Helm, the newest kubectl and a client-go program, built from Go modules, and Python's client: minutes the first time
     Clients,
-    /// Go's templates with Sprig's functions as a program, built from Go modules
+    /// Go's templates with Sprig's functions and Helm's engine as a program, built from Go modules: a minute the first time
     Helm,
 }
 
