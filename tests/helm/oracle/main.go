@@ -31,6 +31,12 @@ var actions = map[string]func(*request) (string, error){
 	"readArray":  readArray,
 	"write":      write,
 	"pretty":     pretty,
+	"merged":     merged,
+	"loadValues": loadValues,
+	"manifests":  manifests,
+	"load":       load,
+	"archive":    loadArchive,
+	"coalesced":  coalesced,
 }
 
 func main() {

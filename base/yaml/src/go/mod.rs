@@ -18,6 +18,7 @@ use serde_json::{Map, Number, Value};
 use decode::{Decoder, Fault};
 pub use json::to_json;
 pub use number::format_float;
+pub use syntax::{is_print, quoted};
 pub use write::{Text, WriteError, write, write_pretty};
 
 /// Why a text cannot be read, in Go's words. It may quote the text: not fit for logs where secrets are read.
@@ -99,15 +100,19 @@ pub fn read_array(text: &[u8]) -> Result<Vec<Value>, GoYamlError> {
 }
 
 fn form(value: &Value, wanted: &'static str) -> GoYamlError {
-    let found = match value {
+    GoYamlError::Form { found: json_kind(value), wanted }
+}
+
+/// encoding/json's word for what a value is.
+pub fn json_kind(value: &Value) -> &'static str {
+    match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    };
-    GoYamlError::Form { found, wanted }
+    }
 }
 
 /// What a number or boolean of [`read_exact`] becomes where a field is a text: `convertToJSONableObject` of sigs.k8s.io/yaml.

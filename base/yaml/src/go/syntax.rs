@@ -1,7 +1,9 @@
 //! Values as Go's `%#v` prints them, which is how Go's YAML shows a key that cannot be one.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::Value;
 
 use super::number::format_float;
@@ -62,8 +64,8 @@ fn show_all<I: IntoIterator>(to: &mut String, open: &str, items: I, show: impl F
     to.push('}');
 }
 
-/// `strconv.Quote`, whose idea of what can be printed is taken from Rust's for what is not ASCII.
-pub(super) fn quoted(text: &str) -> String {
+/// `strconv.Quote`.
+pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -77,7 +79,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\t' => write!(quoted, "\\t"),
             '\x0B' => write!(quoted, "\\v"),
             '\0'..' ' | '\x7F' => write!(quoted, "\\x{:02x}", u32::from(character)),
-            _ if character.is_ascii() || !is_escaped(character) => write!(quoted, "{character}"),
+            _ if is_print(character) => write!(quoted, "{character}"),
             '\0'..='\u{FFFF}' => write!(quoted, "\\u{:04x}", u32::from(character)),
             _ => write!(quoted, "\\U{:08x}", u32::from(character)),
         };
@@ -86,6 +88,13 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-fn is_escaped(character: char) -> bool {
-    character.is_control() || character.is_whitespace() || character.escape_debug().len() > 1
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the space.
+pub fn is_print(character: char) -> bool {
+    static PRINTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$").ok());
+    if character.is_ascii() {
+        return matches!(character, ' '..='~');
+    }
+    let mut bytes = [0; 4];
+    let text = &*character.encode_utf8(&mut bytes);
+    PRINTS.as_ref().is_some_and(|prints| prints.is_match(text))
 }
