@@ -2,8 +2,10 @@
 //! knows no cluster.
 
 pub mod chart;
+mod dependencies;
 mod manifest;
 pub mod values;
 
 pub use chart::{Chart, ChartError};
+pub use dependencies::process_dependencies;
 pub use manifest::{HeadError, Hook, HookEvent, INSTALL_ORDER, Manifest, ManifestError, Sorted, sort_manifests};

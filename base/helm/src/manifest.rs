@@ -177,10 +177,15 @@ pub fn sort_manifests(rendered: &BTreeMap<String, String>) -> Result<Sorted, Man
             continue;
         }
         for document in split(text) {
-            add(&mut sorted, path, document).map_err(|why| ManifestError { path: path.clone(), why })?;
+            add(&mut sorted, path, document).map_err(|why| ManifestError {
+                path: path.clone(),
+                why,
+            })?;
         }
     }
-    sorted.hooks.sort_by(|a, b| order(&a.manifest.kind).cmp(&order(&b.manifest.kind)));
+    sorted
+        .hooks
+        .sort_by(|a, b| order(&a.manifest.kind).cmp(&order(&b.manifest.kind)));
     sorted.manifests.sort_by(|a, b| order(&a.kind).cmp(&order(&b.kind)));
     Ok(sorted)
 }
@@ -210,7 +215,12 @@ fn add(sorted: &mut Sorted, path: &str, content: &str) -> Result<(), HeadError> 
     let Some(events) = events else {
         return Ok(());
     };
-    let policies = |name| head.annotations.get(name).map(|policies| words(policies).collect()).unwrap_or_default();
+    let policies = |name| {
+        head.annotations
+            .get(name)
+            .map(|policies| words(policies).collect())
+            .unwrap_or_default()
+    };
     let weight = head.annotations.get(HOOK_WEIGHT_ANNOTATION);
     sorted.hooks.push(Hook {
         manifest,
@@ -277,7 +287,11 @@ impl Head {
             Value::Object(object) => object,
             other => return Err(wrong(&other, "value of type util.SimpleHead")),
         };
-        text_of(&object, "apiVersion", "struct field SimpleHead.apiVersion of type string")?;
+        text_of(
+            &object,
+            "apiVersion",
+            "struct field SimpleHead.apiVersion of type string",
+        )?;
         head.kind = text_of(&object, "kind", "struct field SimpleHead.kind of type string")?;
         let metadata = match field(&object, "metadata") {
             None | Some(Value::Null) => return Ok(head),
@@ -292,7 +306,12 @@ impl Head {
         let annotations = match field(metadata, "annotations") {
             None | Some(Value::Null) => return Ok(head),
             Some(Value::Object(annotations)) => annotations,
-            Some(other) => return Err(wrong(other, "struct field .metadata.annotations of type map[string]string")),
+            Some(other) => {
+                return Err(wrong(
+                    other,
+                    "struct field .metadata.annotations of type map[string]string",
+                ));
+            }
         };
         for key in annotations.keys() {
             let text = text_of(annotations, key, "struct field .metadata.annotations of type string")?;
@@ -319,5 +338,8 @@ fn text_of(object: &Map<String, Value>, name: &str, shown: &'static str) -> Resu
 }
 
 fn wrong(value: &Value, field: &'static str) -> HeadError {
-    HeadError::Form { found: go::json_kind(value), field }
+    HeadError::Form {
+        found: go::json_kind(value),
+        field,
+    }
 }

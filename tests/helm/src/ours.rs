@@ -4,7 +4,7 @@ use base_yaml::go::{self, Text, Twice, WriteError};
 use std::collections::BTreeMap;
 
 use base_helm::chart::{File, Metadata, files_of_archive};
-use base_helm::{Chart, Hook, Manifest, Sorted, sort_manifests, values};
+use base_helm::{Chart, Hook, Manifest, Sorted, process_dependencies, sort_manifests, values};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -30,6 +30,7 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
         "merged" => answer_of(options(&case.value)?.map(|values| tagged(&Value::Object(values)))),
         "loadValues" => answer_of(values::load_values(&text).map(|values| tagged(&Value::Object(values)))),
         "load" => answer_of(Chart::from_files(files(&case.value)?).map(|chart| go::to_json(&shown(&chart)))),
+        "coalesced" => answer_of(coalesced(&case.value)?),
         "archive" => answer_of(files_of_archive(&text).map(|files| {
             let sizes = files.into_iter().map(|file| (file.name, file.data.len().into()));
             go::to_json(&Value::Object(sizes.collect()))
@@ -142,20 +143,59 @@ fn manifests(sorted: &Sorted) -> Value {
         ])
     };
     let hooks = sorted.hooks.iter().map(|hook| shown(&hook.manifest, Some(hook)));
-    hooks.chain(sorted.manifests.iter().map(|manifest| shown(manifest, None))).collect()
+    hooks
+        .chain(sorted.manifests.iter().map(|manifest| shown(manifest, None)))
+        .collect()
+}
+
+/// The values that the templates of a chart see, once its dependencies are settled.
+fn coalesced(asked: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&asked["Files"])?;
+    let user = match untagged(&asked["Values"]) {
+        Value::Object(user) => user,
+        _ => Map::new(),
+    };
+    let settled = || -> Result<String, String> {
+        let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
+        process_dependencies(&mut chart, &user).map_err(|error| error.to_string())?;
+        let values = values::coalesce_values(&chart, &user).map_err(|error| error.to_string())?;
+        Ok(tagged(&Value::Object(values)))
+    };
+    Ok(settled())
+}
+
+/// The value that `{"$float": ...}` stands for.
+fn untagged(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(untagged).collect(),
+        Value::Object(items) => match items.get("$float").and_then(Value::as_str) {
+            Some(float) => float.parse::<f64>().map_or(Value::Null, Value::from),
+            None => items.iter().map(|(key, item)| (key.clone(), untagged(item))).collect(),
+        },
+        other => other.clone(),
+    }
 }
 
 /// The files of a chart, sorted by name as the oracle sorts them.
 fn files(value: &Value) -> Outcome<Vec<File>> {
     let files = texts(value)?.into_iter();
-    Ok(files.map(|(name, text)| File { name, data: text.into_bytes() }).collect())
+    Ok(files
+        .map(|(name, text)| File {
+            name,
+            data: text.into_bytes(),
+        })
+        .collect())
 }
 
 /// A chart as the oracle shows it.
 fn shown(chart: &Chart) -> Value {
     let named = |files: &[File]| -> Value {
         let text = |file: &File| String::from_utf8_lossy(&file.data).into_owned();
-        files.iter().map(|file| (file.name.clone(), text(file).into())).collect::<Map<_, _>>().into()
+        files
+            .iter()
+            .map(|file| (file.name.clone(), text(file).into()))
+            .collect::<Map<_, _>>()
+            .into()
     };
     let mut dependencies: Vec<&Chart> = chart.dependencies.iter().collect();
     dependencies.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
@@ -172,7 +212,10 @@ fn shown(chart: &Chart) -> Value {
 /// As encoding/json writes it: without what is empty.
 fn metadata(of: &Metadata) -> Value {
     let maintainers = of.maintainers.iter().flatten().map(|maintainer| {
-        filled(json!({"name": maintainer.name, "email": maintainer.email, "url": maintainer.url}), &[])
+        filled(
+            json!({"name": maintainer.name, "email": maintainer.email, "url": maintainer.url}),
+            &[],
+        )
     });
     let dependencies = of.dependencies.iter().flatten().map(|dependency| {
         let all = json!({
@@ -203,6 +246,8 @@ fn filled(value: Value, always: &[&str]) -> Value {
         Value::Object(items) => !items.is_empty(),
         other => *other != Value::Bool(false),
     };
-    let filled = items.into_iter().filter(|(key, value)| always.contains(&key.as_str()) || is_filled(value));
+    let filled = items
+        .into_iter()
+        .filter(|(key, value)| always.contains(&key.as_str()) || is_filled(value));
     Value::Object(filled.collect())
 }

@@ -69,6 +69,8 @@ enum Suite {
     Node,
     /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
     Stores,
+    /// YAML, values and charts: all cases and 20,000 drawn ones, what Helm makes of them and what we do
+    Helm,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
@@ -77,6 +79,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Clients => clients(test),
         Suite::Node => node(test),
         Suite::Stores => stores(test),
+        Suite::Helm => helm(test),
     }
 }
 
@@ -115,6 +118,22 @@ fn clients(test: &Test) -> Outcome {
     }
     // The tests of a controller are no script: they run as a whole or not at all.
     if test.filter.is_none() { envtest() } else { Ok(()) }
+}
+
+fn helm(test: &Test) -> Outcome {
+    refuse("--show", test.show)?;
+    refuse("--propose", test.propose)?;
+    refuse("--etcd", test.etcd)?;
+    refuse("--each", test.each.is_some())?;
+    refuse("--serve", test.serve.is_some())?;
+    real::run(Some(real::Part::Helm))?;
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "tests-helm", "--"]);
+    match &test.filter {
+        Some(filter) => command.arg(filter),
+        None => command.args(["--drawn", "20000"]),
+    };
+    call(&mut command)
 }
 
 /// The same tests with real kube-apiserver and etcd, and with ours in their place.

@@ -102,7 +102,10 @@ pub fn files_of_archive(archive: &[u8]) -> Result<Vec<File>, ArchiveError> {
         if data.len() as u64 != size {
             return Err(broken("unexpected EOF"));
         }
-        files.push(File { name, data: without_mark(data) });
+        files.push(File {
+            name,
+            data: without_mark(data),
+        });
     }
     if files.is_empty() {
         return Err(ArchiveError::Empty);
@@ -168,7 +171,11 @@ fn clean(path: &str) -> String {
             part => parts.push(part),
         }
     }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
 }
 
 #[cfg(test)]

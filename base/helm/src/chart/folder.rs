@@ -52,13 +52,20 @@ pub fn files_of_folder(folder: &Path) -> Result<Vec<File>, FolderError> {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Rules::read("")?,
         Err(why) => return Err(unreadable(&folder.join(ignore::FILE), why)),
     };
-    let mut walk = Walk { rules, files: Vec::new(), bytes: 0 };
+    let mut walk = Walk {
+        rules,
+        files: Vec::new(),
+        bytes: 0,
+    };
     walk.folder(folder, "", 0)?;
     Ok(walk.files)
 }
 
 fn unreadable(path: &Path, why: io::Error) -> FolderError {
-    FolderError::Unreadable { path: path.to_owned(), why }
+    FolderError::Unreadable {
+        path: path.to_owned(),
+        why,
+    }
 }
 
 struct Walk {
@@ -112,7 +119,10 @@ impl Walk {
             return Err(FolderError::TooManyFiles);
         }
         let data = fs::read(path).map_err(|why| unreadable(path, why))?;
-        self.files.push(File { name, data: without_mark(data) });
+        self.files.push(File {
+            name,
+            data: without_mark(data),
+        });
         Ok(())
     }
 }

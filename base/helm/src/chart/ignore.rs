@@ -60,7 +60,12 @@ impl Rules {
         let (only_folders, rule) = rule.strip_suffix('/').map_or((false, rule), |rule| (true, rule));
         let by_base = !rule.contains('/');
         let pattern = rule.strip_prefix('/').unwrap_or(rule).to_owned();
-        self.0.push(Rule { pattern, negated, only_folders, by_base });
+        self.0.push(Rule {
+            pattern,
+            negated,
+            only_folders,
+            by_base,
+        });
         Ok(())
     }
 
@@ -105,7 +110,8 @@ fn matches(pattern: &str, name: &str) -> Option<bool> {
         };
         if fits {
             (part, at) = (part + 1, at + 1);
-        } else if let Some((place, taken)) = star.filter(|(_, taken)| name.get(*taken).is_some_and(|next| *next != '/')) {
+        } else if let Some((place, taken)) = star.filter(|(_, taken)| name.get(*taken).is_some_and(|next| *next != '/'))
+        {
             star = Some((place, taken + 1));
             (part, at) = (place + 1, taken + 1);
         } else {
@@ -121,7 +127,10 @@ enum Part {
     /// One character but a slash
     Any,
     One(char),
-    Range { negated: bool, ranges: Vec<(char, char)> },
+    Range {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 impl Part {

@@ -79,10 +79,17 @@ type Read<T = ()> = Result<T, FieldError>;
 impl<'v> Fields<'v> {
     fn of(value: &'v Value, place: &str, wanted: &'static str) -> Read<Self> {
         match value {
-            Value::Object(object) => Ok(Self { object, place: place.to_owned() }),
+            Value::Object(object) => Ok(Self {
+                object,
+                place: place.to_owned(),
+            }),
             other => Err(FieldError {
                 found: go::json_kind(other),
-                into: if place.contains('.') { format!("struct field {place}") } else { "value".to_owned() },
+                into: if place.contains('.') {
+                    format!("struct field {place}")
+                } else {
+                    "value".to_owned()
+                },
                 wanted,
             }),
         }
@@ -90,21 +97,30 @@ impl<'v> Fields<'v> {
 
     /// Go names the innermost type and the path from the outermost.
     fn named(self, place: &str) -> Self {
-        Self { place: place.to_owned(), ..self }
+        Self {
+            place: place.to_owned(),
+            ..self
+        }
     }
 
     /// By its name, or by one in other letters where that is not there: encoding/json. Null is nothing.
     fn get(&self, name: &str) -> Option<&'v Value> {
         let found = self.object.get(name).or_else(|| {
             let mut others = self.object.iter();
-            others.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+            others
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value)
         });
         found.filter(|value| !value.is_null())
     }
 
     fn wrong<T>(&self, name: &str, value: &Value, wanted: &'static str) -> Read<T> {
         let into = format!("struct field {}.{name}", self.place);
-        Err(FieldError { found: go::json_kind(value), into, wanted })
+        Err(FieldError {
+            found: go::json_kind(value),
+            into,
+            wanted,
+        })
     }
 
     fn text(&self, name: &str, to: &mut String) -> Read {
@@ -134,13 +150,7 @@ impl<'v> Fields<'v> {
     }
 
     /// A list, each of its items read by `item`.
-    fn list<T>(
-        &self,
-        name: &str,
-        wanted: &'static str,
-        to: &mut Vec<T>,
-        item: impl Fn(&'v Value) -> Read<T>,
-    ) -> Read {
+    fn list<T>(&self, name: &str, wanted: &'static str, to: &mut Vec<T>, item: impl Fn(&'v Value) -> Read<T>) -> Read {
         match self.get(name) {
             None => Ok(()),
             Some(Value::Array(items)) => {
@@ -246,8 +256,19 @@ impl Metadata {
                 let problem = "dependencies must not contain empty or null nodes";
                 return Err(ValidationError(problem.to_owned()));
             };
-            let Dependency { name, version, repository, condition, tags, alias, .. } = dependency;
-            [name, version, repository, condition].into_iter().chain(tags).for_each(sanitize);
+            let Dependency {
+                name,
+                version,
+                repository,
+                condition,
+                tags,
+                alias,
+                ..
+            } = dependency;
+            [name, version, repository, condition]
+                .into_iter()
+                .chain(tags)
+                .for_each(sanitize);
             let in_alias = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
             if !alias.bytes().all(in_alias) {
                 let name = go::quoted(&dependency.name);
@@ -257,7 +278,9 @@ impl Metadata {
             let key = if alias.is_empty() { &dependency.name } else { &*alias };
             if !names.insert(key.clone()) {
                 let key = go::quoted(key);
-                return Err(ValidationError(format!("more than one dependency with name or alias {key}")));
+                return Err(ValidationError(format!(
+                    "more than one dependency with name or alias {key}"
+                )));
             }
         }
         Ok(())
@@ -288,11 +311,16 @@ fn dependency(value: &Value) -> Read<Option<Dependency>> {
     fields.text("condition", &mut dependency.condition)?;
     fields.texts("tags", &mut dependency.tags)?;
     fields.truth("enabled", &mut dependency.enabled)?;
-    fields.list("import-values", "[]interface {}", &mut dependency.import_values, |value| {
-        let mut value = value.clone();
-        go::as_floats(&mut value);
-        Ok(value)
-    })?;
+    fields.list(
+        "import-values",
+        "[]interface {}",
+        &mut dependency.import_values,
+        |value| {
+            let mut value = value.clone();
+            go::as_floats(&mut value);
+            Ok(value)
+        },
+    )?;
     fields.text("alias", &mut dependency.alias)?;
     Ok(Some(dependency))
 }

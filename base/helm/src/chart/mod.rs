@@ -17,6 +17,7 @@ pub use archive::{ArchiveError, CHART_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, file
 pub use folder::{FolderError, files_of_folder};
 pub use ignore::IgnoreError;
 pub use metadata::{Dependency, FieldError, Maintainer, Metadata, ValidationError};
+pub(crate) use version::is_compatible;
 
 use crate::values::{Values, ValuesError, load_values};
 
@@ -133,7 +134,9 @@ impl Chart {
         if text.len() > BASE64_CHARACTERS_MAX {
             return Err(ChartError::Base64(format!("{} characters", text.len())));
         }
-        let archive = STANDARD.decode(text.trim()).map_err(|error| ChartError::Base64(error.to_string()))?;
+        let archive = STANDARD
+            .decode(text.trim())
+            .map_err(|error| ChartError::Base64(error.to_string()))?;
         Self::from_archive(&archive)
     }
 
@@ -169,9 +172,16 @@ impl Chart {
         let mut subcharts: BTreeMap<String, Vec<File>> = BTreeMap::new();
         for file in files {
             described |= matches!(file.name.as_str(), "requirements.yaml" | "requirements.lock");
-            if let Some(inner) = file.name.strip_prefix("charts/").filter(|name| !name.ends_with(".prov")) {
+            if let Some(inner) = file
+                .name
+                .strip_prefix("charts/")
+                .filter(|name| !name.ends_with(".prov"))
+            {
                 let (folder, _) = inner.split_once('/').unwrap_or((inner, ""));
-                let inner = File { name: inner.to_owned(), data: file.data };
+                let inner = File {
+                    name: inner.to_owned(),
+                    data: file.data,
+                };
                 subcharts.entry(folder.to_owned()).or_default().push(inner);
             } else {
                 chart.add(file)?;
@@ -191,7 +201,9 @@ impl Chart {
 
     fn describe(&mut self, file: &'static str, data: &[u8]) -> Result<(), ChartError> {
         let value = go::read_exact(data, Twice::Allowed).map_err(|why| ChartError::Yaml { file, why })?;
-        self.metadata.apply(&value).map_err(|why| ChartError::Field { file, why })
+        self.metadata
+            .apply(&value)
+            .map_err(|why| ChartError::Field { file, why })
     }
 
     fn add(&mut self, file: File) -> Result<(), ChartError> {
@@ -233,7 +245,11 @@ impl Chart {
             };
             if file.name != name {
                 let chart = self.metadata.name.clone();
-                return Err(ChartError::SubchartFolder { chart, wanted: name, found: file.name });
+                return Err(ChartError::SubchartFolder {
+                    chart,
+                    wanted: name,
+                    found: file.name,
+                });
             }
             files_of_archive(&file.data)
                 .map_err(ChartError::from)
@@ -241,7 +257,10 @@ impl Chart {
         } else {
             let inner = files.into_iter().filter_map(|file| {
                 let (_, name) = file.name.split_once('/')?;
-                Some(File { name: name.to_owned(), data: file.data })
+                Some(File {
+                    name: name.to_owned(),
+                    data: file.data,
+                })
             });
             Self::from_files_at(inner.collect(), depth + 1)
         };

@@ -1,9 +1,12 @@
 //! Where values come from and which of them win: files, then `--set-json`, `--set`, `--set-string`, `--set-file`,
 //! `--set-literal`, as Helm 4.1 puts them together (`pkg/cli/values`, `pkg/chart/v2/loader`).
 
+mod coalesce;
 mod strvals;
 
 use base_yaml::go::{self, GoYamlError};
+pub use coalesce::{CoalesceError, coalesce_values};
+pub(crate) use coalesce::{Null, add_table, with_defaults};
 use serde_json::{Map, Value};
 use strvals::{Mode, parse_into};
 
@@ -81,27 +84,25 @@ impl Options {
         let mut values = Values::new();
         for file in &self.files {
             let text = read(file).map_err(ValuesError::Unreadable)?;
-            let more = load_values(&text).map_err(|why| ValuesError::File { file: file.clone(), why: Box::new(why) })?;
+            let more = load_values(&text).map_err(|why| ValuesError::File {
+                file: file.clone(),
+                why: Box::new(why),
+            })?;
             merge_maps(&mut values, more);
         }
         for argument in &self.json {
             merge_json(argument, &mut values)?;
         }
         let read_text = |name: &str| Ok(String::from_utf8_lossy(&read(name)?).into_owned().into());
-        let options: [(&'static str, &[String], fn() -> Mode<'static>); 3] = [
-            ("set", &self.set, || Mode::Typed),
-            ("set-string", &self.string, || Mode::Text),
-            ("set-literal", &self.literal, || Mode::Literal),
+        let steps = [
+            ("set", &self.set, Mode::Typed),
+            ("set-string", &self.string, Mode::Text),
+            ("set-file", &self.file, Mode::Read(&read_text)),
+            ("set-literal", &self.literal, Mode::Literal),
         ];
-        for (option, arguments, mode) in options {
-            if option == "set-literal" {
-                for argument in &self.file {
-                    let set = parse_into(argument, Mode::Read(&read_text), &mut values);
-                    set.map_err(|why| ValuesError::Argument { option: "set-file", why })?;
-                }
-            }
+        for (option, arguments, mode) in steps {
             for argument in arguments {
-                parse_into(argument, mode(), &mut values).map_err(|why| ValuesError::Argument { option, why })?;
+                parse_into(argument, mode, &mut values).map_err(|why| ValuesError::Argument { option, why })?;
             }
         }
         Ok(values)
@@ -120,7 +121,9 @@ fn merge_json(argument: &str, values: &mut Values) -> Result<(), ValuesError> {
         }
         return Ok(());
     }
-    parse_into(argument, Mode::Json, values).map_err(|_| ValuesError::Json { argument: argument.to_owned() })
+    parse_into(argument, Mode::Json, values).map_err(|_| ValuesError::Json {
+        argument: argument.to_owned(),
+    })
 }
 
 /// A file of values: its documents, of which later ones win.

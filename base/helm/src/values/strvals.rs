@@ -14,6 +14,7 @@ const LIST_DEPTH_MAX: u32 = 100;
 const ITEMS_MADE_MAX: usize = 1 << 20;
 
 /// What a value is taken for.
+#[derive(Clone, Copy)]
 pub(super) enum Mode<'r> {
     /// Booleans, null, whole numbers, else a text
     Typed,
@@ -45,7 +46,11 @@ fn fault<T>(problem: String) -> Parsed<T> {
 /// # Errors
 /// What Helm says.
 pub(super) fn parse_into(argument: &str, mode: Mode<'_>, values: &mut Map<String, Value>) -> Result<(), String> {
-    let mut parser = Parser { rest: argument, mode, made: 0 };
+    let mut parser = Parser {
+        rest: argument,
+        mode,
+        made: 0,
+    };
     loop {
         match parser.key(values, 0, 0) {
             Ok(()) => {}
@@ -336,7 +341,9 @@ fn typed(text: String) -> Value {
 /// What Go says of a value that is not of the type that it was taken for.
 fn wrong_type(value: &Value, wanted: &str) -> String {
     let found = match value {
-        Value::Null => return format!("unable to parse key: interface conversion: interface {{}} is nil, not {wanted}"),
+        Value::Null => {
+            return format!("unable to parse key: interface conversion: interface {{}} is nil, not {wanted}");
+        }
         Value::Bool(_) => "bool",
         Value::Number(number) if number.is_f64() => "float64",
         Value::Number(_) => "int64",

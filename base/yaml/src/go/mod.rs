@@ -100,7 +100,10 @@ pub fn read_array(text: &[u8]) -> Result<Vec<Value>, GoYamlError> {
 }
 
 fn form(value: &Value, wanted: &'static str) -> GoYamlError {
-    GoYamlError::Form { found: json_kind(value), wanted }
+    GoYamlError::Form {
+        found: json_kind(value),
+        wanted,
+    }
 }
 
 /// encoding/json's word for what a value is.

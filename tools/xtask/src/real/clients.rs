@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::kubernetes::{Pins, Program, STAMPED, build, go_in, go_version};
+use super::kubernetes::{Pins, Program, STAMPED, build, build_ours};
 use crate::process::output;
 use crate::{Outcome, cache};
 
@@ -77,21 +77,15 @@ pub(crate) fn envtest_example(assets: &Path) -> Command {
     command
 }
 
-fn folder(name: &str) -> Outcome<PathBuf> {
+/// A folder below the cache folder, created when missing.
+pub(super) fn folder(name: &str) -> Outcome<PathBuf> {
     let folder = cache::folder()?.join(name);
     fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     Ok(folder)
 }
 
 fn client_go() -> Outcome {
-    go_version(&CLIENT_GO)?;
-    let program = folder(CLIENTS_FOLDER)?.join(CLIENT_GO_PROGRAM);
-    let mut command = go_in(&CLIENT_GO);
-    command
-        .args(["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"])
-        .arg(&program)
-        .arg(".");
-    output(&mut command)?;
+    build_ours(&CLIENT_GO, &folder(CLIENTS_FOLDER)?.join(CLIENT_GO_PROGRAM))?;
     println!("{CLIENT_GO_PROGRAM}: client-go {}", CLIENT_GO.version()?);
     Ok(())
 }

@@ -85,6 +85,17 @@ pub(super) fn prepare(names: &[&str]) -> Outcome {
     Ok(())
 }
 
+/// Builds a program whose sources are in the checkout: Go's own cache tells whether they have changed.
+pub(super) fn build_ours(pins: &Pins, target: &Path) -> Outcome {
+    go_version(pins)?;
+    let mut command = go_in(pins);
+    command
+        .args(["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"])
+        .arg(target)
+        .arg(".");
+    output(&mut command).map(drop)
+}
+
 pub(super) fn build(program: &Program, folder: &Path) -> Outcome {
     let Program { name, pins, package } = program;
     let version = pins.version()?;
