@@ -7,6 +7,7 @@ use base_clock::Entropy;
 use p256::SecretKey;
 use p256::ecdsa::signature::{Signer, Verifier};
 use p256::ecdsa::{DerSignature, Signature, SigningKey, VerifyingKey};
+use p256::elliptic_curve::sec1::ToEncodedPoint;
 use p256::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, LineEnding};
 use sha2::{Digest, Sha256};
 use x509_cert::der::Encode;
@@ -114,6 +115,13 @@ impl PublicKey {
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(der.as_bytes()))
     }
 
+    /// The point: x and y, 32 bytes each, the first of each the highest, as a JSON Web Key says them (RFC 7518, 6.2.1).
+    pub fn coordinates(&self) -> ([u8; 32], [u8; 32]) {
+        let point = self.0.to_encoded_point(false);
+        let coordinate = |at: usize| std::array::from_fn(|place| point.as_bytes()[1 + at + place]);
+        (coordinate(0), coordinate(32))
+    }
+
     /// Whether `signature` is the ES256 signature of `message` by this key.
     pub fn verifies_es256(&self, message: &[u8], signature: &[u8]) -> bool {
         let Ok(signature) = Signature::from_slice(signature) else {
@@ -175,6 +183,14 @@ mod tests {
             first.public()
         );
         assert!(!format!("{first:?}").contains("SecretKey"));
+    }
+
+    #[test]
+    fn coordinates_of_a_point_are_the_key() {
+        let key = PrivateKey::generate(&Entropy::seeded(7)).public();
+        let (x, y) = key.coordinates();
+        let point = [&[4], x.as_slice(), y.as_slice()].concat();
+        assert_eq!(p256::PublicKey::from_sec1_bytes(&point).expect("a point"), key.0);
     }
 
     #[test]

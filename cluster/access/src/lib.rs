@@ -8,6 +8,7 @@ mod certificates;
 mod error;
 pub mod front_proxy;
 mod impersonate;
+mod issuer;
 mod node;
 mod policy;
 mod rbac;
@@ -20,6 +21,7 @@ pub use attributes::{Attributes, Decision, ResourceTarget, Target, forbidden_mes
 pub use authenticate::{Authenticated, Authenticator, Live, Lookup};
 pub use error::{AuthenticationError, ImpersonationError, TokenFault};
 pub use impersonate::Impersonation;
+pub use issuer::{CONFIGURATION_PATH, IssuerDocuments, KEYS_PATH};
 pub use node::{NodeVerdict, Relation, judge, names, node_name, node_of};
 pub use policy::{BootstrapPolicy, bootstrap_policy};
 pub use rbac::{Authorizer, Change, RbacIndex};

@@ -158,6 +158,11 @@ impl ServiceAccountTokens {
         &self.issuer
     }
 
+    /// The keys whose signatures are good, in the order of their ids.
+    pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        self.verifiers.values()
+    }
+
     /// Issues a token; `None` when there is no key to sign with.
     pub fn issue(&self, spec: &TokenSpec, entropy: &Entropy) -> Option<IssuedToken> {
         let signer = self.signer.as_ref()?;

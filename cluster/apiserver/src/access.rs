@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
 use base_secrets::{PrivateKey, PublicKey};
 use cluster_access::{
-    Attributes, Authenticator, Authorizer, Change, Decision, Impersonation, Live, Lookup, ServiceAccountTokens, group,
+    Attributes, Authenticator, Authorizer, Change, Decision, Impersonation, IssuerDocuments, Live, Lookup,
+    ServiceAccountTokens, group,
 };
 use cluster_store::{Key, Object, Store};
 use http::StatusCode;
@@ -61,6 +62,8 @@ pub struct TokenAuthority {
     pub signer: Option<PrivateKey>,
     /// Further keys that are trusted. (`--service-account-key-file`)
     pub verifiers: Vec<PublicKey>,
+    /// Where others find the keys; below the issuer when absent. (`--service-account-jwks-uri`)
+    pub keys_url: Option<String>,
 }
 
 /// Authenticator and authorizer of one server.
@@ -69,6 +72,8 @@ pub(crate) struct Access {
     loopback: Arc<User>,
     pub(crate) authenticator: Authenticator,
     pub(crate) tokens: Option<Arc<ServiceAccountTokens>>,
+    /// What the issuer of tokens publishes.
+    pub(crate) issuer: Option<IssuerDocuments>,
     pub(crate) rbac: Authorizer,
     /// Who is asked beside this server's own authorities and instead of its own rules.
     delegation: Option<Delegation>,
@@ -105,23 +110,21 @@ impl Access {
                 Status::internal(format!("the authorities of front proxies cannot be read: {error}"))
             })?;
         }
-        let tokens = service_accounts.map(|authority| {
-            let TokenAuthority {
-                issuer,
-                audiences,
-                signer,
-                verifiers,
-            } = authority;
-            Arc::new(ServiceAccountTokens::new(
-                issuer,
-                audiences,
-                signer,
-                verifiers,
-                clock.clone(),
-            ))
-        });
-        if let Some(tokens) = &tokens {
-            authenticator = authenticator.with_tokens(tokens.clone());
+        let mut tokens = None;
+        let mut documents = None;
+        if let Some(TokenAuthority {
+            issuer,
+            audiences,
+            signer,
+            verifiers,
+            keys_url,
+        }) = service_accounts
+        {
+            let made = ServiceAccountTokens::new(issuer, audiences, signer, verifiers, clock.clone());
+            documents = IssuerDocuments::of(&made, keys_url.as_deref());
+            let made = Arc::new(made);
+            authenticator = authenticator.with_tokens(made.clone());
+            tokens = Some(made);
         }
         let loopback = User::new(LOOPBACK_USER, &[group::MASTERS, group::AUTHENTICATED]);
         Ok(Self {
@@ -129,6 +132,7 @@ impl Access {
             loopback: Arc::new(loopback),
             authenticator,
             tokens,
+            issuer: documents,
             rbac: Authorizer::default(),
             delegation: delegation.map(Delegation::new),
             trust,

@@ -5,14 +5,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
-use crate::negotiate::Writing;
+use crate::negotiate::{JSON, Writing};
 use crate::relay::held;
 use crate::status::Status;
 use crate::writing;
 
-const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const YAML: &str = "application/yaml";
+/// `Cache-Control` of what is one client's and may be another thing the next moment.
+const NOT_KEPT: &str = "no-cache, private";
 /// Warnings per answer: kube-apiserver stops at a few kilobytes, which this many fit.
 const WARNINGS_MAX: usize = 32;
 /// Longest warning in bytes; longer ones are cut.
@@ -33,7 +34,8 @@ pub(crate) struct Answer {
     body: Content,
     warnings: Vec<String>,
     retry_after: Option<u32>,
-    public: bool,
+    /// Who may keep it, and for how long.
+    caching: &'static str,
     unsniffed: bool,
     /// What the audit log calls its request.
     audit_id: Option<HeaderValue>,
@@ -59,7 +61,7 @@ impl Answer {
             body: Content::Whole(bytes.into()),
             warnings: Vec::new(),
             retry_after: None,
-            public: false,
+            caching: NOT_KEPT,
             unsniffed: false,
             audit_id: None,
         }
@@ -83,10 +85,10 @@ impl Answer {
         }
     }
 
-    /// Says that it is the same for everybody.
+    /// Says in the words of `Cache-Control` who may keep it: it is the same for everybody.
     #[must_use]
-    pub(crate) fn public(self) -> Self {
-        Self { public: true, ..self }
+    pub(crate) fn kept_as(self, caching: &'static str) -> Self {
+        Self { caching, ..self }
     }
 
     /// The body, unless it is a stream.
@@ -179,8 +181,7 @@ impl Answer {
         if self.code != StatusCode::NO_CONTENT && !media_type.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
-        let caching = if self.public { "public" } else { "no-cache, private" };
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.caching));
         add_warnings(headers, &self.warnings);
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

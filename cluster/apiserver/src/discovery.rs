@@ -41,7 +41,7 @@ pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap
                 (true, false) => kinds.documents.aggregated_groups.get_or_init(all).clone(),
                 (false, _) => all(),
             };
-            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).public())
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).kept_as("public"))
         }
         ["api"] => {
             // Where the client has found it is where it is.

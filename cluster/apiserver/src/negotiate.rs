@@ -8,7 +8,7 @@ use crate::query::Query;
 use crate::registry::Role;
 use crate::status::Status;
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// What a refusal offers for one object.
@@ -98,16 +98,17 @@ pub(crate) fn shape(context: &Context, expected: Expected) -> Result<Shape, Stat
 
 /// 406 where a client accepts no JSON and there is nothing else.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Status> {
+    check(headers, JSON)
+}
+
+/// 406 where a client does not accept what alone is offered.
+pub(crate) fn check(headers: &HeaderMap, offered: &str) -> Result<(), Status> {
     let accept = accepted(headers);
-    let media = |range: &str| range.split(';').next().unwrap_or_default().trim().to_owned();
-    if accept.is_empty()
-        || accept
-            .split(',')
-            .any(|range| matches!(media(range).as_str(), JSON | "*/*"))
-    {
+    let is_good = |range: &str| ["*/*", offered].contains(&range.split(';').next().unwrap_or_default().trim());
+    if accept.is_empty() || accept.split(',').any(is_good) {
         Ok(())
     } else {
-        Err(Status::none_accepted(JSON))
+        Err(Status::none_accepted(offered))
     }
 }
 

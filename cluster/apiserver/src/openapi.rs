@@ -25,6 +25,9 @@ const SECOND_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1
 /// paths (8) are empty. Every field is a tag, a length and so many bytes.
 const SECOND: &[u8] = b"\x0a\x032.0\x12\x10\x0a\x0aKubernetes\x12\x02v1\x42\x00";
 
+/// Documents of what an issuer of tokens publishes.
+const ISSUER_ROOTS: [&str; 2] = [".well-known/openid-configuration", "openid/v1/jwks"];
+
 /// The document of version 2. kubectl reads it when it cannot find a kind by version 3, takes a kind that it does not
 /// hold for one it need not check, and goes on to say that no such kind is served.
 pub(crate) fn second() -> Answer {
@@ -33,9 +36,14 @@ pub(crate) fn second() -> Answer {
 
 pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
+    let issues = server.access.issuer.is_some();
     match rest {
         [] => {
-            let own = kinds.documents.openapi_index.get_or_init(|| index(&kinds)).clone();
+            let own = kinds
+                .documents
+                .openapi_index
+                .get_or_init(|| index(&kinds, issues))
+                .clone();
             Ok(Answer::typed(
                 StatusCode::OK,
                 INDEX_MEDIA_TYPE,
@@ -45,7 +53,7 @@ pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Statu
         ["api", version] => document(&kinds, "", version),
         ["apis", group, version] => document(&kinds, group, version),
         path => Ok(
-            match roots(&kinds).find(|(root, _)| root.split('/').eq(path.iter().copied())) {
+            match roots(&kinds, issues).find(|(root, _)| root.split('/').eq(path.iter().copied())) {
                 Some((_, document)) => Answer::json(StatusCode::OK, document.get()),
                 None => nothing(),
             },
@@ -53,11 +61,13 @@ pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Statu
     }
 }
 
-/// The documents of what lists groups and versions.
-fn roots(kinds: &Kinds) -> impl Iterator<Item = (&'static String, &'static RawValue)> {
+/// The documents of what is neither a group's nor a version's, and of groups. `issues` tells whether the server publishes whose tokens
+/// it issues.
+fn roots(kinds: &Kinds, issues: bool) -> impl Iterator<Item = (&'static String, &'static RawValue)> {
     let groups = group_names(kinds);
     let served = move |path: &str| match path.strip_prefix("apis/") {
         Some(group) => groups.iter().any(|name| name == group),
+        None if ISSUER_ROOTS.contains(&path) => issues,
         None => true,
     };
     let all = cluster_schema::builtin::openapi_roots().iter();
@@ -84,7 +94,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status>
 }
 
 /// The index. A hash covers what the document is made of, not the document, so that asking for the index builds none.
-fn index(kinds: &Kinds) -> Bytes {
+fn index(kinds: &Kinds, issues: bool) -> Bytes {
     let mut paths = Map::new();
     for group in group_names(kinds) {
         for version in version_names(kinds, &group) {
@@ -103,7 +113,7 @@ fn index(kinds: &Kinds) -> Bytes {
             paths.insert(path.clone(), entry(&path, digest));
         }
     }
-    for (path, document) in roots(kinds) {
+    for (path, document) in roots(kinds, issues) {
         paths.insert(path.clone(), entry(path, Sha256::new().chain_update(document.get())));
     }
     Bytes::from(json!({"paths": paths}).to_string())

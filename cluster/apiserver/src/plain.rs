@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use cluster_access::{CONFIGURATION_PATH, KEYS_PATH};
 use cluster_store::{Page, Range};
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -16,6 +17,11 @@ use crate::query::Query;
 use crate::server::Inner;
 use crate::status::{self, Status};
 use crate::{discovery, health, negotiate, openapi};
+
+const KEY_SET: &str = "application/jwk-set+json";
+/// `Cache-Control` of keys that never change while the server runs (kubernetes/kubernetes v1.35
+/// pkg/serviceaccount/openidmetadata.go).
+const KEYS_KEPT: &str = "public, max-age=3600";
 
 pub(crate) async fn answer(
     server: &Arc<Inner>,
@@ -40,6 +46,9 @@ pub(crate) async fn answer(
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
         ["openapi", "v2"] => Ok(openapi::second()),
+        ["openid", "v1", "jwks", rest @ ..] | [".well-known", "openid-configuration", rest @ ..] => {
+            issuer(server, rest, parts)
+        }
         _ => Err(Status::no_such_page()),
     }
 }
@@ -121,6 +130,9 @@ fn paths(server: &Inner) -> Answer {
     ]
     .map(str::to_owned)
     .to_vec();
+    if server.access.issuer.is_some() {
+        paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(|path| format!("{path}/")));
+    }
     for group in discovery::group_names(&kinds).iter().filter(|group| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
         let versions = discovery::version_names(&kinds, group);
@@ -144,6 +156,24 @@ fn version(server: &Inner) -> Answer {
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
     });
     Answer::value(StatusCode::OK, &body)
+}
+
+/// What the issuer of service account tokens publishes
+/// (kubernetes/kubernetes v1.35 pkg/routes/openidmetadata.go).
+fn issuer(server: &Inner, below: &[&str], parts: &Parts) -> Result<Answer, Status> {
+    let documents = server.access.issuer.as_ref().ok_or_else(Status::no_such_page)?;
+    if !below.is_empty() {
+        return Err(Status::no_such_resource());
+    }
+    if parts.method != Method::GET {
+        return Err(Status::method_not_allowed());
+    }
+    let (media_type, document) = match parts.uri.path().starts_with(KEYS_PATH) {
+        true => (KEY_SET, &documents.keys),
+        false => (negotiate::JSON, &documents.configuration),
+    };
+    negotiate::check(&parts.headers, media_type)?;
+    Ok(Answer::typed(StatusCode::OK, media_type, document.clone()).kept_as(KEYS_KEPT))
 }
 
 /// A check that is asked for by name.

@@ -8,7 +8,9 @@ use api_meta::Fault;
 use base_client::{Connector, fault_of};
 use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
-use cluster_apiserver::{ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, TokenAuthority};
+use cluster_apiserver::{
+    ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, KEYS_PATH, TokenAuthority,
+};
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
 use cluster_node::{ImageCatalogue, Network, NodeServices, Volumes};
 use cluster_store::{MemoryStore, Store};
@@ -286,7 +288,7 @@ impl Builder {
             .git_version(&git_version)
             .clock(clock.clone())
             .entropy(entropy.clone())
-            .authorities(authorities(&keys))
+            .authorities(authorities(&keys, &url))
             .pods_as_accounts(controllers)
             .others_write(replicated)
             .kubelets(kubelets.client(&keys, &clock, &entropy)?)
@@ -354,11 +356,12 @@ async fn listening(listener: Option<TcpListener>) -> Result<(TcpListener, String
     Ok((listener, format!("https://{address}")))
 }
 
-fn authorities(keys: &Keys) -> Authorities {
+fn authorities(keys: &Keys, url: &str) -> Authorities {
     Authorities {
         client_authorities: keys.clients.certificate_pem(),
         service_accounts: Some(TokenAuthority {
             issuer: ISSUER.to_owned(),
+            keys_url: Some(format!("{url}{KEYS_PATH}")),
             audiences: Vec::new(),
             verifiers: vec![keys.tokens.public()],
             signer: Some(keys.tokens.clone()),

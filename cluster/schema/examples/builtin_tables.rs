@@ -36,7 +36,13 @@ const WANTED: [(&str, &str); 20] = [
 ];
 
 /// What is described beside groups and versions, by the path below `/openapi/v3/`; groups come from [`WANTED`].
-const ROOTS: [&str; 3] = ["api", "apis", "version"];
+const ROOTS: [&str; 5] = [
+    ".well-known/openid-configuration",
+    "api",
+    "apis",
+    "openid/v1/jwks",
+    "version",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);

@@ -26,7 +26,7 @@ use crate::live::Console;
 const ETCD: &str = "etcd";
 const KUBE_APISERVER: &str = "kube-apiserver";
 /// Flags that make a difference here.
-const APISERVER_FLAGS: [&str; 14] = [
+const APISERVER_FLAGS: [&str; 15] = [
     "api-audiences",
     "authorization-mode",
     "bind-address",
@@ -36,6 +36,7 @@ const APISERVER_FLAGS: [&str; 14] = [
     "enable-bootstrap-token-auth",
     "secure-port",
     "service-account-issuer",
+    "service-account-jwks-uri",
     "service-account-key-file",
     "service-account-signing-key-file",
     "service-cluster-ip-range",
@@ -321,6 +322,7 @@ fn authorities(flags: &Flags) -> Result<Authorities, Fault> {
         client_authorities: flags.file("client-ca-file")?.unwrap_or_default(),
         service_accounts: signer.map(|signer| TokenAuthority {
             issuer: issuer.to_owned(),
+            keys_url: flags.get("service-account-jwks-uri").map(str::to_owned),
             audiences: audiences.collect(),
             signer: Some(signer),
             verifiers,

@@ -22,7 +22,7 @@ const FINGERPRINT_CHARS: usize = 64;
 /// What the name of the volume begins with that holds a service account's token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Fields whose values a server chooses, with the name they get.
-const CHOSEN: [(&str, &str); 8] = [
+const CHOSEN: [(&str, &str); 10] = [
     ("resourceVersion", "version"),
     ("continue", "continue"),
     ("token", "token"),
@@ -31,7 +31,12 @@ const CHOSEN: [(&str, &str); 8] = [
     ("nodePort", "port"),
     ("healthCheckNodePort", "port"),
     ("serverAddress", "server"),
+    ("jwks_uri", "server"),
+    ("kid", KEY),
 ];
+const KEY: &str = "key";
+/// Of a JSON Web Key what is the key itself; elsewhere these are names like any other.
+const POINT: [&str; 2] = ["x", "y"];
 
 /// The values of one server in one case.
 pub(crate) struct Mask<'a> {
@@ -72,6 +77,9 @@ impl<'a> Mask<'a> {
                         let place = format!("{place}/{key}");
                         if of_store && matches!(key.as_str(), "metadata" | "object") {
                             return (key.clone(), self.value(&place, key, &without_version(value)));
+                        }
+                        if fields.contains_key("kty") && POINT.contains(&key.as_str()) {
+                            return (key.clone(), self.symbol(KEY, &value.to_string(), &place).into());
                         }
                         (self.text(&place, "", key), self.value(&place, key, value))
                     })

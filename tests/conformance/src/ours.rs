@@ -74,6 +74,7 @@ impl Ours {
             client_authorities: pki.authority.certificate_pem(),
             service_accounts: Some(TokenAuthority {
                 issuer: ISSUER.to_owned(),
+                keys_url: None,
                 audiences: Vec::new(),
                 signer: Some(pki.accounts.clone()),
                 verifiers: Vec::new(),

@@ -49,6 +49,7 @@ pub async fn embedded_with(name: &str, kinds: Vec<Arc<dyn Kind>>, change: impl F
         client_authorities: authority.certificate_pem(),
         service_accounts: Some(TokenAuthority {
             issuer: "https://kubernetes.default.svc".to_owned(),
+            keys_url: None,
             audiences: Vec::new(),
             signer: Some(PrivateKey::generate(&entropy)),
             verifiers: Vec::new(),

@@ -29,6 +29,7 @@ pub(crate) async fn start_with(change: impl FnOnce(Builder) -> Builder) -> Serve
         client_authorities: authority.certificate_pem(),
         service_accounts: Some(TokenAuthority {
             issuer: "https://issuer.example".to_owned(),
+            keys_url: None,
             audiences: Vec::new(),
             signer: Some(PrivateKey::generate(&entropy)),
             verifiers: Vec::new(),

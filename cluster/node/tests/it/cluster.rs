@@ -84,6 +84,7 @@ impl Cluster {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let tokens = TokenAuthority {
             issuer: "https://test".to_owned(),
+            keys_url: None,
             audiences: Vec::new(),
             signer: Some(PrivateKey::generate(&Entropy::seeded(3))),
             verifiers: Vec::new(),

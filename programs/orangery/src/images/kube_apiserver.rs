@@ -17,7 +17,7 @@ use super::flags::Flags;
 
 /// The flags it understands. Aggregation, profiling and the lifetime of events are not here yet; their flags are
 /// accepted because every control plane carries them and they change no answer that is given.
-const FLAGS: [&str; 31] = [
+const FLAGS: [&str; 32] = [
     "allow-privileged",
     "anonymous-auth",
     "api-audiences",
@@ -42,6 +42,7 @@ const FLAGS: [&str; 31] = [
     "requestheader-username-headers",
     "secure-port",
     "service-account-issuer",
+    "service-account-jwks-uri",
     "service-account-key-file",
     "service-account-signing-key-file",
     "service-cluster-ip-range",
@@ -161,6 +162,7 @@ impl Settings {
                 client_authorities,
                 service_accounts: Some(TokenAuthority {
                     issuer: flags.required("service-account-issuer")?.to_owned(),
+                    keys_url: flags.get("service-account-jwks-uri").map(str::to_owned),
                     audiences: audiences
                         .split(',')
                         .filter(|name| !name.is_empty())

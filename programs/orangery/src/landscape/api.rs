@@ -77,6 +77,7 @@ impl Api {
             client_authorities: clients.certificate_pem(),
             service_accounts: Some(TokenAuthority {
                 issuer: format!("https://{server_name}"),
+                keys_url: None,
                 audiences: Vec::new(),
                 verifiers: vec![tokens.public()],
                 signer: Some(tokens),
