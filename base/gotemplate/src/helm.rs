@@ -1,14 +1,17 @@
-//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, `toYaml` and `mustToYaml`. Those that
-//! read YAML, JSON and TOML, `toToml`, `toYamlPretty` and `lookup` are not here yet.
+//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, and those that write and read YAML.
+//! Those that read JSON, those for TOML, and `lookup` are not here yet.
 
 use std::sync::Arc;
 
+use base_yaml::go;
+use serde_json::Value as Json;
+
 use crate::error::{Error, Fault};
 use crate::function::{Function, Functions, Render, Scope};
+use crate::print::PrintError;
 use crate::quote::quoted;
 use crate::text::Str;
 use crate::value::{Type, Value};
-use crate::yaml;
 
 /// What Helm puts around the words of a chart's author, to find them again in the error.
 const WARN_START: &str = "HELM_ERR_START";
@@ -17,10 +20,12 @@ const WARN_END: &str = "HELM_ERR_END";
 const INCLUDES_MAX: usize = 1000;
 /// What prints for what is not there, which Helm takes out of what `tpl` makes.
 const NO_VALUE: &[u8] = b"<no value>";
+/// What an item takes at least: a dash, a space, a digit, a line feed.
+const ITEM_BYTES_MIN: usize = 4;
 const INCLUDE: &str = "include";
 
 impl Functions {
-    /// Adds Helm's functions that execute templates, make them fail, or write YAML.
+    /// Adds Helm's functions that execute templates, make them fail, or write and read YAML.
     #[must_use]
     pub fn with_helm(mut self) -> Self {
         use Type::{Any, Str};
@@ -31,11 +36,20 @@ impl Functions {
             [_, value] => Ok(value.clone()),
             _ => Ok(Value::Nil),
         }));
-        for (name, forgives) in [("toYaml", true), ("mustToYaml", false)] {
+        let forms: [(&str, Write, bool); 3] = [
+            ("toYaml", go::write, true),
+            ("mustToYaml", go::write, false),
+            ("toYamlPretty", go::write_pretty, true),
+        ];
+        for (name, write, forgives) in forms {
             self.add(Function::new(name, [Any], move |scope, args| {
-                to_yaml(scope, args, forgives)
+                to_yaml(scope, args, write, forgives)
             }));
         }
+        self.add(Function::new("fromYaml", [Str], |_, args| Ok(from_yaml(args))));
+        self.add(Function::new("fromYamlArray", [Str], |_, args| {
+            Ok(from_yaml_array(args))
+        }));
         self.add(Function::new("fail", [Str], |_, args| match args {
             [Value::Str(warning)] => Err(warned(warning)),
             _ => Ok(Value::Nil),
@@ -44,12 +58,76 @@ impl Functions {
     }
 }
 
-fn to_yaml(scope: &mut Scope<'_>, args: &[Value], forgives: bool) -> Result<Value, Fault> {
-    match yaml::write(args.first().unwrap_or(&Value::Nil), scope.limits.string_bytes_max) {
-        Ok(text) => Ok(Value::string(text.strip_suffix(b"\n").unwrap_or(&text))),
+/// What writes a value as YAML.
+type Write = fn(&Value) -> Result<String, go::WriteError>;
+
+fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) -> Result<Value, Fault> {
+    let value = args.first().unwrap_or(&Value::Nil);
+    let bytes_max = scope.limits.string_bytes_max;
+    check_size(value, bytes_max)?;
+    let text = match write(value) {
+        Ok(text) => text,
         // What is no YAML is nothing.
-        Err(Fault::Said(_)) if forgives => Ok(Value::from("")),
-        Err(why) => Err(why),
+        Err(_) if forgives => String::new(),
+        Err(why) => return Err(Fault::Said(why.to_string())),
+    };
+    Ok(Value::from(text.strip_suffix('\n').unwrap_or(&text)))
+}
+
+/// Refuses what would be written as more than so many bytes: lists and maps may hold the same one many times.
+fn check_size(value: &Value, bytes_max: usize) -> Result<(), Fault> {
+    let mut open = vec![value.clone()];
+    let mut bytes = 0_usize;
+    while let Some(value) = open.pop() {
+        bytes += ITEM_BYTES_MIN;
+        match &value {
+            Value::Str(text) | Value::Bytes(text) => bytes += text.len(),
+            Value::List(list) => open.extend_from_slice(list.items()),
+            Value::Map(map) => {
+                for (key, value) in map.entries() {
+                    bytes += key.len();
+                    open.push(value);
+                }
+            }
+            _ => {}
+        }
+        if bytes > bytes_max {
+            return Err(PrintError::TooLong { bytes_max }.into());
+        }
+    }
+    Ok(())
+}
+
+fn of_json(json: Json) -> Value {
+    match json {
+        Json::Null => Value::Nil,
+        Json::Bool(value) => Value::Bool(value),
+        Json::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => Value::from(text),
+        Json::Array(items) => Value::list(items.into_iter().map(of_json).collect()),
+        Json::Object(entries) => Value::map(entries.into_iter().map(|(key, value)| (key, of_json(value)))),
+    }
+}
+
+/// A map, with the error under a key if there is none.
+fn from_yaml(args: &[Value]) -> Value {
+    match args {
+        [Value::Str(text)] => match go::read_map(text) {
+            Ok(map) => of_json(Json::Object(map)),
+            Err(why) => Value::map([("Error", Value::from(why.to_string()))]),
+        },
+        _ => Value::Nil,
+    }
+}
+
+/// A list, with the error as its only item if there is none.
+fn from_yaml_array(args: &[Value]) -> Value {
+    match args {
+        [Value::Str(text)] => match go::read_array(text) {
+            Ok(items) => of_json(Json::Array(items)),
+            Err(why) => Value::list(vec![Value::from(why.to_string())]),
+        },
+        _ => Value::Nil,
     }
 }
 

@@ -51,7 +51,6 @@ mod sprig;
 mod syntax;
 mod text;
 mod value;
-mod yaml;
 
 pub use error::{Error, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};

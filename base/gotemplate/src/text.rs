@@ -142,15 +142,6 @@ pub(crate) fn is_letter_or_digit(rune: char) -> bool {
     is_of_class(&CLASS, rune)
 }
 
-/// `unicode.IsLetter`.
-pub(crate) fn is_letter(rune: char) -> bool {
-    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}$").ok());
-    if rune.is_ascii() {
-        return rune.is_ascii_alphabetic();
-    }
-    is_of_class(&CLASS, rune)
-}
-
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 pub(crate) fn is_print(rune: char) -> bool {
     static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$").ok());

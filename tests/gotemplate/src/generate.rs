@@ -379,7 +379,7 @@ pub fn draw_yaml(seed: u64, number: u64) -> Case {
         sprig: false,
         helm: true,
         data: serde_json::json!({ "v": data }).to_string(),
-        template: "{{ toYaml .Values.v }}|{{ toYaml .Values }}".to_owned(),
+        template: "{{ toYaml .Values.v }}|{{ toYaml .Values }}|{{ toYaml .Values | fromYaml }}".to_owned(),
         answer: None,
     }
 }
