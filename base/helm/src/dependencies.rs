@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::Chart;
 use crate::chart::{Dependency, is_compatible};
@@ -123,17 +123,20 @@ fn import_values(chart: &mut Chart) -> Result<(), CoalesceError> {
     }
     let mut values = with_defaults(chart, Values::new(), Null::Stays)?;
     let mut imported = Map::new();
-    for dependency in chart.metadata.dependencies.iter().flatten() {
-        for import in &dependency.import_values {
-            let (child, parent) = match import {
+    for dependency in chart.metadata.dependencies.iter_mut().flatten() {
+        let mut settled = Vec::new();
+        for import in std::mem::take(&mut dependency.import_values) {
+            let (child, parent) = match &import {
                 Value::String(name) => (format!("exports.{name}"), ".".to_owned()),
                 Value::Object(names) => (printed(names.get("child")), printed(names.get("parent"))),
                 _ => continue,
             };
+            settled.push(json!({"child": child, "parent": parent}));
             if let Some(table) = table_at(&values, &format!("{}.{child}", dependency.name)) {
                 add_table(&mut imported, below(&parent, table.clone()), Null::Stays);
             }
         }
+        dependency.import_values = settled;
     }
     add_table(&mut values, imported, Null::Stays);
     chart.values = values;

@@ -4,6 +4,7 @@
 pub mod chart;
 mod dependencies;
 mod manifest;
+pub mod render;
 pub mod values;
 
 pub use chart::{Chart, ChartError};

@@ -37,6 +37,7 @@ var actions = map[string]func(*request) (string, error){
 	"load":       load,
 	"archive":    loadArchive,
 	"coalesced":  coalesced,
+	"scopes":     scopes,
 }
 
 func main() {

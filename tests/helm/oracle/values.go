@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/cli/values"
+	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/getter"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 )
@@ -248,4 +249,51 @@ func coalesced(asked *request) (string, error) {
 		return "", err
 	}
 	return tagged(made)
+}
+
+// probe shows what a template sees.
+const probe = `{{ toJson (dict "Values" .Values "Chart" .Chart "Template" .Template "Release" .Release "Subcharts" (keys .Subcharts | sortAlpha)) }}`
+
+// scopes are what each template of a chart sees.
+func scopes(asked *request) (string, error) {
+	var with chartWithValues
+	if err := json.Unmarshal(asked.Value, &with); err != nil {
+		return "", err
+	}
+	from, err := fromFiles(with.Files)
+	if err != nil {
+		return "", err
+	}
+	set, err := typed(with.Values)
+	if err != nil {
+		return "", err
+	}
+	user, _ := set.(map[string]any)
+	if err := chartutil.ProcessDependencies(from, user); err != nil {
+		return "", err
+	}
+	release := common.ReleaseOptions{Name: "r", Namespace: "n", Revision: 1, IsInstall: true}
+	top, err := util.ToRenderValues(from, user, release, nil)
+	if err != nil {
+		return "", err
+	}
+	probed(from)
+	rendered, err := engine.Render(from, top)
+	if err != nil {
+		return "", err
+	}
+	all := map[string]json.RawMessage{}
+	for name, text := range rendered {
+		all[name] = json.RawMessage(text)
+	}
+	return sorted(all)
+}
+
+func probed(all *chart.Chart) {
+	for _, template := range all.Templates {
+		template.Data = []byte(probe)
+	}
+	for _, inner := range all.Dependencies() {
+		probed(inner)
+	}
 }

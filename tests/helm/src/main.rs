@@ -14,7 +14,7 @@ use tests_helm::{Answer, Case, Oracle, Outcome, case, generate, our_answer};
 /// So many drawn cases that differ are shown; the others are counted.
 const SHOWN_MAX: u64 = 15;
 /// So often Helm is asked again.
-const REPEATS: u32 = 12;
+const REPEATS: u32 = 30;
 
 #[derive(Parser)]
 #[command(about = "Compares ours with Helm; start it with `cargo xtask test helm`")]

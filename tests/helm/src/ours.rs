@@ -4,6 +4,7 @@ use base_yaml::go::{self, Text, Twice, WriteError};
 use std::collections::BTreeMap;
 
 use base_helm::chart::{File, Metadata, files_of_archive};
+use base_helm::render::{Release, Rendering};
 use base_helm::{Chart, Hook, Manifest, Sorted, process_dependencies, sort_manifests, values};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,6 +32,7 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
         "loadValues" => answer_of(values::load_values(&text).map(|values| tagged(&Value::Object(values)))),
         "load" => answer_of(Chart::from_files(files(&case.value)?).map(|chart| go::to_json(&shown(&chart)))),
         "coalesced" => answer_of(coalesced(&case.value)?),
+        "scopes" => answer_of(scopes(&case.value)?),
         "archive" => answer_of(files_of_archive(&text).map(|files| {
             let sizes = files.into_iter().map(|file| (file.name, file.data.len().into()));
             go::to_json(&Value::Object(sizes.collect()))
@@ -164,6 +166,41 @@ fn coalesced(asked: &Value) -> Outcome<Result<String, String>> {
     Ok(settled())
 }
 
+/// What each template of a chart sees.
+fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&asked["Files"])?;
+    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+    let release = Release {
+        name: "r".to_owned(),
+        namespace: "n".to_owned(),
+        revision: 1,
+        is_upgrade: false,
+    };
+    let seen = || -> Result<String, String> {
+        let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
+        process_dependencies(&mut chart, &user).map_err(|error| error.to_string())?;
+        let values = values::coalesce_values(&chart, &user).map_err(|error| error.to_string())?;
+        let rendering = Rendering::of(&chart, values);
+        let shown = rendering
+            .templates
+            .iter()
+            .filter(|template| !template.is_partial())
+            .map(|template| {
+                let scope = &rendering.scopes[template.scope];
+                let seen = json!({
+                    "Values": scope.values,
+                    "Chart": scope.chart,
+                    "Template": {"Name": template.name, "BasePath": template.base_path},
+                    "Release": release.as_value(),
+                    "Subcharts": scope.subcharts.keys().collect::<Vec<_>>(),
+                });
+                (template.name.clone(), seen)
+            });
+        Ok(go::to_json(&Value::Object(shown.collect())))
+    };
+    Ok(seen())
+}
+
 /// The value that `{"$float": ...}` stands for.
 fn untagged(value: &Value) -> Value {
     match value {
@@ -244,6 +281,7 @@ fn filled(value: Value, always: &[&str]) -> Value {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(items) => !items.is_empty(),
+        Value::Null => false,
         other => *other != Value::Bool(false),
     };
     let filled = items

@@ -59,11 +59,31 @@ pub enum ArchiveError {
     TooManyFiles,
 }
 
+/// What an archive may still hold, the archives in it among it: Helm's limit holds for each by itself, so that archives of
+/// archives would have none.
+pub(super) struct Budget {
+    bytes: u64,
+    files: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            bytes: CHART_BYTES_MAX,
+            files: FILES_MAX,
+        }
+    }
+}
+
 /// The files of an archive, their paths from the chart's folder on.
 ///
 /// # Errors
 /// An archive that Helm refuses, or that holds more than the limits allow.
 pub fn files_of_archive(archive: &[u8]) -> Result<Vec<File>, ArchiveError> {
+    files_within(archive, &mut Budget::default())
+}
+
+pub(super) fn files_within(archive: &[u8], budget: &mut Budget) -> Result<Vec<File>, ArchiveError> {
     let unzipped = MultiGzDecoder::new(archive);
     if unzipped.header().is_none() {
         return Err(broken(match archive.len() {
@@ -74,12 +94,9 @@ pub fn files_of_archive(archive: &[u8]) -> Result<Vec<File>, ArchiveError> {
     }
     let mut tar = tar::Archive::new(unzipped.take(CHART_BYTES_MAX + OVERHEAD_BYTES_MAX));
     let mut files = Vec::new();
-    let mut left = CHART_BYTES_MAX;
-    for (number, entry) in tar.entries().map_err(|error| unreadable(&error))?.enumerate() {
+    for entry in tar.entries().map_err(|error| unreadable(&error))? {
         let entry = entry.map_err(|error| unreadable(&error))?;
-        if number >= FILES_MAX {
-            return Err(ArchiveError::TooManyFiles);
-        }
+        budget.files = budget.files.checked_sub(1).ok_or(ArchiveError::TooManyFiles)?;
         let kind = entry.header().entry_type();
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         // Old archives have no type for folders.
@@ -89,13 +106,11 @@ pub fn files_of_archive(archive: &[u8]) -> Result<Vec<File>, ArchiveError> {
         }
         let name = inner_path(&path)?;
         let size = entry.size();
-        if size > left {
-            return Err(ArchiveError::ChartTooLarge);
-        }
+        let left = budget.bytes.checked_sub(size).ok_or(ArchiveError::ChartTooLarge)?;
         if size > FILE_BYTES_MAX {
             return Err(ArchiveError::FileTooLarge(path));
         }
-        left -= size;
+        budget.bytes = left;
         let mut data = Vec::new();
         let read = entry.take(size).read_to_end(&mut data);
         read.map_err(|error| unreadable(&error))?;

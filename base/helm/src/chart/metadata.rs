@@ -24,7 +24,8 @@ pub struct Metadata {
     pub tags: String,
     pub app_version: String,
     pub deprecated: bool,
-    pub annotations: BTreeMap<String, String>,
+    /// Nothing where none are given, which is null to templates
+    pub annotations: Option<BTreeMap<String, String>>,
     pub kube_version: String,
     pub dependencies: Vec<Option<Dependency>>,
     /// `application`, `library` or empty
@@ -189,9 +190,10 @@ impl Metadata {
         match fields.get("annotations") {
             None => {}
             Some(Value::Object(annotations)) => {
+                let known = self.annotations.get_or_insert_default();
                 for (key, value) in annotations {
                     let text = fields.as_text("annotations", value)?;
-                    self.annotations.insert(key.clone(), text);
+                    known.insert(key.clone(), text);
                 }
             }
             Some(other) => return fields.wrong("annotations", other, "map[string]string"),

@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 pub use archive::{ArchiveError, CHART_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, files_of_archive};
+use archive::{Budget, files_within};
 pub use folder::{FolderError, files_of_folder};
 pub use ignore::IgnoreError;
 pub use metadata::{Dependency, FieldError, Maintainer, Metadata, ValidationError};
@@ -123,7 +124,9 @@ impl Chart {
     /// # Errors
     /// What Helm refuses, and what is larger than the limits allow.
     pub fn from_archive(archive: &[u8]) -> Result<Self, ChartError> {
-        Self::from_files(files_of_archive(archive)?)
+        let mut budget = Budget::default();
+        let files = files_within(archive, &mut budget)?;
+        Self::from_files_at(files, 0, &mut budget)
     }
 
     /// From a gzipped tar in base64, as a ControllerDeployment's `helm.rawChart` is one.
@@ -153,10 +156,10 @@ impl Chart {
     /// # Errors
     /// What Helm refuses.
     pub fn from_files(files: Vec<File>) -> Result<Self, ChartError> {
-        Self::from_files_at(files, 0)
+        Self::from_files_at(files, 0, &mut Budget::default())
     }
 
-    fn from_files_at(files: Vec<File>, depth: usize) -> Result<Self, ChartError> {
+    fn from_files_at(files: Vec<File>, depth: usize, budget: &mut Budget) -> Result<Self, ChartError> {
         if depth > CHART_DEPTH_MAX {
             return Err(ChartError::TooDeep);
         }
@@ -193,7 +196,7 @@ impl Chart {
         chart.metadata.validate()?;
         for (name, files) in subcharts {
             if !name.starts_with(['_', '.']) {
-                chart.add_subchart(name, files, depth)?;
+                chart.add_subchart(name, files, depth, budget)?;
             }
         }
         Ok(chart)
@@ -237,7 +240,13 @@ impl Chart {
         Ok(())
     }
 
-    fn add_subchart(&mut self, name: String, files: Vec<File>, depth: usize) -> Result<(), ChartError> {
+    fn add_subchart(
+        &mut self,
+        name: String,
+        files: Vec<File>,
+        depth: usize,
+        budget: &mut Budget,
+    ) -> Result<(), ChartError> {
         let is_archive = name.rsplit_once('.').is_some_and(|(_, extension)| extension == "tgz");
         let loaded = if is_archive {
             let Some(file) = files.into_iter().next() else {
@@ -251,9 +260,9 @@ impl Chart {
                     found: file.name,
                 });
             }
-            files_of_archive(&file.data)
+            files_within(&file.data, budget)
                 .map_err(ChartError::from)
-                .and_then(|files| Self::from_files_at(files, depth + 1))
+                .and_then(|files| Self::from_files_at(files, depth + 1, budget))
         } else {
             let inner = files.into_iter().filter_map(|file| {
                 let (_, name) = file.name.split_once('/')?;
@@ -262,7 +271,7 @@ impl Chart {
                     data: file.data,
                 })
             });
-            Self::from_files_at(inner.collect(), depth + 1)
+            Self::from_files_at(inner.collect(), depth + 1, budget)
         };
         let chart = loaded.map_err(|why| ChartError::Subchart {
             file: name,
@@ -287,3 +296,6 @@ impl Chart {
         crds
     }
 }
+
+#[cfg(test)]
+mod tests;

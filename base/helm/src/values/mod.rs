@@ -181,3 +181,6 @@ fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, ValuesError> {
     }
     Ok(documents)
 }
+
+#[cfg(test)]
+mod tests;

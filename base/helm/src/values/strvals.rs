@@ -188,10 +188,7 @@ impl Parser<'_, '_> {
                 self.set_item(list, index, value)
             }
             Some('[') => {
-                let next = self.index().map_err(|stop| match stop {
-                    Stop::End => Stop::End,
-                    fault => fault,
-                })?;
+                let next = self.index()?;
                 let mut inner = match item_mut(list, index).map(Value::take) {
                     None | Some(Value::Null) => Vec::new(),
                     Some(Value::Array(inner)) => inner,

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::number::Decimal;
+
 /// `json.Marshal` of `value`.
 pub fn to_json(value: &Value) -> String {
     let mut text = String::new();
@@ -15,13 +17,10 @@ fn write_value(value: &Value, to: &mut String) {
     match value {
         Value::Null => to.push_str("null"),
         Value::Bool(truth) => to.push_str(if *truth { "true" } else { "false" }),
-        Value::Number(number) => {
-            // Writing to a string cannot fail.
-            let _ = match number.as_f64().filter(|_| number.is_f64()) {
-                Some(float) => write_float(float, to),
-                None => write!(to, "{number}"),
-            };
-        }
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => write_float(float, to),
+            None => to.push_str(&number.to_string()),
+        },
         Value::String(text) => write_text(text, to),
         Value::Array(items) => {
             let mut before = '[';
@@ -46,14 +45,13 @@ fn write_value(value: &Value, to: &mut String) {
     }
 }
 
-fn write_float(number: f64, to: &mut String) -> std::fmt::Result {
+fn write_float(number: f64, to: &mut String) {
     let size = number.abs();
-    if size == 0.0 || (1e-6..1e21).contains(&size) {
-        return write!(to, "{number}");
-    }
-    let text = format!("{number:e}");
-    to.push_str(&if size < 1.0 { text } else { text.replace('e', "e+") });
-    Ok(())
+    let decimal = Decimal::of(number);
+    to.push_str(&match size == 0.0 || (1e-6..1e21).contains(&size) {
+        true => decimal.plain(),
+        false => decimal.scientific(1),
+    });
 }
 
 fn write_text(text: &str, to: &mut String) {

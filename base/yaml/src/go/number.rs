@@ -95,51 +95,107 @@ pub fn format_float(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    shortest_g(&format!("{number:e}"))
+    Decimal::of(number).general()
 }
 
 /// [`format_float`] for a number of 32 bits, which Go's YAML makes of keys and of numbers where a text is wanted.
 pub(super) fn format_float_32(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "what is asked for")]
     let short = number as f32;
-    if short.is_finite() {
-        shortest_g(&format!("{short:e}"))
-    } else {
-        format_float(f64::from(short))
+    if !short.is_finite() {
+        return format_float(f64::from(short));
     }
+    let reads = |text: &str| text.parse::<f32>().is_ok_and(|read| read.to_bits() == short.to_bits());
+    Decimal::shortest(&format!("{short:e}"), f64::from(short), reads).general()
 }
 
 /// `%g` of a shortest decimal writes an exponent from here on (strconv's `ftoa.go`).
 const G_EXPONENT_END: i32 = 6;
+/// More digits than any number has behind a tie that lies between two of its decimals.
+const EXACT_DIGITS: usize = 60;
 
-/// Of `-1.25e3` the form that `%g` has.
-fn shortest_g(scientific: &str) -> String {
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => ("-", mantissa),
-        None => ("", mantissa),
-    };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits = mantissa.replace('.', "");
-    if (-4..G_EXPONENT_END).contains(&exponent) {
-        return plain_form(sign, &digits, exponent);
-    }
-    scientific_form(sign, &digits, exponent)
+/// The shortest decimal that is read as a number.
+pub(super) struct Decimal {
+    sign: &'static str,
+    digits: String,
+    /// Where the point stands: behind the first digit at 0
+    exponent: i32,
 }
 
-fn scientific_form(sign: &str, digits: &str, exponent: i32) -> String {
-    let mut text = format!("{sign}{}", &digits[..1]);
-    if digits.len() > 1 {
-        text.push('.');
-        text.push_str(&digits[1..]);
+impl Decimal {
+    pub(super) fn of(number: f64) -> Self {
+        let reads = |text: &str| text.parse::<f64>().is_ok_and(|read| read.to_bits() == number.to_bits());
+        Self::shortest(&format!("{number:e}"), number, reads)
     }
-    let mark = if exponent < 0 { '-' } else { '+' };
-    let _ = write!(text, "e{mark}{:02}", exponent.abs());
-    text
+
+    /// `scientific` is Rust's: of two decimals that are equally near it has the greater one, Go the even one.
+    fn shortest(scientific: &str, number: f64, reads: impl Fn(&str) -> bool) -> Self {
+        let shortest = Self::read(scientific);
+        let is_odd = shortest.digits.as_bytes().last().is_some_and(|digit| digit % 2 == 1);
+        if !is_odd || shortest.digits.len() == 1 {
+            return shortest;
+        }
+        let exact = format!("{number:.EXACT_DIGITS$e}");
+        let below = Self::read(&exact);
+        let (kept, cut) = below.digits.split_at(shortest.digits.len());
+        let is_tie = cut
+            .strip_prefix('5')
+            .is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'));
+        let even = Self {
+            digits: kept.to_owned(),
+            ..below
+        };
+        if is_tie && reads(&even.scientific(0)) {
+            even
+        } else {
+            shortest
+        }
+    }
+
+    /// Of `-1.25e3`.
+    fn read(scientific: &str) -> Self {
+        let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+        let (sign, mantissa) = match mantissa.strip_prefix('-') {
+            Some(mantissa) => ("-", mantissa),
+            None => ("", mantissa),
+        };
+        Self {
+            sign,
+            digits: mantissa.replace('.', ""),
+            exponent: exponent.parse().unwrap_or(0),
+        }
+    }
+
+    /// `%g`
+    fn general(&self) -> String {
+        match (-4..G_EXPONENT_END).contains(&self.exponent) {
+            true => self.plain(),
+            false => self.scientific(2),
+        }
+    }
+
+    /// `%e`, the exponent with so many digits at least.
+    pub(super) fn scientific(&self, width: usize) -> String {
+        let Self { sign, digits, exponent } = self;
+        let mut text = format!("{sign}{}", &digits[..1]);
+        if digits.len() > 1 {
+            text.push('.');
+            text.push_str(&digits[1..]);
+        }
+        let mark = if *exponent < 0 { '-' } else { '+' };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "e{mark}{:0width$}", exponent.abs());
+        text
+    }
+
+    /// `%f`
+    pub(super) fn plain(&self) -> String {
+        plain_form(self.sign, &self.digits, self.exponent)
+    }
 }
 
 /// Without an exponent. `exponent` says where the point stands: behind the first digit at 0.
-pub(super) fn plain_form(sign: &str, digits: &str, exponent: i32) -> String {
+fn plain_form(sign: &str, digits: &str, exponent: i32) -> String {
     let mut text = sign.to_owned();
     let point = exponent + 1;
     if point <= 0 {

@@ -9,7 +9,7 @@ mod serialize;
 use serde::Serialize;
 use serde::ser::{Error as _, Serializer};
 
-use super::number::{Whole, format_float, parse_whole};
+use super::number::{Decimal, Whole, format_float, parse_whole};
 use super::resolve::Dialect;
 use super::{GoYamlError, Twice, read_exact, to_json};
 use emit::Emitter;
@@ -207,7 +207,7 @@ fn float_text(number: f64, dialect: Dialect) -> Result<String, WriteError> {
     }
     // JSON writes whole numbers of up to 21 digits in full, and YAML reads them as such if they fit.
     if dialect == Dialect::V2 && number.fract() == 0.0 && number.abs() < 1e21 {
-        match parse_whole(&number.to_string()) {
+        match parse_whole(&Decimal::of(number).plain()) {
             Some(Whole::Signed(whole)) => return Ok(whole.to_string()),
             Some(Whole::Unsigned(whole)) => return Ok(whole.to_string()),
             None => {}
