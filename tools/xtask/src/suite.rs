@@ -213,7 +213,8 @@ fn gotemplate(test: &Test) -> Outcome {
     refuse_all(test)?;
     real::run(Some(real::Part::Helm))?;
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "tests-gotemplate", "--"]);
+    // Not by its package: with the features that the whole workspace is built with, so that nothing is built twice.
+    command.args(["run", "--quiet", "--bin", "tests-gotemplate", "--"]);
     match &test.filter {
         Some(filter) => command.arg(filter),
         None => command.args(["--drawn", "20000"]),
