@@ -213,11 +213,12 @@ fn refuse_all(test: &Test) -> Outcome {
 }
 
 /// A suite whose answers are Helm's and Go's.
-fn beside_helm(test: &Test, package: &str) -> Outcome {
+fn beside_helm(test: &Test, program: &str) -> Outcome {
     refuse_all(test)?;
     real::run(Some(real::Part::Helm))?;
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", package, "--"]);
+    // Not by its package: with the features that the whole workspace is built with, so that nothing is built twice.
+    command.args(["run", "--quiet", "--bin", program, "--"]);
     match &test.filter {
         Some(filter) => command.arg(filter),
         None => command.args(["--drawn", "20000"]),

@@ -170,6 +170,10 @@ impl<'t> Compiler<'t> {
         let mut tasks = self.arguments(args, &Params::Bound);
         tasks.push(Task::new(move |c| {
             c.emit(Op::CallBound(args.count(), At::Node(id)));
+            // Without a receiver no argument is looked at.
+            let at = c.at;
+            c.emit(Op::Mark(at));
+            c.at = At::Last;
             let here = c.here();
             // Set once, here.
             let _ = binding.skip.set(here);

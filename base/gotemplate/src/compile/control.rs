@@ -157,18 +157,31 @@ impl<'t> Compiler<'t> {
                 c.patch(next_place, Op::RangeNext(element, over as u32));
                 let otherwise = c.here();
                 c.patch(start, Op::RangeStart { has_two, otherwise, at });
-                let list = branch.else_list;
-                c.then([
-                    Task::new(move |c| {
-                        if let Some(list) = list {
-                            c.statements(list, 0);
-                        }
-                    }),
-                    Task::new(move |c| {
-                        let here = c.here();
-                        c.patch(over, Op::Jump(here));
-                    }),
-                ]);
+                c.range_otherwise(branch, over);
+            }),
+        ]);
+    }
+
+    /// The list after `else`. Go catches a `break` in it at this range, although nothing is ranged over any more; a
+    /// `continue` is the range's around it.
+    fn range_otherwise(&mut self, branch: &'t Branch, over: usize) {
+        let next = self.loops.last().map_or(0, |outer| outer.next);
+        self.loops.push(Loop {
+            next,
+            breaks: vec![over],
+        });
+        let list = branch.else_list;
+        self.then([
+            Task::new(move |c| {
+                if let Some(list) = list {
+                    c.statements(list, 0);
+                }
+            }),
+            Task::new(|c| {
+                let here = c.here();
+                for jump in c.loops.pop().map(|left| left.breaks).unwrap_or_default() {
+                    c.patch(jump, Op::Jump(here));
+                }
             }),
         ]);
     }

@@ -113,6 +113,7 @@ impl Machine<'_> {
                     self.pop();
                 }
                 self.stack.push(Value::Absent);
+                self.mark(at);
                 return Ok(Flow::Jump(binding.skip.get().copied().unwrap_or(Target::MAX)));
             }
             Value::Object(object) => {

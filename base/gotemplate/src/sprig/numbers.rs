@@ -206,12 +206,42 @@ fn seq(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     Ok(Value::from(texts.join(" ")))
 }
 
+/// Go's `math.Pow(10, exponent)`, which rounds at each of its steps.
+fn power_of_ten(exponent: i64) -> f64 {
+    /// Beyond this all is infinity, or nothing.
+    const EXPONENT_MAX: u64 = 400;
+    let mut left = exponent.unsigned_abs().min(EXPONENT_MAX);
+    let (mut power, mut power_exponent) = (1.0_f64, 0);
+    // Ten is 0.625 times two to the fourth.
+    let (mut factor, mut factor_exponent) = (0.625_f64, 4);
+    while left > 0 {
+        if left & 1 == 1 {
+            power *= factor;
+            power_exponent += factor_exponent;
+        }
+        factor *= factor;
+        factor_exponent *= 2;
+        if factor < 0.5 {
+            factor += factor;
+            factor_exponent -= 1;
+        }
+        left >>= 1;
+    }
+    if exponent < 0 {
+        power = 1.0 / power;
+        power_exponent = -power_exponent;
+    }
+    // In two steps, so that neither power of two is out of range.
+    let half = power_exponent / 2;
+    power * 2f64.powi(half) * 2f64.powi(power_exponent - half)
+}
+
 fn round(_: &mut Scope<'_>, args: &[Value]) -> Answer {
     let from = match args.get(2) {
         Some(Value::Float(from)) => *from,
         _ => 0.5,
     };
-    let power = 10f64.powf(int(args, 1) as f64);
+    let power = power_of_ten(int(args, 1));
     let digit = power * to_float(at(args, 0));
     let rounded = if digit.fract() >= from {
         digit.ceil()
