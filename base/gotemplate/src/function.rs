@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Fault;
 use crate::limits::Limits;
-use crate::set::Set;
-use crate::text::Str;
+use crate::set::{Set, Template};
 use crate::value::{Type, Value};
 
 /// A function with its signature, which templates are checked against: as Go does, when they are executed.
@@ -44,28 +43,64 @@ pub struct Scope<'a> {
     pub limits: &'a Limits,
     /// The templates that are executed.
     pub set: &'a Arc<Set>,
-    /// The name of the template that called.
-    pub template: &'a Str,
     /// What the caller of the whole gave its functions.
     pub host: &'a mut dyn Any,
+    pub(crate) executed: &'a dyn Executed,
+}
+
+/// The templates in the middle of their work.
+pub(crate) trait Executed {
+    /// How many of that name a function of that name has asked for.
+    fn count(&self, function: &str, template: &[u8]) -> usize;
+}
+
+impl Scope<'_> {
+    /// How many templates of that name, which a function of that name has asked for, are in the middle of their work.
+    pub fn executing(&self, function: &str, template: &[u8]) -> usize {
+        self.executed.count(function, template)
+    }
 }
 
 /// A template that a function has executed for its value.
 pub struct Render {
-    /// The templates among which it is.
-    pub set: Arc<Set>,
-    /// Its name.
-    pub name: Str,
-    /// What it is executed on.
-    pub data: Value,
-    /// What becomes of the text.
-    pub then: After,
-    /// What stands before an error of the template.
-    pub context: String,
+    pub(crate) set: Arc<Set>,
+    pub(crate) template: Template,
+    pub(crate) data: Value,
+    pub(crate) then: After,
+    pub(crate) context: String,
+    pub(crate) cost: usize,
 }
 
 /// What becomes of the text that a template made, for the function's value.
-pub type After = Box<dyn FnOnce(&mut Scope<'_>, Vec<u8>) -> Result<Value, Fault> + Send>;
+pub(crate) type After = fn(Vec<u8>) -> Value;
+
+impl Render {
+    /// A template of a set, executed on some data. `then` makes the function's value of the text.
+    pub fn new(set: Arc<Set>, template: Template, data: Value, then: fn(Vec<u8>) -> Value) -> Self {
+        Self {
+            set,
+            template,
+            data,
+            then,
+            context: String::new(),
+            cost: 0,
+        }
+    }
+
+    /// What stands before an error of the template.
+    #[must_use]
+    pub fn in_context(mut self, context: String) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// How many steps it took to make the template.
+    #[must_use]
+    pub fn costing(mut self, steps: usize) -> Self {
+        self.cost = steps;
+        self
+    }
+}
 
 impl Function {
     /// A function of so many parameters.

@@ -22,6 +22,7 @@
 //! - [`Functions`]: what templates can call. Go's own are always there; the caller adds a [`Function`] with the types of
 //!   its parameters, against which arguments are checked as Go checks them. One made by [`Function::rendering`] has a
 //!   template executed for its value, without a Rust call inside a Rust call.
+//!   [`Functions::with_sprig`] and [`Functions::with_helm`] add those of Sprig and Helm that are here.
 //! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`).
 //! - [`Error`]: Go's message, or the limit that was met and where.
 //!
@@ -40,19 +41,21 @@ mod builtin;
 mod compile;
 mod error;
 mod function;
+mod helm;
 mod limits;
 mod print;
 mod quote;
 mod run;
 mod set;
+mod sprig;
 mod syntax;
 mod text;
 mod value;
 
 pub use error::{Error, Fault, LimitError};
-pub use function::{After, Function, Functions, Render, Scope};
+pub use function::{Function, Functions, Render, Scope};
 pub use limits::Limits;
 pub use print::PrintError;
-pub use set::{Context, MissingKey, Set};
+pub use set::{Context, MissingKey, Set, Template};
 pub use text::Str;
 pub use value::{IntKind, List, Map, Object, Type, UintKind, Value};

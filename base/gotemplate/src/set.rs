@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::compile::{Program, compile};
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::function::Functions;
 use crate::limits::Limits;
 use crate::quote::quoted;
@@ -25,6 +25,10 @@ pub enum MissingKey {
     /// An error. What Helm sets when it is to be strict.
     Error,
 }
+
+/// A template of a set.
+#[derive(Clone, Debug)]
+pub struct Template(pub(crate) Arc<Program>);
 
 /// Templates by name, compiled once and executed as often as one likes, by as many at once as one likes.
 #[derive(Clone, Debug)]
@@ -46,25 +50,49 @@ impl Set {
         }
     }
 
-    /// Reads a text: a template of that name, and those that it defines. One that was there before is replaced, unless
-    /// the new one holds nothing but spaces.
+    /// Reads a text: a template of that name, which is given back, and those that it defines. One that was there before
+    /// is replaced, unless the new one holds nothing but spaces.
     ///
     /// # Errors
     /// The text is no template: Go's message, with name and line. No template of the text is taken over then.
-    pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<(), Error> {
+    pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<Template, Error> {
         let functions = Arc::clone(&self.functions);
         let parsed = parse(name, text.into(), &|name| functions.get(name).is_some()).map_err(Error::Parse)?;
+        let mut own = None;
         for program in compile(parsed, &self.functions) {
+            let program = Arc::new(program);
+            if *program.name == *name.as_bytes() {
+                own = Some(Template(Arc::clone(&program)));
+            }
             if !program.is_empty || !self.programs.contains_key(&program.name) {
-                self.programs.insert(program.name.clone(), Arc::new(program));
+                self.programs.insert(program.name.clone(), program);
             }
         }
-        Ok(())
+        // A text has a template of its own, if only an empty one.
+        own.ok_or_else(|| Error::Parse(format!("template: {name}: there is no template")))
     }
 
-    /// Whether there is a template of that name.
-    pub fn has(&self, name: &str) -> bool {
-        self.programs.contains_key(name.as_bytes())
+    /// What an error calls the whole.
+    pub fn name(&self) -> &Str {
+        &self.name
+    }
+
+    /// How many templates there are.
+    pub fn len(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Whether there is no template.
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// The template of that name.
+    ///
+    /// # Errors
+    /// There is none: Go's message.
+    pub fn template(&self, name: &[u8]) -> Result<Template, Fault> {
+        self.program(name).map(Template).map_err(Fault::Said)
     }
 
     /// Executes a template.
@@ -82,7 +110,7 @@ impl Set {
     }
 
     /// The template of that name, or what Go says if there is none.
-    pub(crate) fn program(&self, name: &[u8]) -> Result<Arc<Program>, String> {
+    fn program(&self, name: &[u8]) -> Result<Arc<Program>, String> {
         self.get(name).cloned().ok_or_else(|| {
             format!(
                 "template: no template {} associated with template {}",

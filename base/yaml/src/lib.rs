@@ -1,5 +1,7 @@
 //! Reads YAML that may hold secrets: what is wrong with it is told by place and kind, never by what stands there.
-//! It never writes YAML and knows no type of its own.
+//! In [`go`], reads and writes YAML as Helm does, whose errors quote. It knows no type of its own.
+
+pub mod go;
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;

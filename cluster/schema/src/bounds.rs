@@ -89,3 +89,17 @@ pub(crate) fn read_bounds(
     }
     bounds
 }
+
+/// How many values there can be below one, if there is a bound (apiextensions-apiserver v0.35
+/// `pkg/apis/apiextensions/validation/cel_validation.go`).
+pub(crate) fn elements_max(json: &Map<String, Value>, type_name: &str) -> Option<u64> {
+    let bound = |name: &str| {
+        let number = json.get(name).and_then(Value::as_i64)?;
+        Some(u64::try_from(number).unwrap_or(0))
+    };
+    match type_name {
+        "object" if json.get("additionalProperties").is_some_and(|it| !it.is_null()) => bound("maxProperties"),
+        "array" => bound("maxItems"),
+        _ => Some(1),
+    }
+}

@@ -1,22 +1,38 @@
 //! CEL: validation rules of schemas (`x-kubernetes-validations`; apiextensions-apiserver v0.35
-//! `pkg/apiserver/schema/cel`), and expressions of admission. Rules are compiled once, with the schema. A rule is refused when
-//! its text is too long or too deeply nested to be walked on an ordinary stack, and ends when it has cost more than a rule
-//! may: that is an error of the object, never a pass.
+//! `pkg/apiserver/schema/cel`), and expressions of admission. Rules are compiled once, with the schema (`compile`), and run
+//! here. A rule is refused when its text is too long or too deeply nested to be walked on an ordinary stack, and ends when it
+//! has cost more than a rule may: that is an error of the object, never a pass.
 
 mod authorizer;
+mod budget;
+mod check;
+mod compile;
+mod cost;
+mod cost_calls;
+mod declared;
 mod expression;
-mod guard;
+mod format_rules;
+mod library;
+mod literal;
+mod literal_rules;
+mod macros;
 mod meter;
+mod nodes;
+mod parse;
+mod place;
+mod range;
+mod scope;
+mod signatures;
+mod times;
+mod tokens;
 mod types;
 mod value;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
 
@@ -24,18 +40,13 @@ use crate::correlation::OldItems;
 use crate::tree::{Kind, MapType, Scalar, Schema};
 use crate::validate::Verdict;
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath};
-use guard::{Survey, nesting, single_signs};
 use meter::{Ended, LookUps, meter, weight_of_json};
 use value::to_cel;
 
 pub use authorizer::{Authorize, Check};
-pub use expression::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, POLICY_COST_MAX, Scope};
-
-/// Longest rule in bytes: the longest published ones have about 5 000.
-const RULE_BYTES_MAX: usize = 16 * 1024;
-
-/// Deepest nesting of a rule's expressions: parser and interpreter recurse, on stacks of 2 MB.
-const RULE_DEPTH_MAX: usize = 120;
+pub(crate) use budget::Total;
+pub(crate) use compile::{Asked, Place, compile};
+pub use expression::{Answer, CONDITIONS_COST_MAX, Composed, Expression, Names, NoAnswer, POLICY_COST_MAX, Scope};
 
 /// What one rule may cost on one value, in copied elements (Kubernetes: 1 000 000 of larger steps per expression).
 const RULE_COST_MAX: u64 = 5_000_000;
@@ -61,90 +72,10 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// Compile one entry of `x-kubernetes-validations`; errors are at `path`. `uncorrelated`: the place above it, if any,
-/// whose parts have no old value.
-pub(crate) fn compile(entry: &Value, path: &FieldPath<'_>, uncorrelated: Option<&str>) -> Result<Rule, FieldError> {
-    let text = |name: &str| {
-        entry
-            .get(name)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-    };
-    let rule_path = path.field("rule");
-    let source = text("rule").ok_or_else(|| FieldError::required(rule_path, "rule is not specified"))?;
-    let program = parse(source).map_err(|why| FieldError::invalid(rule_path, source, why))?;
-    let message_path = path.field("messageExpression");
-    let message_expression = match text("messageExpression") {
-        Some(source) => {
-            let program = parse(source).map_err(|why| FieldError::invalid(message_path, source, why))?;
-            Some(metered(program))
-        }
-        None => None,
-    };
-    let reason = match text("reason") {
-        None => FieldErrorKind::Invalid,
-        Some("FieldValueForbidden") => FieldErrorKind::Forbidden,
-        Some("FieldValueRequired") => FieldErrorKind::Required,
-        Some("FieldValueDuplicate") => FieldErrorKind::Duplicate,
-        // Refused before.
-        Some(_) => FieldErrorKind::Invalid,
-    };
-    let mut survey = Survey::default();
-    survey.visit(&program);
-    if let Some(name) = survey.unknown {
-        let why = format!("compilation failed: undeclared reference to '{name}'");
-        return Err(FieldError::invalid(rule_path, source, why));
-    }
-    let uses_old_self = program.references().has_variable("oldSelf");
-    let optional = entry.get("optionalOldSelf").and_then(Value::as_bool);
-    match (uses_old_self, uncorrelated) {
-        (true, Some(place)) => {
-            let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {place}");
-            return Err(FieldError::invalid(rule_path, source, why));
-        }
-        (false, _) if optional.is_some() => {
-            let why = "may not be set if oldSelf is not used in rule";
-            return Err(FieldError::invalid(path.field("optionalOldSelf"), optional, why));
-        }
-        _ => {}
-    }
-    Ok(Rule {
-        source: source.to_owned(),
-        expression: metered(program),
-        uses_old_self,
-        optional_old_self: optional == Some(true),
-        message: text("message").map(str::to_owned),
-        message_expression,
-        reason,
-        field_path: text("fieldPath").map(|path| path.trim_start_matches('.').to_owned()),
-    })
-}
-
 fn metered(mut expression: IdedExpr) -> IdedExpr {
+    library::lower(&mut expression);
     meter(&mut expression);
     expression
-}
-
-fn parse(source: &str) -> Result<IdedExpr, String> {
-    if source.len() > RULE_BYTES_MAX {
-        return Err(format!("must be no more than {RULE_BYTES_MAX} bytes"));
-    }
-    if nesting(source) > RULE_DEPTH_MAX {
-        return Err(format!("must not nest more than {RULE_DEPTH_MAX} expressions"));
-    }
-    let source = single_signs(source)?;
-    match catch_unwind(AssertUnwindSafe(|| {
-        Parser::new().enable_optional_syntax(true).parse(&source)
-    })) {
-        Ok(Ok(program)) => Ok(program),
-        // The first line names the place and the reason; the rest repeats the rule.
-        Ok(Err(error)) => Err(format!(
-            "compilation failed: {}",
-            error.to_string().trim().lines().next().unwrap_or_default()
-        )),
-        Err(_) => Err("compilation failed: the parser gave up".to_owned()),
-    }
 }
 
 /// Run all rules of the tree on a value that fits its schema.
@@ -182,12 +113,14 @@ impl Before<'_> {
 thread_local! {
     /// The function library; building it for each rule would cost more than most rules.
     static LIBRARY: Context<'static> = {
-        let mut library = Context::default().with_all();
-        meter::register(&mut library);
-        value::register_types(&mut library);
-        expression::register(&mut library);
-        authorizer::register(&mut library);
-        library
+        let mut context = Context::default().with_all();
+        library::register(&mut context);
+        times::register(&mut context);
+        meter::register(&mut context);
+        value::register_types(&mut context);
+        expression::register(&mut context);
+        authorizer::register(&mut context);
+        context
     };
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::bounds::{list_type, read_bounds};
+use crate::bounds::{elements_max, list_type, read_bounds};
 use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns};
 use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
 use crate::{ERRORS_MAX, FieldError, FieldPath, cel, document, format};
@@ -50,11 +50,26 @@ pub(crate) struct Reader {
     unreadable: bool,
     /// The outermost list or map above whose parts have no old value.
     uncorrelated: Option<String>,
+    /// How often a value can stand in one object, if there is a bound.
+    times: Option<u64>,
+    /// The schema was taken before as it is.
+    pub(crate) unchanged: bool,
+    /// What all rules cost.
+    pub(crate) total: cel::Total,
     nodes: usize,
     patterns: Patterns,
 }
 
 impl Reader {
+    /// One that asks all that is asked of a schema that is written; `unchanged`: it was taken before as it is.
+    pub(crate) fn asking(unchanged: bool) -> Self {
+        Self {
+            times: Some(1),
+            unchanged,
+            ..Self::default()
+        }
+    }
+
     /// One that reads what can be read.
     pub(crate) fn serving() -> Self {
         Self {
@@ -67,6 +82,11 @@ impl Reader {
         if self.structure.len() < ERRORS_MAX {
             self.structure.push(error);
         }
+    }
+
+    /// A tree could be made of what was read.
+    pub(crate) fn is_structural(&self) -> bool {
+        self.structure.is_empty() && !self.unreadable
     }
 
     /// What of its findings is told: of a schema that makes no tree not that it is not structural, unless that is all.
@@ -104,6 +124,10 @@ impl Reader {
         let embedded_resource = flag("x-kubernetes-embedded-resource");
         let type_name = json.get("type").and_then(Value::as_str).unwrap_or_default();
         self.check_type(json, type_name, path, level);
+        let times = self.times;
+        self.times = times
+            .zip(elements_max(json, type_name))
+            .map(|(times, more)| times.saturating_mul(more));
         let kind = match type_name {
             _ if int_or_string => Kind::Scalar(Scalar::IntOrString),
             "string" => Kind::Scalar(Scalar::String),
@@ -115,12 +139,13 @@ impl Reader {
             "" if json.contains_key("properties") => self.object(json, path, level, depth),
             _ => Kind::Any,
         };
+        self.times = times;
         if embedded_resource && !preserve_unknown && !json.contains_key("properties") {
             let words = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
             self.refuse(FieldError::required(path.field("properties"), words));
         }
         let rules = match self.serving || self.document.len() == before {
-            true => self.compile_rules(json, path),
+            true => self.compile_rules(json, path, level == Level::Root || embedded_resource),
             false => Vec::new(),
         };
         let bounds = self.bounds(json, path, depth, int_or_string);
@@ -303,18 +328,22 @@ impl Reader {
         Kind::List(List { items, list_type })
     }
 
-    fn compile_rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>) -> Vec<Arc<cel::Rule>> {
-        let at = path.field("x-kubernetes-validations");
-        let entries = json.get("x-kubernetes-validations").and_then(Value::as_array);
-        let mut rules = Vec::new();
-        for (index, entry) in entries.into_iter().flatten().enumerate() {
-            let at = at.index(index);
-            match cel::compile(entry, &at, self.uncorrelated.as_deref()) {
-                Ok(rule) => rules.push(Arc::new(rule)),
-                Err(error) => self.rules.push(error),
-            }
+    fn compile_rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, root: bool) -> Vec<Arc<cel::Rule>> {
+        if !self.serving && self.rules.len() >= ERRORS_MAX {
+            return Vec::new();
         }
-        rules
+        let asked = (!self.serving).then_some(cel::Asked {
+            root,
+            times: self.times,
+            unchanged: self.unchanged,
+            total: &mut self.total,
+        });
+        let place = cel::Place {
+            uncorrelated: self.uncorrelated.as_deref(),
+            asked,
+        };
+        let rules = cel::compile(json, path, place, &mut self.rules);
+        rules.into_iter().map(Arc::new).collect()
     }
 
     fn bounds(

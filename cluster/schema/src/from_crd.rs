@@ -19,19 +19,24 @@ pub struct SchemaError {
 
 impl Schema {
     /// The tree of a CRD's `openAPIV3Schema`. Its root gets `apiVersion`, `kind` and `metadata` as every object has
-    /// them. Errors name paths below `at` (for example `spec.versions[0].schema.openAPIV3Schema`).
-    pub fn from_crd_at(document: &Value, at: &str) -> Result<Schema, SchemaError> {
+    /// them. Errors name paths below `at` (for example `spec.versions[0].schema.openAPIV3Schema`). `unchanged`: the document was
+    /// taken before as it is, so that no single rule is refused for what it may cost.
+    pub fn from_crd_at(document: &Value, at: &str, unchanged: bool) -> Result<Schema, SchemaError> {
         let path = FieldPath::Root;
         let path = path.field(at);
         check_size(document, path)?;
-        let mut reader = Reader::default();
+        let mut reader = Reader::asking(unchanged);
         let root = reader.structural(document, &path, Level::Root, 0);
+        let is_structural = reader.is_structural();
         let mut errors = reader.told();
-        if errors.is_empty() {
+        if is_structural {
+            let before = errors.len();
             check_defaults(&root, &path, &mut errors);
-        }
-        if errors.is_empty() {
-            errors = reader.rules;
+            // Rules are judged wherever a node and all below it are right otherwise.
+            if errors.len() == before {
+                errors.append(&mut reader.rules);
+                reader.total.judge(&path, &mut errors);
+            }
         }
         if errors.is_empty() {
             return Ok(root.with_type_and_object_meta());
@@ -59,7 +64,7 @@ impl Schema {
 
     /// As [`Schema::from_crd_at`], with paths below `openAPIV3Schema`.
     pub fn from_crd(document: &Value) -> Result<Schema, SchemaError> {
-        Self::from_crd_at(document, "openAPIV3Schema")
+        Self::from_crd_at(document, "openAPIV3Schema", false)
     }
 }
 

@@ -23,6 +23,8 @@ const SHOWN_VERSION: &str = r#"\"resourceVersion\":\""#;
 const FINGERPRINT_CHARS: usize = 64;
 /// What the name of the volume begins with that holds a service account's token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
+/// What the name begins with of the type of what a rule is about.
+const RULE_TYPE: &str = "selfType";
 /// Fields whose values a server chooses, with the name they get.
 const CHOSEN: [(&str, &str); 10] = [
     ("resourceVersion", "version"),
@@ -162,7 +164,7 @@ impl<'a> Mask<'a> {
         }
         masked = self.drawn_volume(place, &masked);
         if key == "message" {
-            masked = without_chance(&without_current_version(&masked));
+            masked = without_clock(&without_chance(&without_current_version(&masked)));
         }
         if let Some(fingerprint) = masked
             .strip_prefix("X509SHA256=")
@@ -283,6 +285,15 @@ fn without_chance(text: &str) -> String {
     let mut lines: Vec<&str> = after.lines().collect();
     lines.sort_unstable();
     format!("{before}): {}", lines.join("\n"))
+}
+
+/// The type of what a rule is about has a name with a number of the server's clock.
+fn without_clock(text: &str) -> String {
+    let mut parts = text.split(RULE_TYPE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |masked, part| {
+        masked + RULE_TYPE + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
 }
 
 fn without_version(value: &Value) -> Value {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"text/template"
 
@@ -25,6 +26,8 @@ type request struct {
 	Data json.RawMessage `json:"data"`
 	// Sprig tells whether there are Sprig's functions beside Go's.
 	Sprig bool `json:"sprig"`
+	// Helm tells to let Helm's engine render a chart with the template, with the data as its values.
+	Helm bool `json:"helm"`
 	// MissingKey is one of text/template's options: default, zero, error.
 	MissingKey string `json:"missingkey"`
 }
@@ -78,6 +81,9 @@ func run(line []byte) (output []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if asked.Helm {
+		return rendered(asked, data)
+	}
 	empty := template.New(asked.Name).Option("missingkey=" + asked.MissingKey)
 	if asked.Sprig {
 		empty.Funcs(functions())
@@ -128,7 +134,8 @@ func typed(read any) (any, error) {
 			}
 			read[i] = item
 		}
-		return read, nil
+		// Without the room that the decoder left behind the last item.
+		return slices.Clip(read), nil
 	case map[string]any:
 		if len(read) == 1 {
 			for key, of := range read {
@@ -170,9 +177,9 @@ func tagged(tag string, of any) (any, error) {
 	case "$float":
 		return float(text)
 	case "$bytes":
-		return []byte(text), nil
+		return slices.Clip([]byte(text)), nil
 	case "$strings":
-		return strings(of), nil
+		return slices.Clip(strings(of)), nil
 	case "$ints":
 		return ints(of)
 	case "$texts":
@@ -214,5 +221,5 @@ func ints(of any) ([]int, error) {
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers, nil
+	return slices.Clip(numbers), nil
 }

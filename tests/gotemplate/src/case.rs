@@ -13,6 +13,10 @@ use crate::Outcome;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
 const NAME: &str = "=== ";
 const SECTION: &str = "--- ";
+/// What the names of files begin with whose cases have Sprig's functions.
+const SPRIG: &str = "sprig";
+/// What the names of files begin with that are Helm's to answer.
+const HELM: &str = "helm";
 /// How much of an answer a person is shown.
 const SHOWN_MAX: usize = 2000;
 /// Begins the data of all cases of a file that have none of their own.
@@ -25,6 +29,10 @@ pub struct Case {
     pub name: String,
     /// text/template's option: default, zero or error
     pub missing_key: String,
+    /// Whether there are Sprig's functions: in files whose name begins with `sprig`
+    pub sprig: bool,
+    /// Whether Helm's engine is asked, with the data as a chart's values: in files whose name begins with `helm`
+    pub helm: bool,
     /// JSON, with the tags that `oracle/main.go` explains
     pub data: String,
     /// The template
@@ -40,6 +48,21 @@ pub enum Answer {
     Output(Vec<u8>),
     /// The error
     Error(String),
+}
+
+impl Case {
+    /// Whether an answer of ours is the one that the case has. Helm writes errors in a form of its own: of them the last
+    /// words have to be ours.
+    pub fn agrees_with(&self, ours: &Answer) -> bool {
+        match (&self.answer, ours) {
+            (Some(Answer::Error(theirs)), Answer::Error(ours)) if self.helm => {
+                let words = ours.rsplit(": ").next().unwrap_or_default();
+                let words = words.strip_prefix("HELM_ERR_START").unwrap_or(words);
+                theirs.contains(words.strip_suffix("HELM_ERR_END").unwrap_or(words))
+            }
+            (theirs, ours) => theirs.as_ref() == Some(ours),
+        }
+    }
 }
 
 impl Answer {
@@ -78,7 +101,12 @@ pub fn files() -> Outcome<Vec<File>> {
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            let (preface, cases) = read(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            let (preface, mut cases) = read(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            for case in &mut cases {
+                case.sprig = name.starts_with(SPRIG);
+                case.helm = name.starts_with(HELM);
+            }
             Ok(File { path, preface, cases })
         })
         .collect()

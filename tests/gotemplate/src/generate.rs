@@ -118,6 +118,200 @@ const SCRAPS: [&str; 24] = [
     "break", "continue", "nil", "1_", "{{end}}",
 ];
 
+/// Sprig's functions with the kinds of their parameters: string, int, any, bool, map, list, and `*` for any number more of
+/// the last. Left out is what Go answers differently each time.
+const SPRIG: [&str; 118] = [
+    "default a*",
+    "empty a",
+    "coalesce a*",
+    "all a*",
+    "any a*",
+    "ternary aab",
+    "typeOf a",
+    "typeIs sa",
+    "typeIsLike sa",
+    "kindOf a",
+    "kindIs sa",
+    "deepEqual aa",
+    "toString a",
+    "list a*",
+    "tuple a*",
+    "concat l*",
+    "join sl",
+    "toStrings l",
+    "sortAlpha l",
+    "append la",
+    "push la",
+    "mustAppend la",
+    "mustPush la",
+    "prepend la",
+    "mustPrepend la",
+    "has al",
+    "mustHas al",
+    "chunk il",
+    "mustChunk il",
+    "first l",
+    "mustFirst l",
+    "last l",
+    "mustLast l",
+    "rest l",
+    "mustRest l",
+    "initial l",
+    "mustInitial l",
+    "reverse l",
+    "mustReverse l",
+    "compact l",
+    "mustCompact l",
+    "uniq l",
+    "mustUniq l",
+    "without la*",
+    "mustWithout la*",
+    "slice li*",
+    "mustSlice li*",
+    "dict sa*",
+    "dict sasa",
+    "get ms",
+    "set msx",
+    "unset ms",
+    "hasKey ms",
+    "pluck sm*",
+    "pick ms*",
+    "omit ms*",
+    "dig sam",
+    "dig ssam",
+    "dig a*",
+    "merge mm*",
+    "mustMerge mm",
+    "mergeOverwrite mm*",
+    "mustMergeOverwrite mm",
+    "deepCopy a",
+    "int a",
+    "int64 a",
+    "float64 a",
+    "atoi s",
+    "toDecimal a",
+    "add1 a",
+    "add a*",
+    "mul a*",
+    "sub aa",
+    "div aa",
+    "mod aa",
+    "until i",
+    "untilStep iii",
+    "seq i*",
+    "ceil a",
+    "floor a",
+    "round ai",
+    "max a*",
+    "min a*",
+    "maxf a*",
+    "minf a*",
+    "biggest a*",
+    "base s",
+    "dir s",
+    "clean s",
+    "ext s",
+    "isAbs s",
+    "osBase s",
+    "b64enc s",
+    "b64dec s",
+    "sha1sum s",
+    "sha256sum s",
+    "sha512sum s",
+    "adler32sum s",
+    "contains ss",
+    "hasPrefix ss",
+    "hasSuffix ss",
+    "trimPrefix ss",
+    "trimSuffix ss",
+    "trimAll ss",
+    "trim s",
+    "trunc is",
+    "substr iis",
+    "abbrev is",
+    "abbrevboth iis",
+    "repeat is",
+    "replace sss",
+    "indent is",
+    "nindent is",
+    "quote a*",
+    "squote a*",
+    "cat a*",
+    "plural ssi",
+    "splitList ss",
+];
+/// More of them.
+const SPRIG_WORDS: [&str; 12] = [
+    "split ss",
+    "splitn sis",
+    "upper s",
+    "lower s",
+    "title s",
+    "untitle s",
+    "swapcase s",
+    "initials s",
+    "nospace s",
+    "wrap is",
+    "wrapWith iss",
+    "hello",
+];
+const STRINGS: [&str; 28] = [
+    ".s",
+    "\"\"",
+    "\"a\"",
+    "\"Hello World foo bar\"",
+    ".uni",
+    "\"a,b,,c\"",
+    "\",\"",
+    "\" x \\t y \"",
+    "\"\\xffé\"",
+    "\"12\"",
+    "\"0x1F\"",
+    "\"3.00\"",
+    "\"-7\"",
+    "\"1.5\"",
+    "\"/a/../b//c.txt\"",
+    "\"../x/\"",
+    "\"aGk=\"",
+    "\"aGk\"",
+    "\"a=b\"",
+    "\"aGVsbG8=\\n\"",
+    "\"x\"",
+    "\"c\"",
+    "\"ÀÉß ǆ ı\"",
+    "\"string\"",
+    "\"slice\"",
+    "\"one two\\nthree\"",
+    "\"99999999999999999999\"",
+    "\"_1\"",
+];
+const INTS: [&str; 14] = [
+    "0", "1", "2", "3", "-1", "-3", "5", "10", ".a", ".neg", "7", "100", "(len .l)", "4",
+];
+const LISTS: [&str; 12] = [
+    ".l",
+    ".e",
+    ".ss",
+    ".is",
+    ".by",
+    "(list 3 1 2)",
+    "(list \"b\" \"a\" nil)",
+    "(list)",
+    "(until 4)",
+    "(list (dict \"a\" 1) nil)",
+    ".dup",
+    "(list 1 1.0 \"1\")",
+];
+const MAPS: [&str; 7] = [
+    ".m",
+    ".em",
+    "(dict \"a\" 1)",
+    "(dict \"c\" (dict \"d\" \"\" \"e\" 2))",
+    "(dict \"c\" 5)",
+    "(dict \"a\" nil \"b\" (list 1))",
+    "(dict)",
+];
+
 struct Drawer {
     random: SmallRng,
     out: String,
@@ -146,13 +340,133 @@ pub fn draw(seed: u64, number: u64) -> Case {
     Case {
         name: format!("drawn {number} of seed {seed}"),
         missing_key: missing_key.unwrap_or("default").to_owned(),
+        sprig: false,
+        helm: false,
         data: DATA.to_owned(),
         template,
         answer: None,
     }
 }
 
+/// A call of one of Sprig's functions, with arguments that mostly fit.
+pub fn draw_call(seed: u64, number: u64) -> Case {
+    let mut drawer = Drawer {
+        random: SmallRng::seed_from_u64(seed ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03)),
+        out: "{{".to_owned(),
+        range_depth: 0,
+        is_in_define: false,
+    };
+    drawer.sprig_call();
+    drawer.out.push_str("}}|{{.m}}");
+    Case {
+        name: format!("call {number} of seed {seed}"),
+        missing_key: "zero".to_owned(),
+        sprig: true,
+        helm: false,
+        data: DATA.replacen('{', r#"{"neg":-3,"dup":[1,1,"a","a",null,null,[1],[1]],"#, 1),
+        template: drawer.out,
+        answer: None,
+    }
+}
+
+/// Values that a chart writes as YAML.
+pub fn draw_yaml(seed: u64, number: u64) -> Case {
+    let mut random = SmallRng::seed_from_u64(seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
+    let data = yaml_value(&mut random, 0);
+    Case {
+        name: format!("values {number} of seed {seed}"),
+        missing_key: "zero".to_owned(),
+        sprig: false,
+        helm: true,
+        data: serde_json::json!({ "v": data }).to_string(),
+        template: "{{ toYaml .Values.v }}|{{ toYaml .Values }}|{{ toYaml .Values | fromYaml }}".to_owned(),
+        answer: None,
+    }
+}
+
+/// What YAML's texts are made of in the worst case.
+const YAML_PIECES: [&str; 56] = [
+    "a", "b", "y", "no", "on", "0", "1", "2", "7", "8", "9", " ", "  ", ":", ": ", "-", "- ", "#", " #", "'", "\"",
+    "\\", "\n", "\n\n", "\t", ",", "[", "]", "{", "}", "?", "!", "&", "*", "|", ">", "%", "@", "`", "~", "=", "<", ".",
+    "+", "_", "e", "x", "é", "€", "😀", "\u{a0}", "\r", "T", "Z", "null", "-01-02",
+];
+
+fn yaml_text(random: &mut SmallRng) -> String {
+    let count = random.random_range(0..6);
+    (0..count).filter_map(|_| YAML_PIECES.choose(random).copied()).collect()
+}
+
+fn yaml_value(random: &mut SmallRng, depth: u32) -> serde_json::Value {
+    use serde_json::{Value, json};
+    let kinds = if depth < DEPTH_MAX + 1 { 10 } else { 6 };
+    match random.random_range(0..kinds) {
+        0 => Value::Null,
+        1 => json!(random.random::<bool>()),
+        2 => json!(random.random_range(-2000..2000)),
+        3 => json!(f64::from(random.random_range(-2000..2000)) / 16.0),
+        4 | 5 => json!(yaml_text(random)),
+        6 | 7 => (0..random.random_range(0..4))
+            .map(|_| yaml_value(random, depth + 1))
+            .collect(),
+        8 => {
+            // One key of any kind: of several Go's order may be another each time.
+            let key = yaml_text(random).trim_start_matches('$').to_owned();
+            json!({ key: yaml_value(random, depth + 1) })
+        }
+        _ => {
+            let keys = ["a", "b", "c2", "c10", "D", "e_f", "e-f", "e.f"];
+            let count = random.random_range(0..4);
+            let keys = (0..count)
+                .filter_map(|_| keys.choose(random).copied())
+                .collect::<Vec<_>>();
+            keys.into_iter()
+                .map(|key| (key.to_owned(), yaml_value(random, depth + 1)))
+                .collect()
+        }
+    }
+}
+
 impl Drawer {
+    fn sprig_call(&mut self) {
+        let place = self.random.random_range(0..SPRIG.len() + SPRIG_WORDS.len());
+        let call = SPRIG.iter().chain(&SPRIG_WORDS).nth(place).copied().unwrap_or_default();
+        let (name, kinds) = call.split_once(' ').unwrap_or((call, ""));
+        self.out.push_str(name);
+        let mut last = 'a';
+        for kind in kinds.chars() {
+            let count = if kind == '*' { self.random.random_range(0..3) } else { 1 };
+            last = if kind == '*' { last } else { kind };
+            for _ in 0..count {
+                self.out.push(' ');
+                self.argument(last);
+            }
+        }
+        if self.one_in(2) {
+            self.out.push_str(" | printf \"%#v\"");
+        }
+    }
+
+    fn argument(&mut self, kind: char) {
+        let any = ['s', 'i', 'l', 'm', 'o', 'o'];
+        let kind = match kind {
+            'a' => any.choose(&mut self.random).copied().unwrap_or('o'),
+            _ if self.one_in(20) => 'o',
+            kind => kind,
+        };
+        match kind {
+            's' => self.put(&STRINGS),
+            'i' => self.put(&INTS),
+            'l' => self.put(&LISTS),
+            'm' => self.put(&MAPS),
+            // What holds no dictionary of the data: Go does not bear one that holds itself.
+            'x' if self.one_in(2) => self.put(&STRINGS),
+            'x' => self.put(&LISTS),
+            'b' => self.put(&["true", "false", ".t"]),
+            _ if self.one_in(2) => self.put(&FIELDS),
+            _ => self.put(&LITERALS),
+        }
+    }
+
     fn one_in(&mut self, count: u32) -> bool {
         self.random.random_ratio(1, count)
     }

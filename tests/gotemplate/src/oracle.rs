@@ -29,6 +29,8 @@ struct Request<'c> {
     text: &'c str,
     data: &'c RawValue,
     missingkey: &'c str,
+    sprig: bool,
+    helm: bool,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +80,8 @@ impl Oracle {
             text: &case.template,
             data: &data,
             missingkey: &case.missing_key,
+            sprig: case.sprig,
+            helm: case.helm,
         };
         let mut line = serde_json::to_string(&request).map_err(|error| error.to_string())?;
         line = line.replace('\n', " ") + "\n";
@@ -87,8 +91,12 @@ impl Oracle {
             .write_all(line.as_bytes())
             .and_then(|()| self.output.read_line(&mut said));
         asked.map_err(|error| format!("case {}: the oracle does not answer: {error}", case.name))?;
-        let response: Response = serde_json::from_str(&said)
-            .map_err(|error| format!("case {}: the oracle says {said:?}: {error}", case.name))?;
+        let response: Response = serde_json::from_str(&said).map_err(|error| {
+            format!(
+                "case {} {:?}: the oracle says {said:?}: {error}",
+                case.name, case.template
+            )
+        })?;
         let decode = |text: &str| BASE64_STANDARD.decode(text).map_err(|error| format!("{text}: {error}"));
         if response.failed {
             let why = decode(&response.error)?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base_gotemplate::{Context, Error, Functions, Limits, MissingKey, Set};
+use base_gotemplate::{Context, Error, Functions, Limits, MissingKey, Set, Value};
 
 use crate::case::{Answer, Case};
 use crate::{Outcome, data};
@@ -15,7 +15,13 @@ pub(crate) const NAME: &str = "t.yaml";
 /// # Errors
 /// The case's data is not what data are.
 pub fn answer(case: &Case) -> Outcome<Answer> {
-    static FUNCTIONS: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new()));
+    static PLAIN: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new()));
+    static SPRIG: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new().with_sprig()));
+    static HELM: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new().with_sprig().with_helm()));
+    if case.helm {
+        return in_chart(case, &HELM);
+    }
+    let functions: &Arc<Functions> = if case.sprig { &SPRIG } else { &PLAIN };
     let missing_key = match case.missing_key.as_str() {
         "zero" => MissingKey::Zero,
         "error" => MissingKey::Error,
@@ -23,20 +29,45 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
     };
     // The top is what it is, and not behind an interface.
     let data = match data::read(&case.data)? {
-        base_gotemplate::Value::Nil => base_gotemplate::Value::Absent,
+        Value::Nil => Value::Absent,
         data => data,
     };
-    let mut set = Set::new(NAME, Arc::clone(&FUNCTIONS), missing_key);
-    let rendered = set.parse(NAME, case.template.as_bytes()).and_then(|()| {
+    Ok(rendered(
+        Set::new(NAME, Arc::clone(functions), missing_key),
+        NAME,
+        case,
+        data,
+    ))
+}
+
+fn rendered(mut set: Set, name: &str, case: &Case, data: Value) -> Answer {
+    let rendered = set.parse(name, case.template.as_bytes()).and_then(|_| {
         let mut context = Context {
             limits: Limits::default(),
             host: &mut (),
         };
-        Arc::new(set).render(NAME, data, &mut context)
+        Arc::new(set).render(name, data, &mut context)
     });
-    Ok(match rendered {
+    match rendered {
         Ok(output) => Answer::Output(output),
         Err(Error::Parse(why) | Error::Exec(why)) => Answer::Error(why),
         Err(limit) => Answer::Error(limit.to_string()),
+    }
+}
+
+/// As Helm's engine would: the case's template in a chart, the data as its values.
+fn in_chart(case: &Case, functions: &Arc<Functions>) -> Outcome<Answer> {
+    let missing_key = match case.missing_key.as_str() {
+        "error" => MissingKey::Error,
+        _ => MissingKey::Zero,
+    };
+    let release = Value::map([("Name", Value::from("r")), ("Namespace", Value::from("n"))]);
+    let data = Value::map([("Values", data::read(&case.data)?), ("Release", release)]);
+    let set = Set::new("gotpl", Arc::clone(functions), missing_key);
+    Ok(match rendered(set, &format!("c/templates/{NAME}"), case, data) {
+        Answer::Output(output) => {
+            Answer::Output(String::from_utf8_lossy(&output).replace("<no value>", "").into_bytes())
+        }
+        error => error,
     })
 }

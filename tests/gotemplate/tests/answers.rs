@@ -11,7 +11,7 @@ fn every_case_has_the_answer_that_go_gives() {
             cases += 1;
             let ours = our_answer(case).expect("data are read");
             match &case.answer {
-                Some(answer) if *answer == ours => {}
+                Some(_) if case.agrees_with(&ours) => {}
                 Some(answer) => differ.push(format!("{}: Go {}, ours {}", case.name, answer.shown(), ours.shown())),
                 None => differ.push(format!(
                     "{}: no answer, `cargo xtask test gotemplate --update` asks",

@@ -71,6 +71,8 @@ enum Suite {
     Gotemplate,
     /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
     Stores,
+    /// YAML, values and charts: all cases and 20,000 drawn ones, what Helm makes of them and what we do
+    Helm,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
@@ -79,7 +81,8 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Clients => clients(test),
         Suite::Node => node(test),
         Suite::Stores => stores(test),
-        Suite::Gotemplate => gotemplate(test),
+        Suite::Gotemplate => beside_helm(test, "tests-gotemplate"),
+        Suite::Helm => beside_helm(test, "tests-helm"),
     }
 }
 
@@ -209,11 +212,12 @@ fn refuse_all(test: &Test) -> Outcome {
     refuse("--serve", test.serve.is_some())
 }
 
-fn gotemplate(test: &Test) -> Outcome {
+/// A suite whose answers are Helm's and Go's.
+fn beside_helm(test: &Test, package: &str) -> Outcome {
     refuse_all(test)?;
     real::run(Some(real::Part::Helm))?;
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "tests-gotemplate", "--"]);
+    command.args(["run", "--quiet", "--package", package, "--"]);
     match &test.filter {
         Some(filter) => command.arg(filter),
         None => command.args(["--drawn", "20000"]),

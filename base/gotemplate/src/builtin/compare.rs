@@ -77,15 +77,16 @@ fn is_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
 
 /// Whether maps, slices, objects or what is not there are equal: only what is not there can be.
 fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
-    if one.is_nil() || other.is_nil() {
-        return Ok(one.is_nil() && other.is_nil());
+    let is_map = |value: &Value| matches!(plain_value(value), Value::Map(_));
+    let is_one_missing = one.is_nil() || other.is_nil();
+    if (is_nil(one) || is_nil(other)) && (is_one_missing || is_map(one) == is_map(other)) {
+        return Ok(is_nil(one) && is_nil(other));
     }
     if let (Value::Object(one), Value::Object(other)) = (one, other)
         && one.underlying().is_none()
     {
         return Ok(Arc::ptr_eq(one, other));
     }
-    let is_map = |value: &Value| matches!(plain_value(value), Value::Map(_));
     if is_map(one) != is_map(other) {
         return Err(Fault::Said(format!(
             "non-comparable types {}: {}, {}: {}",
@@ -100,6 +101,15 @@ fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
         "non-comparable type {what}: {}",
         other.type_name()
     )))
+}
+
+/// Whether there is nothing, or a slice or map that is nil.
+fn is_nil(value: &Value) -> bool {
+    match value {
+        Value::List(list) => list.is_nil(),
+        Value::Map(map) => map.is_nil(),
+        value => value.is_nil(),
+    }
 }
 
 fn shown(value: &Value, format: &[u8]) -> Result<String, Fault> {

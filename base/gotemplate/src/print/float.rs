@@ -57,7 +57,7 @@ impl Printer<'_> {
 }
 
 /// `strconv.FormatFloat` of 64 bits without the sign.
-pub(crate) fn plain(number: f64, form: char, precision: Option<usize>) -> String {
+fn plain(number: f64, form: char, precision: Option<usize>) -> String {
     let number = number.abs();
     if number.is_nan() {
         return "NaN".to_owned();
@@ -88,6 +88,11 @@ pub(crate) fn plain(number: f64, form: char, precision: Option<usize>) -> String
         },
         _ => general(number, form, precision),
     }
+}
+
+/// The shortest digits of a number without its sign, by `e` or `f`.
+pub(crate) fn plain_float(number: f64, form: char) -> String {
+    plain(number, form, None)
 }
 
 fn general(number: f64, form: char, precision: Option<usize>) -> String {

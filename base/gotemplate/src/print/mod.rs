@@ -6,6 +6,8 @@ mod format;
 mod number;
 mod value;
 
+pub(crate) use float::plain_float;
+
 use crate::text::rune_count;
 use crate::value::Value;
 

@@ -190,7 +190,15 @@ impl Printer<'_> {
         }
     }
 
+    /// What Go's source has for a slice or map that is nil.
+    fn nil_of(&mut self, type_of: &Type) {
+        self.text(&format!("{type_of}(nil)"));
+    }
+
     fn list(&mut self, list: &List, verb: char, depth: usize) {
+        if self.flags.sharp_v && list.is_nil() {
+            return self.nil_of(&list.type_of());
+        }
         let (open, close) = self.brackets(|| list.type_of(), "[");
         self.text(&open);
         for (at, item) in list.items().iter().enumerate() {
@@ -201,6 +209,9 @@ impl Printer<'_> {
     }
 
     fn map(&mut self, map: &Map, verb: char, depth: usize) {
+        if self.flags.sharp_v && map.is_nil() {
+            return self.nil_of(&map.type_of());
+        }
         let (open, close) = self.brackets(|| map.type_of(), "map[");
         self.text(&open);
         for (at, (key, value)) in map.entries().into_iter().enumerate() {

@@ -22,8 +22,8 @@ impl Machine<'_> {
         let mut scope = Scope {
             limits: self.limits,
             set: &frame.set,
-            template: &frame.program.name,
             host: self.host,
+            executed: &self.frames,
         };
         let args = self.stack.get(from..).unwrap_or_default();
         let value = match &function.body {
@@ -49,10 +49,7 @@ impl Machine<'_> {
 
     /// Has a template executed for the value of a function.
     pub(super) fn render(&mut self, render: Render, function: Arc<Function>, at: At) -> Outcome {
-        let program = match render.set.program(&render.name) {
-            Ok(program) => program,
-            Err(why) => return Err(called(&function, Fault::Said(render.context + &why), at)),
-        };
+        self.spend(render.cost);
         if self.render_depth >= self.limits.render_depth_max {
             return Err(LimitError::Depth(self.limits.render_depth_max).into());
         }
@@ -65,7 +62,7 @@ impl Machine<'_> {
             function,
             at,
         };
-        self.enter(render.set, program, render.data, 0, Some(rendered));
+        self.enter(render.set, render.template.0, render.data, 0, Some(rendered));
         Ok(Flow::Enter)
     }
 
@@ -82,19 +79,8 @@ impl Machine<'_> {
         let output = self.outputs.pop().unwrap_or_default();
         // What is around it has been counted as done, and is not any more.
         self.bytes_done -= self.outputs.last().map_or(0, Vec::len);
-        let Some(caller) = self.frames.last() else {
-            return Ok(Flow::Leave);
-        };
-        let mut scope = Scope {
-            limits: self.limits,
-            set: &caller.set,
-            template: &caller.program.name,
-            host: self.host,
-        };
-        match (rendered.then)(&mut scope, output) {
-            Ok(value) => self.stack.push(value),
-            Err(fault) => return Err(called(&rendered.function, fault, rendered.at)),
-        }
+        self.spend(output.len() / BYTES_PER_STEP);
+        self.stack.push((rendered.then)(output));
         Ok(Flow::Leave)
     }
 

@@ -79,8 +79,8 @@ impl Machine<'_> {
         let mut scope = Scope {
             limits: self.limits,
             set: &frame.set,
-            template: &frame.program.name,
             host: self.host,
+            executed: &self.frames,
         };
         self.is_wrapped = false;
         plain(&mut scope, &[]).map_err(|fault| called(method, fault, at))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 use crate::error::{Error, Fault, LimitError};
-use crate::function::{After, Function};
+use crate::function::{After, Executed, Function};
 use crate::limits::Limits;
 use crate::print::Printer;
 use crate::quote::quoted;
@@ -73,6 +73,19 @@ struct Rendered {
     context: String,
     function: Arc<Function>,
     at: At,
+}
+
+impl Executed for Vec<Frame> {
+    fn count(&self, function: &str, template: &[u8]) -> usize {
+        let is_asked_for = |frame: &&Frame| {
+            frame
+                .render
+                .as_ref()
+                .is_some_and(|render| render.function.name() == function)
+        };
+        let asked_for = self.iter().filter(is_asked_for);
+        asked_for.filter(|frame| *frame.program.name == *template).count()
+    }
 }
 
 /// Why an operation failed.

@@ -136,7 +136,7 @@ fn unsigned(text: &str) -> Option<u64> {
 }
 
 /// `strconv.ParseInt` with base 0.
-fn signed(text: &str) -> Option<i64> {
+pub(crate) fn signed(text: &str) -> Option<i64> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -146,6 +146,15 @@ fn signed(text: &str) -> Option<i64> {
         0i64.checked_sub_unsigned(magnitude)
     } else {
         i64::try_from(magnitude).ok()
+    }
+}
+
+/// `strconv.ParseFloat`, of any text.
+pub(crate) fn any_float(text: &str) -> Option<f64> {
+    let word = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
+    match word.as_str() {
+        "inf" | "infinity" | "nan" => text.parse().ok(),
+        _ => float(text),
     }
 }
 

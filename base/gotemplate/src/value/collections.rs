@@ -17,13 +17,32 @@ pub struct List(Arc<ListBody>);
 #[derive(Debug)]
 struct ListBody {
     element: Type,
+    is_nil: bool,
     items: Vec<Value>,
 }
 
 impl List {
     /// A slice with elements of that type.
     pub fn new(element: Type, items: Vec<Value>) -> Self {
-        Self(Arc::new(ListBody { element, items }))
+        Self(Arc::new(ListBody {
+            element,
+            is_nil: false,
+            items,
+        }))
+    }
+
+    /// Go's nil slice, which is empty and looks so but for `%#v` and JSON.
+    pub fn nil(element: Type) -> Self {
+        Self(Arc::new(ListBody {
+            element,
+            is_nil: true,
+            items: Vec::new(),
+        }))
+    }
+
+    /// Whether it is nil.
+    pub fn is_nil(&self) -> bool {
+        self.0.is_nil
     }
 
     /// What it holds.
@@ -61,6 +80,7 @@ pub struct Map(Arc<MapBody>);
 #[derive(Debug)]
 struct MapBody {
     element: Type,
+    is_nil: bool,
     entries: RwLock<Entries>,
 }
 
@@ -72,8 +92,23 @@ impl Map {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
         Self(Arc::new(MapBody {
             element,
+            is_nil: false,
             entries: RwLock::new(entries),
         }))
+    }
+
+    /// Go's nil map: empty, and nothing can be put into it.
+    pub fn nil(element: Type) -> Self {
+        Self(Arc::new(MapBody {
+            element,
+            is_nil: true,
+            entries: RwLock::default(),
+        }))
+    }
+
+    /// Whether it is nil. Who changes maps asks this first.
+    pub fn is_nil(&self) -> bool {
+        self.0.is_nil
     }
 
     /// The type of its values.
@@ -96,8 +131,11 @@ impl Map {
         self.read().contains_key(key)
     }
 
-    /// Puts a value under a key, in place of what was there.
+    /// Puts a value under a key, in place of what was there. A nil map stays empty.
     pub fn set(&self, key: Str, value: Value) {
+        if self.0.is_nil {
+            return;
+        }
         // What was there is dropped when nobody holds the lock any more.
         let before = self.write().insert(key, value);
         drop(before);

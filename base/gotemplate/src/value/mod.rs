@@ -3,6 +3,7 @@
 
 mod collections;
 mod object;
+mod serialize;
 mod types;
 
 pub use collections::{List, Map};

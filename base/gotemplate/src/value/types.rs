@@ -118,8 +118,8 @@ impl Type {
             Self::Float => Value::Float(0.0),
             Self::Str => Value::string(""),
             Self::Bytes => Value::Bytes("".into()),
-            Self::List(of) => Value::List(super::List::new((**of).clone(), Vec::new())),
-            Self::Map(of) => Value::Map(super::Map::new::<&str>((**of).clone(), [])),
+            Self::List(of) => Value::List(super::List::nil((**of).clone())),
+            Self::Map(of) => Value::Map(super::Map::nil((**of).clone())),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::cel::Expression;
+use cluster_schema::cel::{Composed, Expression};
 use serde_json::Value;
 
 use super::rules::Matching;
@@ -75,14 +75,14 @@ fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
 impl Policy {
     pub(super) fn of(name: &str, object: &Value) -> Self {
         let spec = &object["spec"];
-        let mut known: Vec<String> = Vec::new();
+        let mut known = Composed::default();
         let mut variables = Vec::new();
         for variable in list(spec, "variables") {
             let (name, source) = (text(variable, "name"), text(variable, "expression"));
             // What did not compile was refused when it was written.
             if let Ok(expression) = Expression::compile(&source, &NAMES, Some(&known)) {
-                variables.push((name.clone(), Arc::new(expression)));
-                known.push(name);
+                known.add(&name, Some(&expression));
+                variables.push((name, Arc::new(expression)));
             }
         }
         let compile = |source: &str, names: &[&str]| {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{elements, text};
-use crate::cel::Expression;
+use crate::cel::{Composed, Expression};
 use crate::{FieldError, FieldPath, names};
 
 /// What expressions of webhooks may use, and those of policies.
@@ -384,27 +384,30 @@ pub(super) fn match_conditions(of: &Value, known: &[&str], path: &FieldPath<'_>,
     }
 }
 
+/// Judges an expression by what it must give. None: it is none.
 pub(super) fn compile(
     source: &str,
     known: &[&str],
-    composed: Option<&[String]>,
+    composed: Option<&Composed>,
     types: &[&str],
     path: &FieldPath<'_>,
     errors: &mut Vec<FieldError>,
-) {
+) -> Option<Expression> {
     match Expression::compile(source, known, composed) {
-        Err(why) => errors.push(FieldError::invalid(path, source, why)),
+        Err(why) => {
+            errors.push(FieldError::invalid(path, source, why));
+            None
+        }
         Ok(expression) => {
-            if let Some(found) = expression.result_type()
-                && !types.is_empty()
-                && !types.contains(&found)
-            {
+            let found = expression.result_type();
+            if !types.is_empty() && !types.contains(&found.as_str()) {
                 let wanted = match types {
                     [one] => format!("must evaluate to {one}"),
                     several => format!("must evaluate to one of [{}]", several.join(" ")),
                 };
                 errors.push(FieldError::invalid(path, source, format!("{wanted} but got {found}")));
             }
+            Some(expression)
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
     group(spec, &path, errors);
     one_of(spec, "scope", &["Cluster", "Namespaced"], &path, errors);
-    let common = Common::of(spec);
+    let common = Common::of(spec, old);
     if !same_spec {
         versions(spec, &common, &path, errors);
     }
@@ -186,6 +186,8 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
 
 /// What all versions have alike, which is told beside them.
 struct Common<'v> {
+    /// The definition that is replaced, if there is one.
+    old: Option<&'v Value>,
     schema: Option<&'v Value>,
     subresources: Option<&'v Value>,
     columns: Option<&'v Value>,
@@ -197,13 +199,14 @@ fn has_status(version: &Value) -> bool {
 }
 
 impl<'v> Common<'v> {
-    fn of(spec: &'v Value) -> Self {
+    fn of(spec: &'v Value, old: Option<&'v Value>) -> Self {
         let common = |field: &str| {
             let mut all = elements(spec, "versions").map(|version| version.get(field).filter(|value| !value.is_null()));
             let first = all.next()??;
             all.all(|other| other == Some(first)).then_some(first)
         };
         Self {
+            old,
             schema: common("schema"),
             subresources: common("subresources"),
             columns: common("additionalPrinterColumns"),
@@ -211,10 +214,20 @@ impl<'v> Common<'v> {
         }
     }
 
+    /// The definition that is replaced has a version of this name with the same schema.
+    fn is_unchanged(&self, version: &Value) -> bool {
+        let before = self.old.into_iter().flat_map(|old| elements(&old["spec"], "versions"));
+        let mut before = before.filter(|old| old["name"] == version["name"]);
+        before.any(|old| old["schema"] == version["schema"])
+    }
+
     fn judge(&self, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
         if let Some(validation) = self.schema.filter(|validation| has_schema(validation)) {
             let with_status = elements(spec, "versions").any(has_status);
-            schema(validation, with_status, &path.field("validation"), errors);
+            let unchanged = elements(spec, "versions")
+                .next()
+                .is_some_and(|version| self.is_unchanged(version));
+            schema(validation, with_status, unchanged, &path.field("validation"), errors);
         }
         if let Some(subresources) = self.subresources {
             scale(&subresources["scale"], &path.field("subresources"), errors);
@@ -275,7 +288,14 @@ fn versions(spec: &Value, common: &Common<'_>, path: &FieldPath<'_>, errors: &mu
         }
         warning(version, &at, errors);
         if common.schema.is_none() && has_schema(&version["schema"]) {
-            schema(&version["schema"], has_status(version), &at.field("schema"), errors);
+            let unchanged = common.is_unchanged(version);
+            schema(
+                &version["schema"],
+                has_status(version),
+                unchanged,
+                &at.field("schema"),
+                errors,
+            );
         }
         if common.subresources.is_none() {
             scale(&version["subresources"]["scale"], &at.field("subresources"), errors);
@@ -332,7 +352,7 @@ fn warning(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn schema(validation: &Value, with_status: bool, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn schema(validation: &Value, with_status: bool, unchanged: bool, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let at = path.field("openAPIV3Schema");
     let document = &validation["openAPIV3Schema"];
     let fields = document.as_object().into_iter().flatten();
@@ -348,7 +368,7 @@ fn schema(validation: &Value, with_status: bool, path: &FieldPath<'_>, errors: &
         let at = path.field("openAPIV3Schema.nullable");
         errors.push(FieldError::forbidden(at, "nullable cannot be true at the root"));
     }
-    if let Err(refused) = Schema::from_crd_at(document, &at.to_string()) {
+    if let Err(refused) = Schema::from_crd_at(document, &at.to_string(), unchanged) {
         errors.extend(refused.errors);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::admission_rules::{NAMES, choice, compile, label_selector, match_conditions, rule_with_operations, texts};
 use super::{elements, text};
+use crate::cel::Composed;
 use crate::{FieldError, FieldPath, names};
 
 /// What expressions of policies with parameters may use.
@@ -53,7 +54,7 @@ pub(super) fn policy(object: &Value, old: Option<&Value>, errors: &mut Vec<Field
         match_conditions(spec, known, &path.field("matchConditions"), errors);
     }
     let composed = variables(spec, known, &path.field("variables"), errors);
-    let composed = (!composed.is_empty()).then_some(composed.as_slice());
+    let composed = composed.as_ref();
     let none = |field: &str| elements(spec, field).next().is_none();
     if none("validations") && none("auditAnnotations") {
         for field in ["validations", "auditAnnotations"] {
@@ -134,9 +135,9 @@ fn match_resources(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldEr
     }
 }
 
-/// Names of variables of a policy, in order.
-fn variables(spec: &Value, known: &[&str], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> Vec<String> {
-    let mut composed: Vec<String> = Vec::new();
+/// The variables of a policy, if it has such.
+fn variables(spec: &Value, known: &[&str], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> Option<Composed> {
+    let mut composed = Composed::default();
     for (index, variable) in elements(spec, "variables").enumerate() {
         let at = path.index(index);
         let (name, expression) = (text(variable, "name"), text(variable, "expression"));
@@ -146,15 +147,16 @@ fn variables(spec: &Value, known: &[&str], path: &FieldPath<'_>, errors: &mut Ve
             let why = "must be a valid CEL identifier";
             errors.push(FieldError::invalid(at.field("name"), name, why));
         }
-        if expression.trim().is_empty() {
+        let compiled = if expression.trim().is_empty() {
             let why = "expression is not specified";
             errors.push(FieldError::required(at.field("expression"), why));
+            None
         } else {
-            compile(expression, known, Some(&composed), &[], &at.field("expression"), errors);
-        }
-        composed.push(name.to_owned());
+            compile(expression, known, Some(&composed), &[], &at.field("expression"), errors)
+        };
+        composed.add(name, compiled.as_ref());
     }
-    composed
+    elements(spec, "variables").next().map(|_| composed)
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -190,7 +192,7 @@ fn is_identifier(name: &str) -> bool {
 fn judge_validation(
     validation: &Value,
     known: &[&str],
-    composed: Option<&[String]>,
+    composed: Option<&Composed>,
     path: &FieldPath<'_>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -242,7 +244,7 @@ fn judge_validation(
 fn audit_annotations(
     spec: &Value,
     policy: &str,
-    (known, composed): (&[&str], Option<&[String]>),
+    (known, composed): (&[&str], Option<&Composed>),
     path: &FieldPath<'_>,
     errors: &mut Vec<FieldError>,
 ) {

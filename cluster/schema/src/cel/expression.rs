@@ -7,17 +7,22 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use kube_cel::cel::context::VariableResolver;
 use kube_cel::cel::{Context, ExecutionError, ResolveResult, Value as CelValue};
 use serde_json::Value;
 
 use super::authorizer::{self, Authorize};
-use super::guard::Survey;
+use super::check::check;
+use super::declared::Object;
+use super::literal_rules::conversion_fault;
 use super::meter::{self, Ended, charge, weight, weight_of_json};
-use super::types::type_of;
+use super::nodes::each_part_mut;
+use super::parse::parse;
+use super::scope::Scope as Typed;
+use super::types::Type;
 use super::value::plain;
-use super::{LIBRARY, parse};
+use super::{LIBRARY, library};
 
 /// What all expressions of one policy may cost on one request (Kubernetes: 10 000 000 of larger steps).
 pub const POLICY_COST_MAX: u64 = 20_000_000;
@@ -36,7 +41,7 @@ const FIELDS: &str = "@fields";
 pub struct Expression {
     source: String,
     tree: IdedExpr,
-    result: Option<&'static str>,
+    result: Type<'static>,
 }
 
 impl std::fmt::Debug for Expression {
@@ -45,26 +50,56 @@ impl std::fmt::Debug for Expression {
     }
 }
 
+/// The variables that a policy composes, by the types of their expressions.
+#[derive(Clone, Debug, Default)]
+pub struct Composed(BTreeMap<String, Type<'static>>);
+
+impl Composed {
+    /// One more variable; without an expression nothing is known of it.
+    pub fn add(&mut self, name: &str, expression: Option<&Expression>) {
+        let of = expression.map_or(Type::Dyn, |expression| expression.result.simple());
+        self.0.insert(name.to_owned(), of);
+    }
+}
+
+/// What a name of admission stands for.
+fn type_of_name(name: &str) -> Type<'static> {
+    let object = match name {
+        "request" => "kubernetes.AdmissionRequest",
+        "namespaceObject" => "kubernetes.Namespace",
+        authorizer::NAME => "kubernetes.authorization.Authorizer",
+        _ => return Type::Dyn,
+    };
+    Type::parse(object).unwrap_or(Type::Dyn)
+}
+
 impl Expression {
     /// Compiles an expression that may use `names`, and below `variables` those of `composed`, if there are such.
     ///
     /// # Errors
-    /// What is wrong, as kube-apiserver words it as far as the parser tells.
-    pub fn compile(source: &str, names: &[&str], composed: Option<&[String]>) -> Result<Self, String> {
-        let mut tree = parse(source)?;
-        rewrite(&mut tree, composed).map_err(|name| {
-            let at = source.find(&format!("{COMPOSED}.{name}"));
-            let column = at.map_or(0, |at| at + COMPOSED.len());
-            located(source, column, &format!("undefined field '{name}'"))
-        })?;
-        let mut survey = Survey::of_names(names);
-        survey.visit(&tree);
-        if let Some(name) = survey.unknown {
-            let column = place_of(source, name);
-            let why = format!("undeclared reference to '{name}' (in container '')");
-            return Err(located(source, column, &why));
+    /// What is wrong, as kube-apiserver words it.
+    pub fn compile(source: &str, names: &[&str], composed: Option<&Composed>) -> Result<Self, String> {
+        let mut scope = Typed::default();
+        for name in names {
+            scope.add(name, type_of_name(name));
+            if *name == authorizer::NAME {
+                let resource = format!("{name}.{}", authorizer::REQUEST_RESOURCE);
+                let of = Type::parse("kubernetes.authorization.ResourceCheck");
+                scope.add(&resource, of.unwrap_or(Type::Dyn));
+            }
         }
-        let result = type_of(&tree);
+        if let Some(Composed(types)) = composed {
+            scope.add(COMPOSED, Type::Object(Object::variables(types.clone())));
+        }
+        let failed = |why| format!("compilation failed: {why}");
+        let parsed = parse(source).map_err(failed)?;
+        let result = check(source, &parsed, &scope).map_err(failed)?.result().clone();
+        if let Some(why) = conversion_fault(&parsed.tree) {
+            return Err(format!("program instantiation failed: {why}"));
+        }
+        let mut tree = parsed.tree;
+        library::lower(&mut tree);
+        rewrite(&mut tree, composed.is_some());
         let _ = meter::meter(&mut tree);
         Ok(Self {
             source: source.to_owned(),
@@ -78,34 +113,10 @@ impl Expression {
         &self.source
     }
 
-    /// The type of its result as far as it can be told without running it: `bool`, `string`, `dyn`.
-    pub fn result_type(&self) -> Option<&'static str> {
-        self.result
+    /// The type of its result, as cel-go calls it: `bool`, `string`, `list(int)`, `dyn`.
+    pub fn result_type(&self) -> String {
+        self.result.name()
     }
-}
-
-/// Where a name is used first: not in a longer word, not behind a dot.
-fn place_of(source: &str, name: &str) -> usize {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let found = source.match_indices(name).find(|(at, _)| {
-        let (before, after) = (&source[..*at], &source[at + name.len()..]);
-        !before.ends_with(|c: char| word(c) || c == '.') && !after.starts_with(word)
-    });
-    found.map_or(0, |(at, _)| at)
-}
-
-/// An error of compilation as cel-go shows it, with the place below the line.
-fn located(source: &str, column: usize, why: &str) -> String {
-    let before = source.get(..column).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let (line, column) = (before.matches('\n').count() + 1, column - line_start);
-    let shown = source.get(line_start..).unwrap_or_default();
-    let shown = shown.lines().next().unwrap_or_default();
-    format!(
-        "compilation failed: ERROR: <input>:{line}:{}: {why}\n | {shown}\n | {}^",
-        column + 1,
-        ".".repeat(column)
-    )
 }
 
 fn call(id: u64, function: &str, args: Vec<IdedExpr>) -> IdedExpr {
@@ -127,71 +138,36 @@ fn literal(id: u64, text: &str) -> IdedExpr {
 }
 
 /// Puts calls where the interpreter would not ask or answer as cel-go does: variables of the policy, fields of what has
-/// none. Errors: a variable that is not there.
-fn rewrite(expression: &mut IdedExpr, composed: Option<&[String]>) -> Result<(), String> {
+/// none.
+fn rewrite(expression: &mut IdedExpr, is_composed: bool) {
     let id = expression.id;
-    match &mut expression.expr {
-        Expr::Select(select) => match (&select.operand.expr, composed) {
-            (Expr::Ident(name), Some(known)) if name == COMPOSED => {
-                if !known.contains(&select.field) {
-                    return Err(select.field.clone());
-                }
-                *expression = if select.test {
-                    IdedExpr {
-                        id,
-                        expr: Expr::Literal(LiteralValue::Boolean(true.into())),
-                    }
-                } else {
-                    call(id, VARIABLE, vec![literal(id, &select.field)])
-                };
-            }
-            (Expr::Ident(name), _) if name == authorizer::NAME && select.field == authorizer::REQUEST_RESOURCE => {
-                *expression = IdedExpr {
+    let Expr::Select(select) = &mut expression.expr else {
+        // A bare name may be the first part of a function's name.
+        return each_part_mut(&mut expression.expr, &mut |part| rewrite(part, is_composed));
+    };
+    match &select.operand.expr {
+        Expr::Ident(name) if is_composed && name == COMPOSED => {
+            *expression = if select.test {
+                IdedExpr {
                     id,
-                    expr: Expr::Ident(authorizer::REQUEST_RESOURCE_NAME.to_owned()),
-                };
-            }
-            _ => {
-                rewrite(&mut select.operand, composed)?;
-                let operand = std::mem::take(&mut *select.operand);
-                *select.operand = call(id, FIELDS, vec![operand, literal(id, &select.field)]);
-            }
-        },
-        Expr::Call(call) => {
-            // A bare name may be the first part of a function's name.
-            if let Some(target) = &mut call.target {
-                rewrite(target, composed)?;
-            }
-            call.args
-                .iter_mut()
-                .try_for_each(|argument| rewrite(argument, composed))?;
-        }
-        Expr::Comprehension(inner) => {
-            for part in [
-                &mut inner.iter_range,
-                &mut inner.accu_init,
-                &mut inner.loop_cond,
-                &mut inner.loop_step,
-                &mut inner.result,
-            ] {
-                rewrite(part, composed)?;
-            }
-        }
-        Expr::List(list) => list
-            .elements
-            .iter_mut()
-            .try_for_each(|element| rewrite(element, composed))?,
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    rewrite(&mut entry.key, composed)?;
-                    rewrite(&mut entry.value, composed)?;
+                    expr: Expr::Literal(LiteralValue::Boolean(true.into())),
                 }
-            }
+            } else {
+                call(id, VARIABLE, vec![literal(id, &select.field)])
+            };
         }
-        Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+        Expr::Ident(name) if name == authorizer::NAME && select.field == authorizer::REQUEST_RESOURCE => {
+            *expression = IdedExpr {
+                id,
+                expr: Expr::Ident(authorizer::REQUEST_RESOURCE_NAME.to_owned()),
+            };
+        }
+        _ => {
+            rewrite(&mut select.operand, is_composed);
+            let operand = std::mem::take(&mut *select.operand);
+            *select.operand = call(id, FIELDS, vec![operand, literal(id, &select.field)]);
+        }
     }
-    Ok(())
 }
 
 /// What names stand for while expressions run.
@@ -202,11 +178,11 @@ pub struct Scope {
 
 struct Shared {
     values: Values,
-    composed: Vec<Composed>,
+    composed: Vec<Variable>,
 }
 
 /// A variable of a policy: run when it is first asked for.
-struct Composed {
+struct Variable {
     name: String,
     expression: Arc<Expression>,
     value: OnceCell<Result<CelValue, String>>,
@@ -227,7 +203,7 @@ impl VariableResolver for Values {
 #[derive(Default)]
 pub struct Names {
     values: Values,
-    composed: Vec<Composed>,
+    composed: Vec<Variable>,
 }
 
 impl Names {
@@ -246,7 +222,7 @@ impl Names {
 
     /// A variable of the policy, below `variables`.
     pub fn compose(&mut self, name: &str, expression: &Arc<Expression>) {
-        self.composed.push(Composed {
+        self.composed.push(Variable {
             name: name.to_owned(),
             expression: expression.clone(),
             value: OnceCell::new(),
@@ -413,10 +389,12 @@ mod tests {
 
     #[test]
     fn variables_run_once_and_only_when_asked_for() {
-        let known = ["good".to_owned(), "bad".to_owned()];
-        let compile = |source: &str, known: &[String]| Expression::compile(source, &NAMES, Some(known));
-        let good = Arc::new(compile("object.a + 1", &[]).unwrap());
-        let bad = Arc::new(compile("variables.good + object.b", &known[..1]).unwrap());
+        let mut known = Composed::default();
+        let compile = |source: &str, known: &Composed| Expression::compile(source, &NAMES, Some(known));
+        let good = Arc::new(compile("object.a + 1", &known).unwrap());
+        known.add("good", Some(&good));
+        let bad = Arc::new(compile("variables.good + object.b", &known).unwrap());
+        known.add("bad", Some(&bad));
         let mut names = Names::default();
         names.set("object", Some(&json!({"a": 1})));
         names.compose("good", &good);

@@ -13,7 +13,7 @@ use crate::format;
 use crate::tree::{Kind, Scalar, Schema};
 
 /// The types that a rule may name, as values: their names.
-const TYPES: [&str; 9] = [
+const TYPES: [&str; 10] = [
     "bool",
     "bytes",
     "double",
@@ -22,6 +22,7 @@ const TYPES: [&str; 9] = [
     "map",
     "null_type",
     "string",
+    "type",
     "uint",
 ];
 
@@ -31,7 +32,7 @@ pub(super) fn register_types(context: &mut Context<'_>) {
         context.add_variable_from_value(name, CelValue::String(Arc::new(name.to_owned())));
     }
     context.add_function("type", |value: CelValue| -> ResolveResult {
-        let name = match value {
+        let name = match &value {
             CelValue::Bool(_) => "bool",
             CelValue::Bytes(_) => "bytes",
             CelValue::Float(_) => "double",
@@ -43,7 +44,8 @@ pub(super) fn register_types(context: &mut Context<'_>) {
             CelValue::UInt(_) => "uint",
             CelValue::Duration(_) => "google.protobuf.Duration",
             CelValue::Timestamp(_) => "google.protobuf.Timestamp",
-            CelValue::Function(..) | CelValue::Opaque(_) => "type",
+            CelValue::Opaque(opaque) => opaque.runtime_type_name(),
+            CelValue::Function(..) => "type",
         };
         Ok(CelValue::String(Arc::new(name.to_owned())))
     });
@@ -76,20 +78,16 @@ pub(super) fn to_cel(schema: &Schema, value: &Value) -> CelValue {
         Value::Object(map) => {
             let any = Schema::any();
             let is_map = matches!(&node.kind, Kind::Object(object) if object.additional.is_some());
-            let entries: HashMap<Key, CelValue> = map
-                .iter()
-                .map(|(name, value)| {
-                    let name = if is_map { name.clone() } else { escape(name) };
-                    (name, value)
-                })
-                .zip(map.keys())
-                .map(|((name, value), key)| {
-                    (
-                        Key::String(Arc::new(name)),
-                        to_cel(schema.field(key).unwrap_or(&any), value),
-                    )
-                })
-                .collect();
+            let mut entries: HashMap<Key, CelValue> = HashMap::with_capacity(map.len());
+            for (name, value) in map {
+                let value = to_cel(schema.field(name).unwrap_or(&any), value);
+                let escaped = if is_map { name.clone() } else { escape(name) };
+                // Behind a dot a word of CEL is a name.
+                if !is_map && is_reserved(name) {
+                    entries.insert(Key::String(Arc::new(name.clone())), value.clone());
+                }
+                entries.insert(Key::String(Arc::new(escaped)), value);
+            }
             CelValue::Map(Map { map: Arc::new(entries) })
         }
     }
@@ -132,39 +130,75 @@ fn text_to_cel(format: Option<&str>, text: &str) -> CelValue {
     typed.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
 }
 
-/// A field name as an identifier of CEL (apiserver v0.35 `pkg/cel/escaping.go`).
+/// Words of CEL that no field can be called by.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// How parts of names are spelled that no identifier can have (apiserver v0.35 `pkg/cel/escaping.go`).
+const ESCAPES: [(&str, &str); 4] = [
+    ("__", "__underscores__"),
+    (".", "__dot__"),
+    ("-", "__dash__"),
+    ("/", "__slash__"),
+];
+
+/// A word of CEL.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// A field name as an identifier of CEL.
 fn escape(name: &str) -> String {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return format!("__{name}__");
     }
-    if !name.contains("__") && !name.contains(['.', '-', '/', '$']) {
+    if !name.contains("__") && !name.contains(['.', '-', '/']) {
         return name.to_owned();
     }
-    name.replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
+    let escaped = ESCAPES.into_iter();
+    escaped.fold(name.to_owned(), |name, (part, word)| name.replace(part, word))
+}
+
+/// The field name that an identifier stands for; none where no name is spelled so.
+pub(super) fn unescape(identifier: &str) -> Option<String> {
+    let word = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    if identifier.starts_with(|c: char| c.is_ascii_digit()) || !identifier.chars().all(word) {
+        return None;
+    }
+    let reserved = identifier.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = reserved.filter(|word| is_reserved(word)) {
+        return Some(word.to_owned());
+    }
+    let (mut name, mut rest) = (String::new(), identifier);
+    while let Some(first) = rest.chars().next() {
+        if let Some((part, word)) = ESCAPES.iter().find(|(_, word)| rest.starts_with(word)) {
+            name.push_str(part);
+            rest = &rest[word.len()..];
+        } else {
+            name.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    (escape(&name) == identifier).then_some(name)
 }

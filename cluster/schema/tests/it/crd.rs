@@ -204,7 +204,7 @@ fn immutability_rule_speaks_on_update_only() {
 fn rules_have_messages_reasons_paths_and_map_list_correlation() {
     let schema = tree(json!({"type": "object",
         "x-kubernetes-validations": [
-            {"rule": "self.min <= self.max", "messageExpression": "'max must be at least ' + string(self.min)",
+            {"rule": "self.min <= self.max", "messageExpression": "'max must be at least %d'.format([self.min])",
              "reason": "FieldValueForbidden", "fieldPath": ".max"},
             {"rule": "self.names.all(n, n.startsWith('x'))"},
             {"rule": "!has(self.__namespace__) || self.__namespace__ != 'kube-system'", "message": "no"},
@@ -248,6 +248,19 @@ fn rules_have_messages_reasons_paths_and_map_list_correlation() {
         texts(parts(4, 9), Some(old)),
         ["spec.parts[1].v: Invalid value: 4: must not shrink"]
     );
+}
+
+#[test]
+fn a_rule_that_costs_more_than_it_may_is_refused_unless_its_schema_was_there_before() {
+    let spec = json!({"type": "array", "maxItems": 1000, "items": {"type": "string", "maxLength": 100},
+        "x-kubernetes-validations": [{"rule": "self.all(x, self.all(y, x == y))"}]});
+    let document = json!({"type": "object", "properties": {"spec": spec}});
+    let refused = Schema::from_crd(&document).unwrap_err().to_string();
+    assert!(
+        refused.contains("[0].rule: Forbidden: estimated rule cost exceeds budget by factor of 4.5x"),
+        "{refused}"
+    );
+    assert!(Schema::from_crd_at(&document, "openAPIV3Schema", true).is_ok());
 }
 
 #[test]

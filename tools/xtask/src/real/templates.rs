@@ -1,4 +1,4 @@
-//! Go's text/template with Sprig's functions, as a program that answers tests.
+//! Go's text/template with Sprig's functions, and Helm's engine, as a program that answers tests.
 
 use super::clients::folder;
 use super::kubernetes::{Pins, build_ours};
@@ -12,13 +12,13 @@ const ORACLE: Pins = Pins {
     folder: "../../tests/gotemplate/oracle",
     go_mod: include_str!("../../../../tests/gotemplate/oracle/go.mod"),
     go_sum: include_str!("../../../../tests/gotemplate/oracle/go.sum"),
-    module: "github.com/Masterminds/sprig/v3",
+    module: "helm.sh/helm/v4",
     stamped: &[],
 };
 
 /// Builds it.
 pub(super) fn prepare() -> Outcome {
     build_ours(&ORACLE, &folder(FOLDER)?.join(PROGRAM))?;
-    println!("{PROGRAM} of templates: Sprig {}", ORACLE.version()?);
+    println!("{PROGRAM} of templates: Helm {}", ORACLE.version()?);
     Ok(())
 }

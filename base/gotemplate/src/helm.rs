@@ -1,0 +1,287 @@
+//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, and those that write and read YAML.
+//! Those that read JSON, those for TOML, and `lookup` are not here yet.
+
+use std::sync::Arc;
+
+use base_yaml::go;
+use serde_json::Value as Json;
+
+use crate::error::{Error, Fault};
+use crate::function::{Function, Functions, Render, Scope};
+use crate::print::PrintError;
+use crate::quote::quoted;
+use crate::text::Str;
+use crate::value::{Type, Value};
+
+/// What Helm puts around the words of a chart's author, to find them again in the error.
+const WARN_START: &str = "HELM_ERR_START";
+const WARN_END: &str = "HELM_ERR_END";
+/// How often a template may be included inside itself, says Helm.
+const INCLUDES_MAX: usize = 1000;
+/// What prints for what is not there, which Helm takes out of what `tpl` makes.
+const NO_VALUE: &[u8] = b"<no value>";
+/// What an item takes at least: a dash, a space, a digit, a line feed.
+const ITEM_BYTES_MIN: usize = 4;
+const INCLUDE: &str = "include";
+
+impl Functions {
+    /// Adds Helm's functions that execute templates, make them fail, or write and read YAML.
+    #[must_use]
+    pub fn with_helm(mut self) -> Self {
+        use Type::{Any, Str};
+        self.add(Function::rendering(INCLUDE, [Str, Any], include));
+        self.add(Function::rendering("tpl", [Str, Any], tpl));
+        self.add(Function::new("required", [Str, Any], |_, args| match args {
+            [Value::Str(warning), value] if value.is_nil() || is_empty_string(value) => Err(warned(warning)),
+            [_, value] => Ok(value.clone()),
+            _ => Ok(Value::Nil),
+        }));
+        let forms: [(&str, Write, bool); 3] = [
+            ("toYaml", go::write, true),
+            ("mustToYaml", go::write, false),
+            ("toYamlPretty", go::write_pretty, true),
+        ];
+        for (name, write, forgives) in forms {
+            self.add(Function::new(name, [Any], move |scope, args| {
+                to_yaml(scope, args, write, forgives)
+            }));
+        }
+        self.add(Function::new("fromYaml", [Str], |_, args| Ok(from_yaml(args))));
+        self.add(Function::new("fromYamlArray", [Str], |_, args| {
+            Ok(from_yaml_array(args))
+        }));
+        self.add(Function::new("fail", [Str], |_, args| match args {
+            [Value::Str(warning)] => Err(warned(warning)),
+            _ => Ok(Value::Nil),
+        }));
+        self
+    }
+}
+
+/// What writes a value as YAML.
+type Write = fn(&Value) -> Result<String, go::WriteError>;
+
+fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) -> Result<Value, Fault> {
+    let value = args.first().unwrap_or(&Value::Nil);
+    let bytes_max = scope.limits.string_bytes_max;
+    check_size(value, bytes_max)?;
+    let text = match write(value) {
+        Ok(text) => text,
+        // What is no YAML is nothing.
+        Err(_) if forgives => String::new(),
+        Err(why) => return Err(Fault::Said(why.to_string())),
+    };
+    Ok(Value::from(text.strip_suffix('\n').unwrap_or(&text)))
+}
+
+/// Refuses what would be written as more than so many bytes: lists and maps may hold the same one many times.
+fn check_size(value: &Value, bytes_max: usize) -> Result<(), Fault> {
+    let mut open = vec![value.clone()];
+    let mut bytes = 0_usize;
+    while let Some(value) = open.pop() {
+        bytes += ITEM_BYTES_MIN;
+        match &value {
+            Value::Str(text) | Value::Bytes(text) => bytes += text.len(),
+            Value::List(list) => open.extend_from_slice(list.items()),
+            Value::Map(map) => {
+                for (key, value) in map.entries() {
+                    bytes += key.len();
+                    open.push(value);
+                }
+            }
+            _ => {}
+        }
+        if bytes > bytes_max {
+            return Err(PrintError::TooLong { bytes_max }.into());
+        }
+    }
+    Ok(())
+}
+
+fn of_json(json: Json) -> Value {
+    match json {
+        Json::Null => Value::Nil,
+        Json::Bool(value) => Value::Bool(value),
+        Json::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => Value::from(text),
+        Json::Array(items) => Value::list(items.into_iter().map(of_json).collect()),
+        Json::Object(entries) => Value::map(entries.into_iter().map(|(key, value)| (key, of_json(value)))),
+    }
+}
+
+/// A map, with the error under a key if there is none.
+fn from_yaml(args: &[Value]) -> Value {
+    match args {
+        [Value::Str(text)] => match go::read_map(text) {
+            Ok(map) => of_json(Json::Object(map)),
+            Err(why) => Value::map([("Error", Value::from(why.to_string()))]),
+        },
+        _ => Value::Nil,
+    }
+}
+
+/// A list, with the error as its only item if there is none.
+fn from_yaml_array(args: &[Value]) -> Value {
+    match args {
+        [Value::Str(text)] => match go::read_array(text) {
+            Ok(items) => of_json(Json::Array(items)),
+            Err(why) => Value::list(vec![Value::from(why.to_string())]),
+        },
+        _ => Value::Nil,
+    }
+}
+
+fn is_empty_string(value: &Value) -> bool {
+    matches!(value, Value::Str(text) if text.is_empty())
+}
+
+fn warned(warning: &Str) -> Fault {
+    Fault::Said(format!("{WARN_START}{}{WARN_END}", warning.lossy()))
+}
+
+fn include(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
+    let [Value::Str(name), data] = args else {
+        return Err(Fault::from("no template is named"));
+    };
+    if scope.executing(INCLUDE, name) > INCLUDES_MAX {
+        return Err(Fault::Said(format!(
+            "rendering template has a nested reference name: {}: unable to execute template",
+            name.lossy()
+        )));
+    }
+    let template = scope.set.template(name)?;
+    Ok(Render::new(Arc::clone(scope.set), template, data.clone(), |text| {
+        Value::string(text)
+    }))
+}
+
+fn tpl(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
+    let [Value::Str(text), data] = args else {
+        return Err(Fault::from("no template is given"));
+    };
+    // What the text defines is there for it and for what it executes, and for nobody else.
+    let mut set = (**scope.set).clone();
+    let name = set.name().clone();
+    let template = match set.parse(&name.lossy(), text) {
+        Ok(template) => template,
+        Err(Error::Limit { limit, .. }) => return Err(Fault::Limit(limit)),
+        Err(why) => return Err(Fault::Said(format!("cannot parse template {}: {why}", quoted(text)))),
+    };
+    let cost = set.len() + text.len();
+    let context = format!("error during tpl function execution for {}: ", quoted(text));
+    let render = Render::new(Arc::new(set), template, data.clone(), |text| {
+        Value::string(without(&text, NO_VALUE))
+    });
+    Ok(render.in_context(context).costing(cost))
+}
+
+fn without(text: &[u8], cut: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.first() {
+        match rest.strip_prefix(cut) {
+            Some(behind) => rest = behind,
+            None => {
+                out.push(*first);
+                rest = rest.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{Context, Error, Functions, LimitError, Limits, MissingKey, Set, Value};
+
+    fn render(text: &str) -> Result<String, Error> {
+        let functions = Functions::new().with_sprig().with_helm();
+        let mut set = Set::new("gotpl", Arc::new(functions), MissingKey::Zero);
+        set.parse("t", text.as_bytes())?;
+        let data = Value::map([("a", Value::int(1)), ("t", Value::from("<{{ .a }}>"))]);
+        let mut context = Context {
+            limits: Limits::default(),
+            host: &mut (),
+        };
+        let output = Arc::new(set).render("t", data, &mut context)?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }
+
+    fn said(text: &str) -> String {
+        render(text).map_or_else(|error| error.to_string(), |output| format!("output {output}"))
+    }
+
+    #[test]
+    fn an_included_template_is_a_value() {
+        let text = "{{define \"x\"}}a\nb{{.a}}{{end}}x:{{ include \"x\" . | nindent 2 }}";
+        assert_eq!(render(text).as_deref(), Ok("x:\n  a\n  b1"));
+        assert_eq!(
+            said("{{include \"y\" .}}"),
+            "template: t:1:2: executing \"t\" at <include \"y\" .>: error calling include: template: no template \"y\" associated with template \"gotpl\""
+        );
+    }
+
+    #[test]
+    fn a_template_is_included_in_itself_as_often_as_helm_lets_it() {
+        let error = said("{{define \"x\"}}{{include \"x\" .}}{{end}}{{include \"x\" .}}");
+        let end = "rendering template has a nested reference name: x: unable to execute template";
+        assert!(error.ends_with(end), "{error}");
+        assert_eq!(error.matches("error calling include").count(), 1002);
+    }
+
+    #[test]
+    fn a_text_is_a_template_with_the_templates_around_it() {
+        assert_eq!(render("{{tpl .t .}}{{tpl \"{{.zz}}\" .}}").as_deref(), Ok("<1>"));
+        let text = "{{define \"x\"}}X{{end}}{{tpl \"{{define `y`}}Y{{end}}{{include `x` .}}{{include `y` .}}\" .}}";
+        assert_eq!(render(text).as_deref(), Ok("XY"));
+        // What one text defines no other sees; and one that is blank is not the one around it.
+        assert!(said("{{tpl \"{{define `y`}}Y{{end}}\" .}}{{include \"y\" .}}").contains("no template \"y\""));
+        assert_eq!(render("{{tpl \"a{{tpl ` ` .}}b\" .}}").as_deref(), Ok("a b"));
+    }
+
+    #[test]
+    fn what_a_text_does_wrong_is_told_with_the_text() {
+        assert_eq!(
+            said("{{tpl \"{{\" .}}"),
+            "template: t:1:2: executing \"t\" at <tpl \"{{\" .>: error calling tpl: cannot parse template \"{{\": template: gotpl:1: unclosed action"
+        );
+        assert_eq!(
+            said("{{tpl \"{{.a.b}}\" .}}"),
+            "template: t:1:2: executing \"t\" at <tpl \"{{.a.b}}\" .>: error calling tpl: error during tpl function execution for \"{{.a.b}}\": template: gotpl:1:4: executing \"gotpl\" at <.a.b>: can't evaluate field b in type interface {}"
+        );
+    }
+
+    #[test]
+    fn texts_that_execute_themselves_meet_a_limit() {
+        let text = "{{define \"x\"}}{{tpl \"{{tpl `{{template \\\"x\\\" .}}` .}}\" .}}{{end}}{{template \"x\" .}}";
+        assert!(matches!(
+            render(text),
+            Err(Error::Limit {
+                limit: LimitError::Depth(_),
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn what_is_required_is_there_or_the_author_speaks() {
+        assert_eq!(render("{{required \"no\" .a}}").as_deref(), Ok("1"));
+        for text in [
+            "{{required \"no a\" .b}}",
+            "{{required \"no a\" \"\"}}",
+            "{{fail \"no a\"}}",
+        ] {
+            assert!(
+                said(text).ends_with(": HELM_ERR_STARTno aHELM_ERR_END"),
+                "{}",
+                said(text)
+            );
+        }
+        assert_eq!(
+            render("{{required \"no\" 0}}{{required \"no\" false}}").as_deref(),
+            Ok("0false")
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! What the functions do with their arguments and values, whatever they are about.
+
+use crate::error::Fault;
+use crate::function::Scope;
+use crate::print::{PrintError, sprint};
+use crate::text::Str;
+use crate::value::{List, Map, Type, UintKind, Value};
+
+pub(super) type Answer = Result<Value, Fault>;
+
+/// What Go says when it is asked for the type of nothing.
+pub(super) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
+
+/// `map[string]interface {}`
+pub(super) fn map_type() -> Type {
+    Type::Map(Box::new(Type::Any))
+}
+
+/// An argument, nothing if it was not given.
+pub(super) fn at(args: &[Value], place: usize) -> &Value {
+    args.get(place).unwrap_or(&Value::Nil)
+}
+
+/// A string argument: the signature says that it is one.
+pub(super) fn text(args: &[Value], place: usize) -> &[u8] {
+    match args.get(place) {
+        Some(Value::Str(text)) => text,
+        _ => b"",
+    }
+}
+
+/// An `int` argument: the signature says that it is one.
+pub(super) fn int(args: &[Value], place: usize) -> i64 {
+    match args.get(place) {
+        Some(Value::Int(_, number)) => *number,
+        _ => 0,
+    }
+}
+
+/// A dictionary argument: the signature says that it is one.
+pub(super) fn map(args: &[Value], place: usize) -> Map {
+    match args.get(place) {
+        Some(Value::Map(map)) => map.clone(),
+        _ => Map::nil(Type::Any),
+    }
+}
+
+/// Sprig's `strval`: strings and bytes as they are, all else as it prints.
+pub(super) fn string_of(value: &Value, scope: &Scope<'_>) -> Result<Str, Fault> {
+    Ok(match value {
+        Value::Str(text) | Value::Bytes(text) => text.clone(),
+        // Where `fmt` says `<nil>` and templates `<no value>`.
+        value => sprint(std::slice::from_ref(value), scope.limits.string_bytes_max)?.into(),
+    })
+}
+
+/// Sprig's `strslice`: a list as strings without what is nothing, all else as one string.
+pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
+    match items(value) {
+        Some(items) => items
+            .iter()
+            .filter(|item| !item.is_nil())
+            .map(|item| string_of(item, scope))
+            .collect(),
+        None if value.is_nil() => Ok(Vec::new()),
+        None => Ok(vec![string_of(value, scope)?]),
+    }
+}
+
+/// The items of a slice.
+pub(super) fn items(value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::List(list) => Some(list.items().to_vec()),
+        Value::Bytes(bytes) => Some(
+            bytes
+                .iter()
+                .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
+                .collect(),
+        ),
+        _ => None,
+    }
+}
+
+/// A `[]string`.
+pub(super) fn string_list(items: Vec<Str>) -> Value {
+    Value::List(List::new(Type::Str, items.into_iter().map(Value::Str).collect()))
+}
+
+/// Refuses a string that would be longer than the limit, before it is made.
+pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault> {
+    let bytes_max = scope.limits.string_bytes_max;
+    if bytes > bytes_max {
+        return Err(PrintError::TooLong { bytes_max }.into());
+    }
+    Ok(())
+}
+
+/// The name of a value's kind: `reflect.Kind`.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Absent | Value::Nil => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Int(kind, _) => kind.name(),
+        Value::Uint(kind, _) => kind.name(),
+        Value::Float(_) => "float64",
+        Value::Complex(..) => "complex128",
+        Value::Str(_) => "string",
+        Value::Bytes(_) | Value::List(_) => "slice",
+        Value::Map(_) => "map",
+        Value::Object(object) => object.underlying().map_or("struct", |value| kind(&value)),
+    }
+}
+
+/// Text joined by what stands between.
+pub(super) fn joined(parts: &[Str], separator: &[u8], scope: &Scope<'_>) -> Answer {
+    let bytes: usize = parts.iter().map(|part| part.len() + separator.len()).sum();
+    check_length(bytes, scope)?;
+    let parts: Vec<&[u8]> = parts.iter().map(Str::bytes).collect();
+    Ok(Value::string(parts.join(separator)))
+}
+
+/// Where a text is found from some place on.
+pub(super) fn find(text: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    if wanted.is_empty() {
+        return Some(from);
+    }
+    rest.windows(wanted.len())
+        .position(|found| found == wanted)
+        .map(|at| from + at)
+}
+
+/// The text between what separates it, in at most so many parts: `strings.SplitN`. By nothing at all it is split into
+/// its runes.
+pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> Vec<Str> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    let is_last = |parts: &Vec<Str>| parts_max.is_some_and(|max| parts.len() + 1 >= max);
+    if separator.is_empty() {
+        for (at, _, width) in crate::text::runes(text) {
+            if is_last(&parts) {
+                break;
+            }
+            parts.push(text.get(at..at + width).unwrap_or_default().into());
+            from = at + width;
+        }
+        if from < text.len() {
+            parts.push(text.get(from..).unwrap_or_default().into());
+        }
+        return parts;
+    }
+    while !is_last(&parts)
+        && let Some(found) = find(text, separator, from)
+    {
+        parts.push(text.get(from..found).unwrap_or_default().into());
+        from = found + separator.len();
+    }
+    parts.push(text.get(from..).unwrap_or_default().into());
+    parts
+}

@@ -1,0 +1,129 @@
+//! Base64 and sums.
+
+use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
+
+use super::args::{check_length, text};
+use crate::function::Function;
+use crate::value::{Type, Value};
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const PADDING: u8 = b'=';
+/// The modulus of Adler-32.
+const ADLER: u32 = 65_521;
+
+pub(super) fn functions() -> Vec<Function> {
+    let sum = |name: &str, algorithm: &'static Algorithm| {
+        Function::new(name, [Type::Str], move |_, args| {
+            let sum = digest(algorithm, text(args, 0));
+            Ok(Value::from(
+                sum.as_ref()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect::<String>(),
+            ))
+        })
+    };
+    vec![
+        Function::new("b64enc", [Type::Str], |scope, args| {
+            check_length(text(args, 0).len() / 3 * 4, scope)?;
+            Ok(Value::string(encode(text(args, 0))))
+        }),
+        Function::new("b64dec", [Type::Str], |_, args| {
+            Ok(match decode(text(args, 0)) {
+                Ok(bytes) => Value::string(bytes),
+                // The error is the value.
+                Err(at) => Value::from(format!("illegal base64 data at input byte {at}")),
+            })
+        }),
+        sum("sha1sum", &SHA1_FOR_LEGACY_USE_ONLY),
+        sum("sha256sum", &SHA256),
+        sum("sha512sum", &SHA512),
+        Function::new("adler32sum", [Type::Str], |_, args| {
+            Ok(Value::from(adler32(text(args, 0)).to_string()))
+        }),
+    ]
+}
+
+fn adler32(bytes: &[u8]) -> u32 {
+    let (low, high) = bytes.iter().fold((1, 0), |(low, high), byte| {
+        let low = (low + u32::from(*byte)) % ADLER;
+        (low, (high + low) % ADLER)
+    });
+    high << 16 | low
+}
+
+/// `base64.StdEncoding`.
+pub(crate) fn encode(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut bits = 0u32;
+        for place in 0..3 {
+            bits = bits << 8 | u32::from(chunk.get(place).copied().unwrap_or(0));
+        }
+        for place in 0..4 {
+            let digit = ALPHABET[(bits >> (18 - 6 * place) & 0x3F) as usize];
+            out.push(if place > chunk.len() { PADDING } else { digit });
+        }
+    }
+    out
+}
+
+fn is_line_end(byte: Option<&u8>) -> bool {
+    matches!(byte, Some(b'\n' | b'\r'))
+}
+
+/// `base64.StdEncoding` of Go 1.26: line ends do not count, padding does. The error is the byte at fault.
+fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let mut at = 0;
+    loop {
+        let (mut bits, mut count) = (0u32, 0);
+        while count < 4 {
+            let Some(byte) = text.get(at) else {
+                // A whole group is missing, or a part of one.
+                return if count == 0 { Ok(out) } else { Err(at - count) };
+            };
+            at += 1;
+            if is_line_end(Some(byte)) {
+                continue;
+            }
+            match ALPHABET.iter().position(|digit| digit == byte) {
+                Some(digit) => {
+                    bits = bits << 6 | u32::try_from(digit).unwrap_or(0);
+                    count += 1;
+                }
+                None if *byte == PADDING => {
+                    let end = padded(text, at, count)?;
+                    bits <<= 6 * (4 - count);
+                    out.extend(bits.to_be_bytes().into_iter().skip(1).take(count - 1));
+                    return if end < text.len() { Err(end) } else { Ok(out) };
+                }
+                None => return Err(at - 1),
+            }
+        }
+        out.extend(bits.to_be_bytes().into_iter().skip(1));
+    }
+}
+
+/// Where the text goes on behind the padding, the first character of which has been read after so many digits.
+fn padded(text: &[u8], mut at: usize, digits: usize) -> Result<usize, usize> {
+    let skip = |mut at: usize| {
+        while is_line_end(text.get(at)) {
+            at += 1;
+        }
+        at
+    };
+    match digits {
+        0 | 1 => return Err(at - 1),
+        2 => {
+            at = skip(at);
+            match text.get(at) {
+                None => return Err(text.len()),
+                Some(&PADDING) => at += 1,
+                Some(_) => return Err(at - 1),
+            }
+        }
+        _ => {}
+    }
+    Ok(skip(at))
+}

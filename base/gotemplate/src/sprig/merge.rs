@@ -1,0 +1,99 @@
+//! `merge` and `mergeOverwrite`, by the rules of mergo 1.0.1, and `deepCopy`. The first dictionary is changed.
+
+use super::args::{Answer, at, map, map_type};
+use crate::error::{Fault, LimitError};
+use crate::function::{Function, Scope};
+use crate::print::PrintError;
+use crate::value::{List, Map, Type, Value};
+
+/// How deep dictionaries may nest to be copied: a dictionary can hold itself, where Go runs out of stack.
+const DEPTH_MAX: usize = 200;
+
+pub(super) fn functions() -> Vec<Function> {
+    let named = |name: &str, overwrites: bool| {
+        Function::variadic(
+            name,
+            [map_type()],
+            map_type(),
+            move |_: &mut Scope<'_>, args: &[Value]| {
+                let mut into = map(args, 0);
+                for place in 1..args.len() {
+                    let from = map(args, place);
+                    if into.is_nil() && !from.is_empty() {
+                        into = Map::new::<&str>(Type::Any, []);
+                    }
+                    merge(&into, &from, overwrites)?;
+                }
+                Ok(Value::Map(into))
+            },
+        )
+    };
+    let copy = |name: &str| Function::new(name, [Type::Any], |_, args| copy(at(args, 0)));
+    vec![
+        named("merge", false),
+        named("mustMerge", false),
+        named("mergeOverwrite", true),
+        named("mustMergeOverwrite", true),
+        copy("deepCopy"),
+        copy("mustDeepCopy"),
+    ]
+}
+
+fn merge(into: &Map, from: &Map, overwrites: bool) -> Result<(), Fault> {
+    let mut open = vec![(into.clone(), from.clone(), 0)];
+    while let Some((into, from, depth)) = open.pop() {
+        if into.is(&from) {
+            continue;
+        }
+        if depth > DEPTH_MAX {
+            return Err(too_deep());
+        }
+        for (key, value) in from.entries() {
+            let before = into.get(&key);
+            let is_empty = before.as_ref().is_none_or(|before| !before.is_true());
+            match (&value, &before) {
+                (Value::Nil | Value::Absent, _) if !overwrites => {}
+                (Value::Map(value_map), Some(Value::Map(before_map)))
+                    if !before_map.is_empty() || !value_map.is_empty() =>
+                {
+                    open.push((before_map.clone(), value_map.clone(), depth + 1));
+                }
+                _ if overwrites || is_empty => into.set(key, value),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn too_deep() -> Fault {
+    Fault::Limit(LimitError::Value(PrintError::TooDeep))
+}
+
+/// A copy that shares no dictionary with the value.
+fn copy(value: &Value) -> Answer {
+    if value.is_nil() {
+        return Err(Fault::from("reflect: call of reflect.Value.Type on zero Value"));
+    }
+    copy_at(value, 0)
+}
+
+fn copy_at(value: &Value, depth: usize) -> Answer {
+    if depth > DEPTH_MAX {
+        return Err(too_deep());
+    }
+    Ok(match value {
+        Value::List(list) => {
+            let items = list.items().iter().map(|item| copy_at(item, depth + 1));
+            Value::List(List::new(list.element().clone(), items.collect::<Result<_, _>>()?))
+        }
+        Value::Map(map) => {
+            let copied = Map::new::<&str>(map.element().clone(), []);
+            for (key, value) in map.entries() {
+                copied.set(key, copy_at(&value, depth + 1)?);
+            }
+            Value::Map(copied)
+        }
+        value => value.clone(),
+    })
+}

@@ -1,0 +1,43 @@
+//! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
+//! paths and JSON that is written; what needs a clock, randomness, keys, versions, regular expressions or decimal fractions is not here yet,
+//! and a template that calls it is refused when it is read.
+
+mod args;
+mod defaults;
+mod dicts;
+mod encoding;
+mod equal;
+mod json;
+mod lists;
+mod merge;
+mod numbers;
+mod paths;
+mod strings;
+mod words;
+
+pub(crate) use encoding::encode as base64;
+
+use crate::function::{Function, Functions};
+
+impl Functions {
+    /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
+    #[must_use]
+    pub fn with_sprig(mut self) -> Self {
+        let groups: [fn() -> Vec<Function>; 10] = [
+            defaults::functions,
+            dicts::functions,
+            encoding::functions,
+            json::functions,
+            lists::functions,
+            numbers::functions,
+            paths::functions,
+            strings::functions,
+            words::functions,
+            merge::functions,
+        ];
+        for function in groups.into_iter().flat_map(|functions| functions()) {
+            self.add(function);
+        }
+        self
+    }
+}

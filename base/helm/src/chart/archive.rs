@@ -1,0 +1,211 @@
+//! The files of a chart's archive: a gzipped tar whose entries lie in one folder. `pkg/chart/loader/archive` of Helm 4.1, with
+//! its limits on sizes and ours on the number of files.
+
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use super::File;
+
+/// Helm's limits of what an archive holds ...
+pub const CHART_BYTES_MAX: u64 = 100 << 20;
+/// ... and of one file in it.
+pub const FILE_BYTES_MAX: u64 = 5 << 20;
+/// So many files may a chart have, those of the charts in it among them. Helm has no limit; the largest charts there are have
+/// some hundreds.
+pub const FILES_MAX: usize = 10_000;
+/// Headers and padding may take so much beside the files.
+const OVERHEAD_BYTES_MAX: u64 = 28 << 20;
+
+/// A gzip header has at least so many bytes.
+const GZIP_HEADER_BYTES: usize = 10;
+/// Where a tar header has the type of its entry.
+const TYPE_OFFSET: usize = 156;
+
+const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
+
+/// Why an archive has no files of a chart. Texts are Helm's where it has one.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is no gzipped tar, or a broken one.
+    #[error("{0}")]
+    Broken(&'static str),
+    /// There is nothing in it.
+    #[error("no files in chart archive")]
+    Empty,
+    /// A path begins at the root.
+    #[error("chart illegally contains absolute paths")]
+    AbsolutePath,
+    /// A file lies beside the chart's folder.
+    #[error("chart illegally contains content outside the base directory: {0:?}")]
+    OutsideBase(String),
+    /// A path leads out of the chart's folder.
+    #[error("chart illegally references parent directory")]
+    ParentPath,
+    /// A path names a drive of Windows.
+    #[error("chart contains illegally named files")]
+    IllegalName,
+    /// Chart.yaml lies beside the chart's folder.
+    #[error("chart yaml not in base directory")]
+    ChartYamlOutside,
+    /// It holds more than [`CHART_BYTES_MAX`].
+    #[error("decompressed chart is larger than the maximum size {CHART_BYTES_MAX}")]
+    ChartTooLarge,
+    /// A file is larger than [`FILE_BYTES_MAX`].
+    #[error("decompressed chart file {0:?} is larger than the maximum file size {FILE_BYTES_MAX}")]
+    FileTooLarge(String),
+    /// It holds more than [`FILES_MAX`] files.
+    #[error("chart has more than {FILES_MAX} files")]
+    TooManyFiles,
+}
+
+/// What an archive may still hold, the archives in it among it: Helm's limit holds for each by itself, so that archives of
+/// archives would have none.
+pub(super) struct Budget {
+    bytes: u64,
+    files: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            bytes: CHART_BYTES_MAX,
+            files: FILES_MAX,
+        }
+    }
+}
+
+/// The files of an archive, their paths from the chart's folder on.
+///
+/// # Errors
+/// An archive that Helm refuses, or that holds more than the limits allow.
+pub fn files_of_archive(archive: &[u8]) -> Result<Vec<File>, ArchiveError> {
+    files_within(archive, &mut Budget::default())
+}
+
+pub(super) fn files_within(archive: &[u8], budget: &mut Budget) -> Result<Vec<File>, ArchiveError> {
+    let unzipped = MultiGzDecoder::new(archive);
+    if unzipped.header().is_none() {
+        return Err(broken(match archive.len() {
+            0 => "EOF",
+            1..GZIP_HEADER_BYTES => "unexpected EOF",
+            _ => "gzip: invalid header",
+        }));
+    }
+    let mut tar = tar::Archive::new(unzipped.take(CHART_BYTES_MAX + OVERHEAD_BYTES_MAX));
+    let mut files = Vec::new();
+    for entry in tar.entries().map_err(|error| unreadable(&error))? {
+        let entry = entry.map_err(|error| unreadable(&error))?;
+        budget.files = budget.files.checked_sub(1).ok_or(ArchiveError::TooManyFiles)?;
+        let kind = entry.header().entry_type();
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        // Old archives have no type for folders.
+        let is_old_folder = entry.header().as_bytes()[TYPE_OFFSET] == 0 && path.ends_with('/');
+        if kind.is_dir() || is_old_folder || kind.is_pax_global_extensions() {
+            continue;
+        }
+        let name = inner_path(&path)?;
+        let size = entry.size();
+        let left = budget.bytes.checked_sub(size).ok_or(ArchiveError::ChartTooLarge)?;
+        if size > FILE_BYTES_MAX {
+            return Err(ArchiveError::FileTooLarge(path));
+        }
+        budget.bytes = left;
+        let mut data = Vec::new();
+        let read = entry.take(size).read_to_end(&mut data);
+        read.map_err(|error| unreadable(&error))?;
+        if data.len() as u64 != size {
+            return Err(broken("unexpected EOF"));
+        }
+        files.push(File {
+            name,
+            data: without_mark(data),
+        });
+    }
+    if files.is_empty() {
+        return Err(ArchiveError::Empty);
+    }
+    Ok(files)
+}
+
+fn broken(problem: &'static str) -> ArchiveError {
+    ArchiveError::Broken(problem)
+}
+
+/// The words that Go has for what the decoders find; theirs may quote what stands there.
+fn unreadable(error: &io::Error) -> ArchiveError {
+    broken(match error.kind() {
+        io::ErrorKind::UnexpectedEof => "unexpected EOF",
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => "gzip: invalid data",
+        _ => "archive/tar: invalid tar header",
+    })
+}
+
+pub(super) fn without_mark(data: Vec<u8>) -> Vec<u8> {
+    match data.strip_prefix(BYTE_ORDER_MARK) {
+        Some(data) => data.to_vec(),
+        None => data,
+    }
+}
+
+/// The path without its first folder.
+fn inner_path(path: &str) -> Result<String, ArchiveError> {
+    // An archive of Windows may have backslashes.
+    let delimiter = if path.contains('\\') { '\\' } else { '/' };
+    let (first, rest) = path.split_once(delimiter).unwrap_or((path, ""));
+    let rest = rest.replace(delimiter, "/");
+    if rest.starts_with('/') {
+        return Err(ArchiveError::AbsolutePath);
+    }
+    let clean = clean(&rest);
+    let bytes = clean.as_bytes();
+    if clean == "." {
+        return Err(ArchiveError::OutsideBase(path.to_owned()));
+    }
+    if clean.starts_with("..") {
+        return Err(ArchiveError::ParentPath);
+    }
+    if bytes.len() >= 3 && bytes[0].is_ascii_alphabetic() && &bytes[1..3] == b":/" {
+        return Err(ArchiveError::IllegalName);
+    }
+    if first == "Chart.yaml" {
+        return Err(ArchiveError::ChartYamlOutside);
+    }
+    Ok(clean)
+}
+
+/// `path.Clean` of a path that is not absolute.
+fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_from_the_folder_of_the_chart_on_and_lead_nowhere_else() {
+        let inner = |path: &str| inner_path(path).map_err(|error| error.to_string());
+        assert_eq!(inner("a/Chart.yaml").unwrap(), "Chart.yaml");
+        assert_eq!(inner("a/b/../c//d").unwrap(), "c/d");
+        assert_eq!(inner("a\\templates\\x.yaml").unwrap(), "templates/x.yaml");
+        assert!(inner("a//etc/passwd").unwrap_err().contains("absolute"));
+        assert!(inner("a/../../x").unwrap_err().contains("parent directory"));
+        assert!(inner("Chart.yaml").unwrap_err().contains("outside the base directory"));
+        assert!(inner("a\\c:\\x").unwrap_err().contains("illegally named"));
+    }
+}

@@ -1,0 +1,166 @@
+//! Which of the charts in a chart are wanted, under which names, and what they give their parent: `pkg/chart/v2/util`
+//! (`dependencies.go`) of Helm 4.1.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::Chart;
+use crate::chart::{Dependency, is_compatible};
+use crate::values::{CoalesceError, Null, Values, add_table, with_defaults};
+
+/// Settles the dependencies of `chart` for what the user says: takes out charts whose conditions or tags say no, names those
+/// with an alias, and imports values. In the values of `chart` null stays null until [`crate::values::coalesce_values`].
+///
+/// # Errors
+/// Values of a chart in it that are no map.
+pub fn process_dependencies(chart: &mut Chart, values: &Values) -> Result<(), CoalesceError> {
+    choose(chart, values, "")?;
+    import_values(chart)
+}
+
+fn choose(chart: &mut Chart, values: &Values, path: &str) -> Result<(), CoalesceError> {
+    if chart.metadata.dependencies.is_empty() {
+        return Ok(());
+    }
+    rename(chart);
+    let values = with_defaults(chart, values.clone(), Null::Removes)?;
+    let wanted = chart.metadata.dependencies.iter_mut().flatten();
+    for dependency in wanted {
+        dependency.enabled = by_tags(dependency, &values);
+        if let Some(enabled) = by_condition(dependency, &values, path) {
+            dependency.enabled = enabled;
+        }
+    }
+    let wanted = chart.metadata.dependencies.iter().flatten();
+    let refused: BTreeSet<String> = wanted
+        .filter(|dependency| !dependency.enabled)
+        .map(|dependency| dependency.name.clone())
+        .collect();
+    chart
+        .dependencies
+        .retain(|inner| !refused.contains(&inner.metadata.name));
+    let is_wanted = |dependency: &Option<Dependency>| {
+        dependency
+            .as_ref()
+            .is_none_or(|dependency| !refused.contains(&dependency.name))
+    };
+    chart.metadata.dependencies.retain(is_wanted);
+    for inner in &mut chart.dependencies {
+        let path = format!("{path}{}.", inner.metadata.name);
+        choose(inner, &values, &path)?;
+    }
+    Ok(())
+}
+
+/// Charts that nobody asked for first, then those that are asked for, each under its alias.
+fn rename(chart: &mut Chart) {
+    let mut wanted = chart.metadata.dependencies.iter_mut().flatten().collect::<Vec<_>>();
+    let is_asked_for = |inner: &Chart, dependency: &Dependency| {
+        inner.metadata.name == dependency.name && is_compatible(&dependency.version, &inner.metadata.version)
+    };
+    let (asked_for, mut chosen): (Vec<Chart>, Vec<Chart>) = std::mem::take(&mut chart.dependencies)
+        .into_iter()
+        .partition(|inner| wanted.iter().any(|dependency| is_asked_for(inner, dependency)));
+    for dependency in &mut wanted {
+        if let Some(inner) = asked_for.iter().find(|inner| is_asked_for(inner, dependency)) {
+            let mut inner = inner.clone();
+            if !dependency.alias.is_empty() {
+                inner.metadata.name.clone_from(&dependency.alias);
+            }
+            chosen.push(inner);
+        }
+        if !dependency.alias.is_empty() {
+            dependency.name.clone_from(&dependency.alias);
+        }
+    }
+    chart.dependencies = chosen;
+}
+
+fn by_tags(dependency: &Dependency, values: &Values) -> bool {
+    let Some(Value::Object(tags)) = values.get("tags") else {
+        return true;
+    };
+    let mut said = dependency
+        .tags
+        .iter()
+        .filter_map(|tag| tags.get(tag)?.as_bool())
+        .peekable();
+    said.peek().is_none() || said.any(|wanted| wanted)
+}
+
+/// What the first condition says that is there.
+fn by_condition(dependency: &Dependency, values: &Values, path: &str) -> Option<bool> {
+    let conditions = dependency
+        .condition
+        .trim()
+        .split(',')
+        .filter(|condition| !condition.is_empty());
+    conditions
+        .filter_map(|condition| value_at(values, &format!("{path}{condition}"))?.as_bool())
+        .next()
+}
+
+fn value_at<'v>(values: &'v Values, path: &str) -> Option<&'v Value> {
+    match path.rsplit_once('.') {
+        None => values.get(path),
+        Some((table, key)) => table_at(values, table)?.get(key),
+    }
+}
+
+fn table_at<'v>(values: &'v Values, path: &str) -> Option<&'v Values> {
+    path.split('.')
+        .try_fold(values, |table, name| table.get(name)?.as_object())
+}
+
+/// From the innermost charts outwards.
+fn import_values(chart: &mut Chart) -> Result<(), CoalesceError> {
+    for inner in &mut chart.dependencies {
+        import_values(inner)?;
+    }
+    if chart.metadata.dependencies.is_empty() {
+        return Ok(());
+    }
+    let mut values = with_defaults(chart, Values::new(), Null::Stays)?;
+    let mut imported = Map::new();
+    for dependency in chart.metadata.dependencies.iter_mut().flatten() {
+        let mut settled = Vec::new();
+        for import in std::mem::take(&mut dependency.import_values) {
+            let (child, parent) = match &import {
+                Value::String(name) => (format!("exports.{name}"), ".".to_owned()),
+                Value::Object(names) => (printed(names.get("child")), printed(names.get("parent"))),
+                _ => continue,
+            };
+            settled.push(json!({"child": child, "parent": parent}));
+            if let Some(table) = table_at(&values, &format!("{}.{child}", dependency.name)) {
+                add_table(&mut imported, below(&parent, table.clone()), Null::Stays);
+            }
+        }
+        dependency.import_values = settled;
+    }
+    add_table(&mut values, imported, Null::Stays);
+    chart.values = values;
+    Ok(())
+}
+
+/// A name as Go prints it with `%v`.
+fn printed(name: Option<&Value>) -> String {
+    match name {
+        None | Some(Value::Null) => "<nil>".to_owned(),
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Number(number)) => base_yaml::go::format_float(number.as_f64().unwrap_or(f64::NAN)),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// `table` under the names of `path`.
+fn below(path: &str, table: Values) -> Values {
+    if path == "." {
+        return table;
+    }
+    path.rsplit('.').fold(table, |table, name| {
+        let mut outer = Map::new();
+        outer.insert(name.to_owned(), Value::Object(table));
+        outer
+    })
+}

@@ -1,0 +1,333 @@
+//! Makes values of nodes, as go.yaml.in/yaml/v2 2.4 (`decode.go`) and sigs.k8s.io/yaml 1.6 do together: merges, aliases with
+//! their limits, keys that become texts.
+
+use std::collections::HashSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+
+use super::number::{Whole, format_float, format_float_32};
+use super::read::{DEPTH_MAX, Kind, Node, NodeId, Tree};
+use super::resolve::{Resolved, resolve_tagged};
+use super::syntax::{quoted, shown};
+
+/// Texts that aliases repeat may have so many bytes together: Go counts values, which may be long.
+const ALIASED_BYTES_MAX: usize = 64 << 20;
+
+/// Go's limits on aliases: up to so many values nearly all may come from aliases ...
+const ALIAS_RATIO_LOW: usize = 400_000;
+/// ... and from so many on only a tenth.
+const ALIAS_RATIO_HIGH: usize = 4_000_000;
+
+/// Why nodes have no value.
+pub(super) enum Fault {
+    /// Told at once, with the prefix `yaml: `.
+    Yaml(String),
+    /// Told once all is read.
+    Later(String),
+}
+
+type Decoded<T> = Result<T, Fault>;
+
+/// What a key is before it becomes a text: 1 and "1" are different keys.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Null,
+    Bool(bool),
+    Whole(Whole),
+    Float(u64),
+    Text(String),
+}
+
+pub(super) struct Decoder<'a> {
+    tree: &'a Tree,
+    strict: bool,
+    /// Aliases that are being followed.
+    following: HashSet<NodeId>,
+    decoded: usize,
+    decoded_by_alias: usize,
+    bytes_by_alias: usize,
+    depth: usize,
+    /// Keys that are given twice, one line each.
+    twice: Vec<String>,
+    /// What JSON cannot hold, in the order in which Go finds it: keys while it converts, then numbers.
+    bad_key: Option<String>,
+    bad_number: Option<&'static str>,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(tree: &'a Tree, strict: bool) -> Self {
+        Self {
+            tree,
+            strict,
+            following: HashSet::new(),
+            // The document counts.
+            decoded: 1,
+            decoded_by_alias: 0,
+            bytes_by_alias: 0,
+            depth: 0,
+            twice: Vec::new(),
+            bad_key: None,
+            bad_number: None,
+        }
+    }
+
+    /// The value of the document, with whole numbers and floats apart.
+    pub(super) fn document(mut self) -> Decoded<Value> {
+        let value = self.value(self.tree.root)?;
+        if !self.twice.is_empty() {
+            let lines = self.twice.join("\n  ");
+            return Err(Fault::Later(format!("yaml: unmarshal errors:\n  {lines}")));
+        }
+        match (self.bad_key, self.bad_number) {
+            (Some(problem), _) => Err(Fault::Later(problem)),
+            (None, Some(number)) => Err(Fault::Later(format!("json: unsupported value: {number}"))),
+            (None, None) => Ok(value),
+        }
+    }
+
+    fn count(&mut self) -> Decoded<()> {
+        self.decoded += 1;
+        if !self.following.is_empty() {
+            self.decoded_by_alias += 1;
+        }
+        let excessive = self.decoded_by_alias > 100
+            && self.decoded > 1000
+            && self.decoded_by_alias as f64 / self.decoded as f64 > allowed_alias_ratio(self.decoded);
+        if excessive || self.bytes_by_alias > ALIASED_BYTES_MAX {
+            return Err(Fault::Yaml("document contains excessive aliasing".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn node(&self, id: NodeId) -> &'a Node {
+        &self.tree.nodes[id]
+    }
+
+    fn value(&mut self, id: NodeId) -> Decoded<Value> {
+        self.count()?;
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(Fault::Yaml(format!("exceeded max depth of {DEPTH_MAX}")));
+        }
+        let value = match &self.node(id).kind {
+            Kind::Alias { of, .. } => self.alias(id, *of, Self::value)?,
+            Kind::Scalar { value, implicit } => self.scalar(self.node(id), value, *implicit)?,
+            Kind::Sequence(items) => {
+                let mut array = Vec::with_capacity(items.len());
+                for item in items {
+                    array.push(self.value(*item)?);
+                }
+                Value::Array(array)
+            }
+            Kind::Mapping(items) => {
+                let mut map = Map::new();
+                self.mapping(items, &mut map, &mut HashSet::new())?;
+                Value::Object(map)
+            }
+        };
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn alias<T>(&mut self, id: NodeId, of: NodeId, follow: impl FnOnce(&mut Self, NodeId) -> Decoded<T>) -> Decoded<T> {
+        if !self.following.insert(id) {
+            let name = match &self.node(id).kind {
+                Kind::Alias { name, .. } => String::from_utf8_lossy(name),
+                _ => "".into(),
+            };
+            return Err(Fault::Yaml(format!("anchor '{name}' value contains itself")));
+        }
+        let followed = follow(self, of)?;
+        self.following.remove(&id);
+        Ok(followed)
+    }
+
+    fn scalar(&mut self, node: &Node, value: &[u8], implicit: bool) -> Decoded<Value> {
+        if !self.following.is_empty() {
+            self.bytes_by_alias += value.len();
+        }
+        Ok(match self.resolve(node, value, implicit)? {
+            (Resolved::Null, _) => Value::Null,
+            (Resolved::Bool(truth), _) => Value::Bool(truth),
+            (Resolved::Whole(Whole::Signed(number)), _) => number.into(),
+            (Resolved::Whole(Whole::Unsigned(number)), _) => number.into(),
+            (Resolved::Float(number), _) => match Number::from_f64(number) {
+                Some(number) => Value::Number(number),
+                None => {
+                    self.bad_number.get_or_insert(match number {
+                        f64::INFINITY => "+Inf",
+                        f64::NEG_INFINITY => "-Inf",
+                        _ => "NaN",
+                    });
+                    Value::Null
+                }
+            },
+            (Resolved::Timestamp | Resolved::Text, text) => Value::String(text),
+        })
+    }
+
+    /// What a scalar is, and its text.
+    fn resolve(&self, node: &Node, value: &[u8], implicit: bool) -> Decoded<(Resolved, String)> {
+        let text = || String::from_utf8_lossy(value).into_owned();
+        if node.tag.is_empty() && !implicit {
+            return Ok((Resolved::Text, text()));
+        }
+        let tag = String::from_utf8_lossy(&node.tag);
+        if tag == "tag:yaml.org,2002:binary" {
+            let packed: Vec<u8> = value.iter().copied().filter(|byte| !b"\r\n".contains(byte)).collect();
+            let data = STANDARD
+                .decode(packed)
+                .map_err(|_| Fault::Yaml("!!binary value contains invalid base64 data".to_owned()))?;
+            return Ok((Resolved::Text, as_json_text(&data)));
+        }
+        let text = text();
+        let resolved = resolve_tagged(&tag, &text).map_err(Fault::Yaml)?;
+        Ok((resolved, text))
+    }
+
+    fn mapping(&mut self, items: &[NodeId], map: &mut Map<String, Value>, keys: &mut HashSet<Key>) -> Decoded<()> {
+        for pair in items.chunks_exact(2) {
+            let (key, value) = (pair[0], pair[1]);
+            if self.is_merge(key) {
+                self.merge(value, map, keys)?;
+                continue;
+            }
+            let key = self.key(key)?;
+            let line = self.node(value).line + 1;
+            let value = self.value(value)?;
+            if self.strict && !keys.insert(key.clone()) {
+                self.twice
+                    .push(format!("line {line}: key {} already set in map", shown_key(&key)));
+                continue;
+            }
+            match key_text(&key) {
+                Ok(text) => {
+                    map.insert(text, value);
+                }
+                Err(kind) => {
+                    let key = shown_key(&key);
+                    self.bad_key.get_or_insert_with(|| {
+                        let value = if value.is_null() {
+                            "<nil>".to_owned()
+                        } else {
+                            shown(&value)
+                        };
+                        format!("unsupported map key of type: {kind}, key: {key}, value: {value}")
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, id: NodeId) -> Decoded<Key> {
+        match &self.node(id).kind {
+            Kind::Alias { of, .. } => {
+                self.count()?;
+                self.alias(id, *of, Self::key)
+            }
+            Kind::Scalar { value, implicit } => {
+                self.count()?;
+                Ok(match self.resolve(self.node(id), value, *implicit)? {
+                    (Resolved::Null, _) => Key::Null,
+                    (Resolved::Bool(truth), _) => Key::Bool(truth),
+                    (Resolved::Whole(number), _) => Key::Whole(number),
+                    (Resolved::Float(number), _) => Key::Float(number.to_bits()),
+                    (Resolved::Timestamp | Resolved::Text, text) => Key::Text(text),
+                })
+            }
+            Kind::Sequence(_) | Kind::Mapping(_) => {
+                let value = self.value(id)?;
+                Err(Fault::Yaml(format!("invalid map key: {}", shown(&value))))
+            }
+        }
+    }
+
+    fn is_merge(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        match &node.kind {
+            Kind::Scalar { value, implicit } => value == b"<<" && (*implicit || node.tag == b"tag:yaml.org,2002:merge"),
+            _ => false,
+        }
+    }
+
+    fn merge(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key>) -> Decoded<()> {
+        match &self.node(id).kind {
+            // What stands earlier in the list wins, so that it is written last.
+            Kind::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, map, keys)),
+            _ => self.merge_one(id, map, keys),
+        }
+    }
+
+    fn merge_one(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key>) -> Decoded<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(Fault::Yaml(format!("exceeded max depth of {DEPTH_MAX}")));
+        }
+        match &self.node(id).kind {
+            Kind::Mapping(items) => {
+                self.count()?;
+                self.mapping(items, map, keys)?;
+            }
+            Kind::Alias { of, .. } if matches!(self.node(*of).kind, Kind::Mapping(_)) => {
+                self.count()?;
+                self.alias(id, *of, |decoder, of| decoder.merge_one(of, map, keys))?;
+            }
+            _ => {
+                let problem = "map merge requires map or sequence of maps as the value";
+                return Err(Fault::Yaml(problem.to_owned()));
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+}
+
+/// The part of all values that may come from aliases: `allowedAliasRatio`.
+fn allowed_alias_ratio(decoded: usize) -> f64 {
+    match decoded {
+        ..=ALIAS_RATIO_LOW => 0.99,
+        ALIAS_RATIO_HIGH.. => 0.10,
+        _ => 0.99 - 0.89 * ((decoded - ALIAS_RATIO_LOW) as f64 / (ALIAS_RATIO_HIGH - ALIAS_RATIO_LOW) as f64),
+    }
+}
+
+/// The text that a key becomes in JSON, or Go's name for a type that cannot be a key.
+fn key_text(key: &Key) -> Result<String, &'static str> {
+    Ok(match key {
+        Key::Text(text) => text.clone(),
+        Key::Bool(truth) => truth.to_string(),
+        Key::Whole(Whole::Signed(number)) => number.to_string(),
+        Key::Whole(Whole::Unsigned(_)) => return Err("uint64"),
+        Key::Null => return Err("%!s(<nil>)"),
+        Key::Float(bits) => match format_float_32(f64::from_bits(*bits)).as_str() {
+            "+Inf" => ".inf".to_owned(),
+            "-Inf" => "-.inf".to_owned(),
+            "NaN" => ".nan".to_owned(),
+            text => text.to_owned(),
+        },
+    })
+}
+
+fn shown_key(key: &Key) -> String {
+    match key {
+        Key::Null => "<nil>".to_owned(),
+        Key::Bool(truth) => truth.to_string(),
+        Key::Whole(Whole::Signed(number)) => number.to_string(),
+        Key::Whole(Whole::Unsigned(number)) => format!("{number:#x}"),
+        Key::Float(bits) => format_float(f64::from_bits(*bits)),
+        Key::Text(text) => quoted(text),
+    }
+}
+
+/// A text of any bytes as encoding/json writes it: each byte that is not UTF-8 becomes U+FFFD.
+pub(super) fn as_json_text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(std::iter::repeat_n('\u{FFFD}', chunk.invalid().len()));
+    }
+    text
+}

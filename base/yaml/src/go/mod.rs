@@ -1,0 +1,149 @@
+//! YAML as Helm reads and writes it, byte for byte and word for word: sigs.k8s.io/yaml 1.6 on go.yaml.in/yaml/v2 2.4, and
+//! go.yaml.in/yaml/v3 3.0 for `toYamlPretty`. Numbers that are read are floats, as Go's JSON makes them.
+//!
+//! Differences that are meant: collections lie at most 500 deep in each other (Go: 10,000), and texts that aliases repeat
+//! have at most 64 MiB together. Of keys that become the same text (1 and "1") the later wins; in Go chance decides.
+
+mod decode;
+mod json;
+mod number;
+mod read;
+mod resolve;
+mod syntax;
+mod timestamp;
+mod write;
+
+use serde_json::{Map, Number, Value};
+
+use decode::{Decoder, Fault};
+pub use json::to_json;
+pub use number::format_float;
+pub use syntax::{is_print, quoted};
+pub use write::{Text, WriteError, write, write_pretty};
+
+/// Why a text cannot be read, in Go's words. It may quote the text: not fit for logs where secrets are read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GoYamlError {
+    /// It is no YAML, or not of the kind that becomes JSON.
+    #[error("error converting YAML to JSON: {0}")]
+    Yaml(String),
+    /// It is YAML of another form than is asked for.
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type {wanted}"
+    )]
+    Form {
+        /// JSON's word for what stands there.
+        found: &'static str,
+        /// Go's name of the type.
+        wanted: &'static str,
+    },
+}
+
+/// Whether a key may be given twice in a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twice {
+    /// The later wins: `yaml.Unmarshal`.
+    Allowed,
+    /// An error: `yaml.UnmarshalStrict`.
+    Refused,
+}
+
+/// The first document of `text`: `yaml.Unmarshal` into an `interface{}`.
+///
+/// # Errors
+/// Text that Go refuses.
+pub fn read(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
+    let mut value = read_exact(text, twice)?;
+    as_floats(&mut value);
+    Ok(value)
+}
+
+/// The same before it becomes JSON: whole numbers are apart from floats.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_exact(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
+    let yaml = |problem: read::Problem| GoYamlError::Yaml(format!("yaml: {}", problem.0));
+    let Some(tree) = read::one_document(text).map_err(yaml)? else {
+        return Ok(Value::Null);
+    };
+    Decoder::new(&tree, twice == Twice::Refused)
+        .document()
+        .map_err(|fault| match fault {
+            Fault::Yaml(problem) => GoYamlError::Yaml(format!("yaml: {problem}")),
+            Fault::Later(problem) => GoYamlError::Yaml(problem),
+        })
+}
+
+/// The first document as a map: `yaml.Unmarshal` into a `map[string]interface{}`, which null and no document leave empty.
+///
+/// # Errors
+/// As [`read`], and a document that is no map.
+pub fn read_map(text: &[u8]) -> Result<Map<String, Value>, GoYamlError> {
+    match read(text, Twice::Allowed)? {
+        Value::Null => Ok(Map::new()),
+        Value::Object(map) => Ok(map),
+        other => Err(form(&other, "map[string]interface {}")),
+    }
+}
+
+/// The first document as a list: `yaml.Unmarshal` into a `[]interface{}`, which null and no document leave empty.
+///
+/// # Errors
+/// As [`read`], and a document that is no list.
+pub fn read_array(text: &[u8]) -> Result<Vec<Value>, GoYamlError> {
+    match read(text, Twice::Allowed)? {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(array) => Ok(array),
+        other => Err(form(&other, "[]interface {}")),
+    }
+}
+
+fn form(value: &Value, wanted: &'static str) -> GoYamlError {
+    GoYamlError::Form {
+        found: json_kind(value),
+        wanted,
+    }
+}
+
+/// encoding/json's word for what a value is.
+pub fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// What a number or boolean of [`read_exact`] becomes where a field is a text: `convertToJSONableObject` of sigs.k8s.io/yaml.
+pub fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => Some(number::format_float_32(float)),
+            None => Some(number.to_string()),
+        },
+        _ => None,
+    }
+}
+
+/// Makes every number a float, as encoding/json does where no type is asked for.
+pub fn as_floats(value: &mut Value) {
+    match value {
+        Value::Number(number) if !number.is_f64() => {
+            let float = number.as_f64().and_then(Number::from_f64);
+            if let Some(float) = float {
+                *number = float;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(as_floats),
+        Value::Object(items) => items.values_mut().for_each(as_floats),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

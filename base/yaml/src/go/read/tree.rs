@@ -1,0 +1,124 @@
+//! A document as a tree of nodes, with aliases that point at what they name.
+
+use std::collections::HashMap;
+
+use super::parse::{Event, Parser, Placed};
+use super::{DEPTH_MAX, Problem};
+
+/// A node's place in its tree.
+pub(crate) type NodeId = usize;
+
+/// All nodes of a document; the last is the root.
+pub(crate) struct Tree {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) root: NodeId,
+}
+
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    /// Counted from 0.
+    pub(crate) line: usize,
+    /// As it is written out in full (`tag:yaml.org,2002:str`), empty for none.
+    pub(crate) tag: Vec<u8>,
+}
+
+pub(crate) enum Kind {
+    Alias {
+        name: Vec<u8>,
+        of: NodeId,
+    },
+    /// `implicit` when neither quotes nor a tag say that it is a text.
+    Scalar {
+        value: Vec<u8>,
+        implicit: bool,
+    },
+    Sequence(Vec<NodeId>),
+    /// Keys and values in turn.
+    Mapping(Vec<NodeId>),
+}
+
+/// The first document of `text`; none when there is only blank.
+pub(crate) fn one_document(text: &[u8]) -> Result<Option<Tree>, Problem> {
+    let mut parser = Parser::new(text)?;
+    match parser.next()?.event {
+        Event::DocumentStart => {}
+        _ => return Ok(None),
+    }
+    let tree = Builder::default().build(&mut parser)?;
+    // What follows at once is read too: it can be wrong.
+    parser.next()?;
+    Ok(Some(tree))
+}
+
+#[derive(Default)]
+struct Builder {
+    nodes: Vec<Node>,
+    anchors: HashMap<Vec<u8>, NodeId>,
+    open: Vec<NodeId>,
+}
+
+impl Builder {
+    fn build(mut self, parser: &mut Parser<'_>) -> Result<Tree, Problem> {
+        loop {
+            let Placed {
+                event,
+                line,
+                anchor,
+                tag,
+            } = parser.next()?;
+            let kind = match event {
+                Event::SequenceEnd | Event::MappingEnd => {
+                    if let Some(root) = self.open.pop().filter(|_| self.open.is_empty()) {
+                        return Ok(Tree {
+                            nodes: self.nodes,
+                            root,
+                        });
+                    }
+                    continue;
+                }
+                Event::Alias(name) => match self.anchors.get(&name) {
+                    Some(of) => Kind::Alias { name, of: *of },
+                    None => {
+                        let name = String::from_utf8_lossy(&name);
+                        return Err(Problem(format!("unknown anchor '{name}' referenced")));
+                    }
+                },
+                Event::Scalar { value, implicit } => Kind::Scalar { value, implicit },
+                Event::SequenceStart => Kind::Sequence(Vec::new()),
+                Event::MappingStart => Kind::Mapping(Vec::new()),
+                Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => {
+                    return Err(Problem(
+                        "attempted to go past the end of stream; corrupted value?".to_owned(),
+                    ));
+                }
+            };
+            let opens = matches!(kind, Kind::Sequence(_) | Kind::Mapping(_));
+            let id = self.add(Node { kind, line, tag });
+            if let Some(anchor) = anchor {
+                self.anchors.insert(anchor, id);
+            }
+            if opens {
+                self.open.push(id);
+                if self.open.len() > DEPTH_MAX {
+                    return Err(Problem::at(line + 1, &format!("exceeded max depth of {DEPTH_MAX}")));
+                }
+            } else if self.open.is_empty() {
+                return Ok(Tree {
+                    nodes: self.nodes,
+                    root: id,
+                });
+            }
+        }
+    }
+
+    fn add(&mut self, node: Node) -> NodeId {
+        let id = self.nodes.len();
+        self.nodes.push(node);
+        if let Some(parent) = self.open.last().map(|parent| &mut self.nodes[*parent])
+            && let Kind::Sequence(children) | Kind::Mapping(children) = &mut parent.kind
+        {
+            children.push(id);
+        }
+        id
+    }
+}

@@ -1,0 +1,88 @@
+//! Limits that only ours has. What Go says is held against Go in `tests/helm`.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn problem(text: &str) -> String {
+    read(text.as_bytes(), Twice::Allowed).unwrap_err().to_string()
+}
+
+#[test]
+fn collections_lie_in_each_other_up_to_the_limit_and_no_deeper() {
+    let flow = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let block = |depth: usize| "- ".repeat(depth) + "a";
+    assert!(read(flow(499).as_bytes(), Twice::Allowed).is_ok());
+    assert!(read(block(499).as_bytes(), Twice::Allowed).is_ok());
+    for text in [
+        flow(501),
+        block(501),
+        flow(1_000_000),
+        block(1_000_000),
+        "? ".repeat(100_000),
+    ] {
+        assert!(
+            problem(&text).contains("exceeded max depth of 500"),
+            "{}",
+            problem(&text)
+        );
+    }
+    let mixed = "- ".repeat(300) + &flow(300);
+    assert!(problem(&mixed).contains("exceeded max depth of 500"));
+}
+
+#[test]
+fn aliases_that_multiply_are_refused_by_count_and_by_size() {
+    let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..60 {
+        let before = level - 1;
+        text += &format!("a{level}: &a{level} [*a{before},*a{before},*a{before}]\n");
+    }
+    assert!(problem(&text).ends_with("document contains excessive aliasing"));
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(90));
+    assert!(problem(&long).ends_with("document contains excessive aliasing"));
+    let chain: String = (1..2000)
+        .map(|level| format!("a{level}: &a{level} [*a{}]\n", level - 1))
+        .collect();
+    assert!(problem(&format!("a0: &a0 1\n{chain}")).contains("exceeded max depth"));
+}
+
+#[test]
+fn values_deeper_than_the_limit_are_not_written() {
+    let mut value = json!(1);
+    for _ in 0..501 {
+        value = Value::Array(vec![value]);
+    }
+    assert!(
+        write(&value)
+            .unwrap_err()
+            .to_string()
+            .contains("exceeded max depth of 500")
+    );
+    assert!(write_pretty(&value[0]).is_ok());
+}
+
+#[test]
+fn numbers_that_are_read_are_floats_and_exact_ones_are_not() {
+    let exact = read_exact(b"[1, 1.0, 0777]", Twice::Allowed).unwrap();
+    assert_eq!(exact, json!([1, 1.0, 511]));
+    let floats = read(b"[1, 1.0, 0777]", Twice::Allowed).unwrap();
+    assert_eq!(floats, json!([1.0, 1.0, 511.0]));
+    assert_eq!(write(&floats).unwrap(), "- 1\n- 1\n- 511\n");
+    assert_eq!(
+        write_pretty(&json!({"a": [1e6, 1_000_000]})).unwrap(),
+        "a:\n  - 1e+06\n  - 1000000\n"
+    );
+}
+
+#[test]
+fn structs_are_sorted_only_where_json_was_made_of_them() {
+    #[derive(serde::Serialize)]
+    struct Named {
+        b: Option<u8>,
+        a: (u8, &'static str),
+    }
+    let value = Named { b: None, a: (1, "yes") };
+    assert_eq!(write(&value).unwrap(), "a:\n- 1\n- \"yes\"\nb: null\n");
+    assert_eq!(write_pretty(&value).unwrap(), "b: null\na:\n  - 1\n  - \"yes\"\n");
+}

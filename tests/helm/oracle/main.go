@@ -1,0 +1,86 @@
+// Says what Helm makes of YAML, values and charts: one request per line of standard input, one answer per line of standard
+// output, both JSON. What need not be UTF-8 is in base64, as encoding/json writes []byte.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// request is one question; which fields count depends on Do.
+type request struct {
+	Do    string          `json:"do"`
+	Text  []byte          `json:"text,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// answer has the output or the error.
+type answer struct {
+	Output string `json:"output"`
+	Error  string `json:"error,omitempty"`
+	Failed bool   `json:"failed"`
+}
+
+var actions = map[string]func(*request) (string, error){
+	"read":       read,
+	"readStrict": readStrict,
+	"readMap":    readMap,
+	"readArray":  readArray,
+	"write":      write,
+	"pretty":     pretty,
+	"merged":     merged,
+	"loadValues": loadValues,
+	"manifests":  manifests,
+	"load":       load,
+	"archive":    loadArchive,
+	"coalesced":  coalesced,
+	"scopes":     scopes,
+}
+
+func main() {
+	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
+	out := bufio.NewWriter(os.Stdout)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			say(out, line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func say(out *bufio.Writer, line []byte) {
+	output, err := run(line)
+	said := answer{Output: output}
+	if err != nil {
+		said = answer{Error: err.Error(), Failed: true}
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		panic(err)
+	}
+	out.Write(append(text, '\n'))
+	out.Flush()
+}
+
+func run(line []byte) (output string, err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("panic: %v", why)
+		}
+	}()
+	var asked request
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return "", err
+	}
+	do, known := actions[asked.Do]
+	if !known {
+		return "", fmt.Errorf("unknown action %q", asked.Do)
+	}
+	return do(&asked)
+}
