@@ -13,7 +13,7 @@ use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
 use crate::misfit::misfits;
 use crate::set::FieldSet;
-use crate::typed::{Difference, compare, fields_of, merge, remove, with_named_parents};
+use crate::typed::{Difference, compare, fields_of, merge, named, remove, with_named_parents};
 
 /// Who owned an object's fields before its first apply, when nobody had written it down.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -174,9 +174,17 @@ impl<'a> Apply<'a> {
         };
         let owned = self.managers.values().map(|owned| &owned.fields);
         let owned = owned.fold(self.set.clone(), |all, fields| all.union(fields));
-        let kept = with_named_parents(schema, &owned);
-        let dropped = with_named_parents(schema, &last.fields).difference(&kept);
-        remove(schema, &self.merged, &dropped)
+        let mine = with_named_parents(schema, &last.fields);
+        if mine.difference(&with_named_parents(schema, &self.set)).is_empty() {
+            return self.merged.clone();
+        }
+        // As it goes across versions: what is left is told by its fields, of which an empty set has none.
+        let whole = named(schema, &self.merged);
+        let rest = named(schema, &remove(schema, &self.merged, &mine));
+        let kept = rest.union(&with_named_parents(schema, &owned));
+        let pruned = remove(schema, &self.merged, &whole.difference(&kept));
+        let gone = whole.difference(&named(schema, &pruned));
+        remove(schema, &self.merged, &gone.intersection(&mine))
     }
 
     /// The object as it is from now on, with its managers. `others`: what the change is in other versions.

@@ -12,7 +12,7 @@ use crate::apply::{Apply, ApplyOptions};
 use crate::error::PatchError;
 use crate::misfit::misfits;
 use crate::set::FieldSet;
-use crate::typed::{Difference, compare, fields_of, remove, with_named_parents};
+use crate::typed::{Difference, compare, named, remove, with_named_parents};
 
 /// The versions of a kind.
 pub trait Versions: Sync {
@@ -135,9 +135,4 @@ impl<V: Versions> Across<'_, V> {
         }
         Ok(differences)
     }
-}
-
-/// The fields of a value with the declared ones above them.
-fn named(schema: Option<&Schema>, value: &Value) -> FieldSet {
-    with_named_parents(schema, &fields_of(schema, value).below)
 }

@@ -132,11 +132,12 @@ fn map_parts(map: Option<&Value>) -> Vec<String> {
 /// At most three, then ` + n more...`.
 pub(crate) fn first_three(all: &[String], missing: &str) -> String {
     const SHOWN: usize = 3;
-    let shown = join(&all[..all.len().min(SHOWN)], ",", missing);
-    if all.len() > SHOWN {
-        format!("{shown} + {} more...", all.len() - SHOWN)
-    } else {
-        shown
+    let shown = all[..all.len().min(SHOWN)].join(",");
+    match all.len() {
+        count if count > SHOWN => format!("{shown} + {} more...", count - SHOWN),
+        // One that has no name shows as none.
+        _ if shown.is_empty() => missing.to_owned(),
+        _ => shown,
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn built_in() -> Vec<Resource> {
 /// Those that hold something and do nothing.
 fn configurations() -> Vec<Resource> {
     let field = Field::new;
-    let encoded = || text(&["", "eA==", "c29tZSB3b3Jkcw=="]);
+    let encoded = || Shape::Bytes(["", "eA==", "c29tZSB3b3Jkcw=="].map(str::to_owned).to_vec());
     let config_map = vec![
         field("data", filled(words())),
         field("binaryData", filled(encoded())),

@@ -18,6 +18,9 @@ const ITEMS_MAX: usize = 3;
 pub(crate) enum Shape {
     /// One of these.
     Text(Vec<String>),
+    /// One of these, bytes as they are sent, and never null: real Kubernetes stores that, shows bytes that are empty, and
+    /// stores those with the next write, which is one for that alone.
+    Bytes(Vec<String>),
     /// A whole number between these, both included.
     Integer(i64, i64),
     Flag,
@@ -98,11 +101,15 @@ impl Shape {
     /// A value, nearly always one that fits.
     pub(crate) fn draw(&self, rng: &mut StdRng) -> Value {
         if rng.random_bool(BAD) {
-            let empty = |value: &Value| matches!(self, Shape::Filled(_)) && *value == json!({});
-            return Some(bad(rng)).filter(|value| !empty(value)).unwrap_or_default();
+            let value = bad(rng);
+            return match self {
+                Shape::Filled(_) if value == json!({}) => Value::Null,
+                Shape::Bytes(_) if value.is_null() => json!(""),
+                _ => value,
+            };
         }
         match self {
-            Shape::Text(of) => pick(of, rng).into(),
+            Shape::Text(of) | Shape::Bytes(of) => pick(of, rng).into(),
             Shape::Integer(least, most) => rng.random_range(*least..=*most).into(),
             Shape::Flag => rng.random_bool(0.5).into(),
             Shape::IntOrText => match rng.random_range(0..3) {
@@ -189,7 +196,7 @@ impl Shape {
     pub(crate) fn schema(&self) -> Value {
         match self {
             Shape::Text(of) if of.len() > 2 => json!({"type": "string", "enum": of}),
-            Shape::Text(_) => json!({"type": "string", "maxLength": 20}),
+            Shape::Text(_) | Shape::Bytes(_) => json!({"type": "string", "maxLength": 20}),
             Shape::Integer(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
             Shape::Flag => json!({"type": "boolean"}),
             Shape::IntOrText | Shape::Quantity => json!({"x-kubernetes-int-or-string": true}),
