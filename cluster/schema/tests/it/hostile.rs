@@ -6,7 +6,7 @@ use cluster_schema::{DEPTH_MAX, Schema};
 use serde_json::{Value, json};
 
 /// Far more than any of these takes, far less than a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn document(spec: Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})
