@@ -32,7 +32,7 @@ pub(crate) const GARDENLET: &str = "gardener.cloud:system:seed:south";
 pub(crate) const GARDEN_NAMESPACE: &str = "garden-a";
 /// What the infrastructure answers: numbers that a float cannot hold, nesting, quotes. As an API server prints it.
 pub(crate) const ANSWER: &str =
-    r#"{"apiVersion":"moon/v1","big":9007199254740993,"nested":{"list":[1,{"deep":null}],"text":"a \"b\" \\ é"}}"#;
+    r#"{"apiVersion":"moon/v1","big":9007199254740993,"nested":{"list":[1,{"deep":[]}],"text":"a \"b\" \\ é"}}"#;
 
 pub(crate) struct World {
     pub(crate) garden: Embedded,
