@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use cluster_access::{CONFIGURATION_PATH, KEYS_PATH};
 use http::StatusCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -24,9 +25,6 @@ const SECOND_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1
 /// A Document of gnostic's openapiv2 without paths: swagger (1) is "2.0", info (2) has title (1) and version (2),
 /// paths (8) are empty. Every field is a tag, a length and so many bytes.
 const SECOND: &[u8] = b"\x0a\x032.0\x12\x10\x0a\x0aKubernetes\x12\x02v1\x42\x00";
-
-/// Documents of what an issuer of tokens publishes.
-const ISSUER_ROOTS: [&str; 2] = [".well-known/openid-configuration", "openid/v1/jwks"];
 
 /// The document of version 2. kubectl reads it when it cannot find a kind by version 3, takes a kind that it does not
 /// hold for one it need not check, and goes on to say that no such kind is served.
@@ -65,9 +63,10 @@ pub(crate) fn answer(server: &Arc<Inner>, rest: &[&str]) -> Result<Answer, Statu
 /// it issues.
 fn roots(kinds: &Kinds, issues: bool) -> impl Iterator<Item = (&'static String, &'static RawValue)> {
     let groups = group_names(kinds);
+    let published = [CONFIGURATION_PATH, KEYS_PATH].map(|path| path.strip_prefix('/'));
     let served = move |path: &str| match path.strip_prefix("apis/") {
         Some(group) => groups.iter().any(|name| name == group),
-        None if ISSUER_ROOTS.contains(&path) => issues,
+        None if published.contains(&Some(path)) => issues,
         None => true,
     };
     let all = cluster_schema::builtin::openapi_roots().iter();

@@ -12,8 +12,9 @@ use crate::error::{Conflict, Conflicts, PatchError};
 use crate::last_applied;
 use crate::managers::{Manager, Managers, Operation, Owned, print_time, read, tidy, without_unowned, write};
 use crate::misfit::misfits;
+use crate::prune::Whole;
 use crate::set::FieldSet;
-use crate::typed::{Difference, compare, fields_of, merge, named, remove, with_named_parents};
+use crate::typed::{Difference, compare, fields_of, merge, remove, with_named_parents};
 
 /// Who owned an object's fields before its first apply, when nobody had written it down.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -178,13 +179,9 @@ impl<'a> Apply<'a> {
         if mine.difference(&with_named_parents(schema, &self.set)).is_empty() {
             return self.merged.clone();
         }
-        // As it goes across versions: what is left is told by its fields, of which an empty set has none.
-        let whole = named(schema, &self.merged);
-        let rest = named(schema, &remove(schema, &self.merged, &mine));
-        let kept = rest.union(&with_named_parents(schema, &owned));
-        let pruned = remove(schema, &self.merged, &whole.difference(&kept));
-        let gone = whole.difference(&named(schema, &pruned));
-        remove(schema, &self.merged, &gone.intersection(&mine))
+        let whole = Whole::new(schema, &self.merged);
+        let left = whole.with_owned(&remove(schema, &self.merged, &mine), &owned);
+        whole.without_lost(&left, &mine)
     }
 
     /// The object as it is from now on, with its managers. `others`: what the change is in other versions.

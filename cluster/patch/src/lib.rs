@@ -11,6 +11,7 @@ mod json;
 mod last_applied;
 mod managers;
 mod misfit;
+mod prune;
 mod set;
 mod strategic;
 mod strategic_lists;

@@ -427,11 +427,6 @@ pub(crate) fn with_named_parents(schema: Option<&Schema>, set: &FieldSet) -> Fie
     result
 }
 
-/// The fields of a value with the declared ones above them.
-pub(crate) fn named(schema: Option<&Schema>, value: &Value) -> FieldSet {
-    with_named_parents(schema, &fields_of(schema, value).below)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

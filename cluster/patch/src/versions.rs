@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::apply::{Apply, ApplyOptions};
 use crate::error::PatchError;
 use crate::misfit::misfits;
+use crate::prune::Whole;
 use crate::set::FieldSet;
-use crate::typed::{Difference, compare, named, remove, with_named_parents};
+use crate::typed::{Difference, compare, remove, with_named_parents};
 
 /// The versions of a kind.
 pub trait Versions: Sync {
@@ -90,9 +91,7 @@ impl<V: Versions> Across<'_, V> {
             let why = format!("failed to convert pruned object to last applied version: {why}");
             failed(format!("failed add back dangling items: {why}"))
         })?;
-        // Nobody but the applier can lose anything by it.
-        let gone = named(schema, &merged).difference(&named(schema, &pruned));
-        let pruned = remove(schema, &merged, &gone.intersection(&mine));
+        let pruned = Whole::new(schema, &merged).without_lost(&pruned, &mine);
         self.typed(&pruned, apply.api_version()).await.map_err(failed)
     }
 
@@ -115,9 +114,7 @@ impl<V: Versions> Across<'_, V> {
             .await
             .map_err(|why| failed("pruned", why))?;
         let schema = self.versions.schema(api_version);
-        let schema = Some(&schema);
-        let kept = named(schema, &rest).union(&with_named_parents(schema, owned));
-        Ok(remove(schema, &whole, &named(schema, &whole).difference(&kept)))
+        Ok(Whole::new(Some(&schema), &whole).with_owned(&rest, owned))
     }
 
     /// What the change is in each of the versions that others write in.

@@ -195,31 +195,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What Go's reader of JSON calls the type of a value.
-pub fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// The type that Go reads a JSON value into.
-pub fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
 /// Drops the fields that Go does not write, and makes structs that are always there.
 pub(crate) fn drop_unwritten(go: &GoStruct, fields: &mut Map<String, Value>) {
     for field in go.structs() {

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::go::json_type;
 use crate::go::{GoField, GoStruct};
 use crate::go_text;
+use crate::json_type;
 use crate::tree::{Kind, Scalar, Schema};
 
 /// Types that read themselves are asked for these when they are given something else.

@@ -30,11 +30,11 @@ mod unified;
 mod validate;
 mod whole;
 
+pub use base_yaml::go::{go_type, json_kind as json_type};
 pub use default::{DEFAULTS_BYTES_MAX, TooManyDefaults};
 pub use error::{FieldError, FieldErrorKind, FieldPath, aggregate};
 pub use format::unknown_formats;
 pub use from_crd::SchemaError;
-pub use go::{go_type, json_type};
 pub use go_json::json_problem;
 pub use go_print::taken_apart;
 pub use limits::{DEPTH_MAX, ERRORS_MAX, NODES_MAX, Pattern, SCHEMA_BYTES_MAX};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::go::json_type;
+use crate::json_type;
 use crate::tree::{Kind, ListType, Schema};
 use crate::{FieldError, FieldPath, names};
 

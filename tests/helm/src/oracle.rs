@@ -1,13 +1,10 @@
 //! Helm, as a program that answers one case after the other.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tests_parts::cache_folder;
+use tests_parts::Answering;
 
 use crate::case::{Answer, Case};
 use crate::{Outcome, ours};
@@ -17,11 +14,7 @@ const PROGRAM: &str = "real/helm-oracle/oracle";
 
 /// The running program.
 #[derive(Debug)]
-pub struct Oracle {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
+pub struct Oracle(Answering);
 
 #[derive(Serialize)]
 struct Request<'c> {
@@ -45,25 +38,7 @@ impl Oracle {
     /// # Errors
     /// It is not there, or cannot be started.
     pub fn start() -> Outcome<Self> {
-        let program = cache_folder().ok_or("no home folder is known")?.join(PROGRAM);
-        let started = Command::new(&program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = started.map_err(|error| {
-            format!(
-                "cannot start {}: {error}; `cargo xtask real helm` prepares it",
-                program.display()
-            )
-        })?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("the oracle has no streams".to_owned());
-        };
-        Ok(Self {
-            child,
-            input,
-            output: BufReader::new(output),
-        })
+        Answering::start(PROGRAM, "helm").map(Self)
     }
 
     /// What Helm makes of a case.
@@ -76,27 +51,13 @@ impl Oracle {
             text: STANDARD.encode(ours::bytes_of(case)?),
             value: &case.value,
         };
-        let mut line = serde_json::to_string(&request).map_err(|error| error.to_string())?;
-        line.push('\n');
-        let mut said = String::new();
-        let asked = self
-            .input
-            .write_all(line.as_bytes())
-            .and_then(|()| self.output.read_line(&mut said));
-        asked.map_err(|error| format!("{}: the oracle does not answer: {error}", case.shown()))?;
+        let line = serde_json::to_string(&request).map_err(|error| error.to_string())?;
+        let said = self.0.ask(&line).map_err(|why| format!("{}: {why}", case.shown()))?;
         let response: Response = serde_json::from_str(&said)
             .map_err(|error| format!("{}: the oracle says {said:?}: {error}", case.shown()))?;
         Ok(match response.failed {
             true => Answer::Error(response.error),
             false => Answer::Output(response.output),
         })
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

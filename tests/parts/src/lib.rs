@@ -1,10 +1,12 @@
 //! Real programs for tests: where `cargo xtask real` keeps them, a keeper that never lets one outlive its owner, and an
 //! etcd to write to. It needs nothing of the product.
 
+mod answering;
 mod etcd;
 mod machine;
 mod program;
 
+pub use answering::Answering;
 pub use etcd::{Etcd, Secured, flags as etcd_flags};
 pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port};
 pub use program::Program;

@@ -338,15 +338,8 @@ fn typed(text: String) -> Value {
 /// What Go says of a value that is not of the type that it was taken for.
 fn wrong_type(value: &Value, wanted: &str) -> String {
     let found = match value {
-        Value::Null => {
-            return format!("unable to parse key: interface conversion: interface {{}} is nil, not {wanted}");
-        }
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        Value::Null => "nil",
+        value => go::go_type(value),
     };
     format!("unable to parse key: interface conversion: interface {{}} is {found}, not {wanted}")
 }

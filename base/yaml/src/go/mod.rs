@@ -118,6 +118,19 @@ pub fn json_kind(value: &Value) -> &'static str {
     }
 }
 
+/// The type that Go reads a JSON value into.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// What a number or boolean of [`read_exact`] becomes where a field is a text: `convertToJSONableObject` of sigs.k8s.io/yaml.
 pub fn as_text(value: &Value) -> Option<String> {
     match value {

@@ -1,11 +1,10 @@
 //! Prepares real third-party programs for tests, from the package registries, in the cache folder.
 //! Nothing is installed on the machine, and nothing of the programs is kept in the checkout but their pinned versions.
 
-mod charts;
 pub(crate) mod clients;
+mod helm;
 mod kubectl;
 mod kubernetes;
-mod templates;
 
 use clap::ValueEnum;
 
@@ -34,11 +33,10 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
         Some(Part::Etcd) => kubernetes::prepare(&["etcd"]),
         Some(Part::Kubernetes) => kubernetes::prepare(&[]),
         Some(Part::Clients) => clients::prepare(),
-        Some(Part::Helm) => templates::prepare().and_then(|()| charts::prepare()),
+        Some(Part::Helm) => helm::prepare(),
         None => kubectl::prepare()
             .and_then(|()| kubernetes::prepare(&[]))
             .and_then(|()| clients::prepare())
-            .and_then(|()| templates::prepare())
-            .and_then(|()| charts::prepare()),
+            .and_then(|()| helm::prepare()),
     }
 }
