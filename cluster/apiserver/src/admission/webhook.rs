@@ -13,8 +13,6 @@ use super::exchange::{self, Said};
 use super::rules::{Matching, NamespaceLabels, namespace_labels};
 use crate::status::Status;
 
-/// Names that match conditions may use.
-const NAMES: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
 /// What a webhook gets that says nothing.
 const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 
@@ -28,7 +26,7 @@ pub(super) enum ReviewVersion {
 /// A condition in CEL, compiled.
 #[derive(Debug)]
 pub(super) struct Condition {
-    expression: Result<Expression, (String, String)>,
+    pub(super) expression: Result<Expression, (String, String)>,
 }
 
 /// A webhook.
@@ -65,7 +63,7 @@ impl Webhook {
             name: text("name").to_owned(),
             key: (configuration.to_owned(), index),
             matching: Matching::of_webhook(value),
-            conditions: list("matchConditions").map(|it| Condition::of(it, &NAMES)).collect(),
+            conditions: list("matchConditions").map(Condition::of).collect(),
             ignores_failures: text("failurePolicy") == "Ignore",
             timeout: Duration::from_secs(seconds.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),
             takes_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
@@ -131,14 +129,15 @@ impl Webhook {
 }
 
 impl Condition {
-    pub(super) fn of(value: &Value, names: &[&str]) -> Self {
+    /// One that was judged when it was written, perhaps by a server that asked less.
+    pub(super) fn of(value: &Value) -> Self {
         let source = value
             .get("expression")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .trim();
         Self {
-            expression: Expression::compile(source, names, None).map_err(|why| (source.to_owned(), why)),
+            expression: Expression::stored(source, false).map_err(|why| (source.to_owned(), why)),
         }
     }
 }

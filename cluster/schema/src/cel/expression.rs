@@ -97,15 +97,28 @@ impl Expression {
         if let Some(why) = conversion_fault(&parsed.tree) {
             return Err(format!("program instantiation failed: {why}"));
         }
-        let mut tree = parsed.tree;
+        Ok(Self::made(source, parsed.tree, composed.is_some(), result))
+    }
+
+    /// An expression that was taken before, perhaps by a version that asked less of it: its types and names are not judged
+    /// again, and where they do not fit it has no answer when it runs. `is_composed`: it may use `variables`.
+    ///
+    /// # Errors
+    /// It cannot be read, as kube-apiserver words it.
+    pub fn stored(source: &str, is_composed: bool) -> Result<Self, String> {
+        let parsed = parse(source).map_err(|why| format!("compilation failed: {why}"))?;
+        Ok(Self::made(source, parsed.tree, is_composed, Type::Dyn))
+    }
+
+    fn made(source: &str, mut tree: IdedExpr, is_composed: bool, result: Type<'static>) -> Self {
         library::lower(&mut tree);
-        rewrite(&mut tree, composed.is_some());
+        rewrite(&mut tree, is_composed);
         let _ = meter::meter(&mut tree);
-        Ok(Self {
+        Self {
             source: source.to_owned(),
             tree,
             result,
-        })
+        }
     }
 
     /// What was compiled.
@@ -184,7 +197,7 @@ struct Shared {
 /// A variable of a policy: run when it is first asked for.
 struct Variable {
     name: String,
-    expression: Arc<Expression>,
+    expression: Result<Arc<Expression>, String>,
     value: OnceCell<Result<CelValue, String>>,
 }
 
@@ -220,11 +233,11 @@ impl Names {
         self.values.0.insert(authorizer::REQUEST_RESOURCE_NAME, (1, resource));
     }
 
-    /// A variable of the policy, below `variables`.
-    pub fn compose(&mut self, name: &str, expression: &Arc<Expression>) {
+    /// A variable of the policy, below `variables`, or why it is none; then whatever asks for it has no answer.
+    pub fn compose(&mut self, name: &str, expression: Result<&Arc<Expression>, &str>) {
         self.composed.push(Variable {
             name: name.to_owned(),
-            expression: expression.clone(),
+            expression: expression.map(Arc::clone).map_err(str::to_owned),
             value: OnceCell::new(),
         });
     }
@@ -329,9 +342,10 @@ fn variable(name: &str) -> ResolveResult {
     let Some((shared, composed)) = found else {
         return Err(ExecutionError::UndeclaredReference(Arc::new(name.to_owned())));
     };
-    let value = composed.value.get_or_init(|| {
-        resolve(shared, &composed.expression)
-            .map_err(|error| format!("composited variable {name:?} fails to evaluate: {}", reason(&error)))
+    let value = composed.value.get_or_init(|| match &composed.expression {
+        Err(why) => Err(format!("composited variable {name:?} fails to compile: {why}")),
+        Ok(expression) => resolve(shared, expression)
+            .map_err(|error| format!("composited variable {name:?} fails to evaluate: {}", reason(&error))),
     });
     match value {
         Ok(value) => {
@@ -397,8 +411,8 @@ mod tests {
         known.add("bad", Some(&bad));
         let mut names = Names::default();
         names.set("object", Some(&json!({"a": 1})));
-        names.compose("good", &good);
-        names.compose("bad", &bad);
+        names.compose("good", Ok(&good));
+        names.compose("bad", Ok(&bad));
         let mut scope = names.scope(POLICY_COST_MAX);
         let mut run = |source: &str| scope.run(&compile(source, &known).unwrap());
         assert_eq!(run("variables.good == 2"), Ok(Answer::Truth(true)));
@@ -415,6 +429,33 @@ mod tests {
             why,
             "compilation failed: ERROR: <input>:1:18: undeclared reference to 'nobody' (in container '')\n | object.x == 1 && nobody\n | .................^"
         );
+    }
+
+    #[test]
+    fn what_was_taken_before_is_not_judged_again() {
+        let mut names = Names::default();
+        names.set("object", Some(&json!({"x": true})));
+        names.compose("lost", Err("why"));
+        let mut scope = names.scope(POLICY_COST_MAX);
+        for (source, expected) in [
+            ("['a', 1].exists(e, e == 1)", Ok(Answer::Truth(true))),
+            ("(object.x ? 'a' : 2) == 'a'", Ok(Answer::Truth(true))),
+            ("1 == 'a' || object.x", Ok(Answer::Truth(true))),
+            ("variables.lost == 1 || object.x", Ok(Answer::Truth(true))),
+            (
+                "variables.lost == 1",
+                Err("composited variable \"lost\" fails to compile: why"),
+            ),
+        ] {
+            assert!(
+                Expression::compile(source, &NAMES, Some(&Composed::default())).is_err(),
+                "{source}"
+            );
+            let stored = Expression::stored(source, true).unwrap();
+            let expected = expected.map_err(|why| NoAnswer::Broken(why.to_owned()));
+            assert_eq!(scope.run(&stored), expected, "{source}");
+        }
+        assert!(Expression::stored("1 +", true).is_err());
     }
 
     #[test]
