@@ -148,7 +148,7 @@ fn is_broken(function: &str, literal: &LiteralValue) -> bool {
 
 /// Go knows no such pattern. What another library refuses, but Go may have a form for, is let in.
 fn is_no_pattern(text: &str) -> bool {
-    const GO_ONLY: [&str; 7] = ["{", "\\Q", "[[", "&&", "--", "~~", "(?"];
+    const GO_ONLY: [&str; 3] = ["{", "\\Q", "(?"];
     const LOOKS_AROUND: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     (has(&LOOKS_AROUND) || !has(&GO_ONLY)) && Pattern::new(text).is_err()
