@@ -100,6 +100,21 @@ fn hostile_rules_are_refused_at_compile_time() {
 }
 
 #[test]
+fn long_names_of_fields_are_told_in_few_words() {
+    let name = "n".repeat(80_000);
+    let nested = (0..40).fold("b".to_owned(), |inner, _| format!("{{b: {inner}}}"));
+    let sums = vec!["c+1"; 90].join(", ");
+    let rule = format!("[self.{name}].map(b, {nested}).map(c, [{sums}]).size() > 0");
+    let spec = json!({
+        "type": "object", "properties": {&name: {"type": "object"}}, "x-kubernetes-validations": [{"rule": rule}],
+    });
+    let refused = Schema::from_crd(&document(spec)).expect_err("no sums of maps");
+    let words: usize = refused.errors.iter().map(|error| error.detail.len()).sum();
+    assert!(refused.to_string().contains("no matching overload"));
+    assert!((1000..200_000).contains(&words), "{words}");
+}
+
+#[test]
 fn the_longest_allowed_chains_fit_an_ordinary_stack() {
     for rule in [
         format!("{}true{}", "(".repeat(80), ")".repeat(80)),
