@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::cel::Expression;
+use cluster_schema::cel::{Expression, Work};
 use serde_json::Value;
 
 use super::rules::Matching;
@@ -65,16 +65,20 @@ fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
 impl Policy {
     pub(super) fn of(name: &str, object: &Value) -> Self {
         let spec = &object["spec"];
+        let mut work = Work::of_stored_admission();
+        let conditions = list(spec, "matchConditions").map(|it| Condition::of(it, &mut work));
+        let conditions: Vec<_> = conditions.collect();
         let variables = list(spec, "variables").map(|variable| {
             let (variable, source) = (text(variable, "name"), text(variable, "expression"));
-            let expression = Expression::stored(&source, true);
+            let expression = Expression::stored(&source, true, &mut work);
             if let Err(why) = &expression {
                 tracing::warn!(policy = name, variable, why, "a variable of a policy cannot be read");
             }
             (variable, expression.map(Arc::new))
         });
+        let variables: Vec<_> = variables.collect();
         // It was judged when it was written, perhaps by a server that asked less.
-        let stored = |source: String| Expression::stored(&source, true).map_err(|why| (source, why));
+        let mut stored = |source: String| Expression::stored(&source, true, &mut work).map_err(|why| (source, why));
         let validations = list(spec, "validations").map(|validation| {
             let message = text(validation, "messageExpression");
             Validation {
@@ -84,6 +88,7 @@ impl Policy {
                 reason: text(validation, "reason"),
             }
         });
+        let validations: Vec<_> = validations.collect();
         let audits =
             list(spec, "auditAnnotations").map(|audit| (text(audit, "key"), stored(text(audit, "valueExpression"))));
         let kind = spec.get("paramKind").filter(|kind| kind.is_object());
@@ -91,11 +96,11 @@ impl Policy {
             name: name.to_owned(),
             matching: Matching::of_resources(&spec["matchConstraints"]),
             param_kind: kind.map(|kind| (text(kind, "apiVersion"), text(kind, "kind"))),
-            conditions: list(spec, "matchConditions").map(Condition::of).collect(),
-            validations: validations.collect(),
+            conditions,
+            validations,
             audits: audits.collect(),
             ignores_failures: text(spec, "failurePolicy") == "Ignore",
-            variables: variables.collect(),
+            variables,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope};
+use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope, Work};
 use serde_json::Value;
 
 use super::asked::Asked;
@@ -49,7 +49,14 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    pub(super) fn of(configuration: &str, index: usize, value: &Value, mutating: bool, clients: &Clients) -> Self {
+    /// `place`: the name of its configuration and its place there; `work`: that of all expressions of the configuration.
+    pub(super) fn of(
+        (configuration, index): (&str, usize),
+        value: &Value,
+        mutating: bool,
+        clients: &Clients,
+        work: &mut Work,
+    ) -> Self {
         let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
         let list = |field: &str| value.get(field).and_then(Value::as_array).into_iter().flatten();
         let version = list("admissionReviewVersions").find_map(|version| match version.as_str()? {
@@ -63,7 +70,7 @@ impl Webhook {
             name: text("name").to_owned(),
             key: (configuration.to_owned(), index),
             matching: Matching::of_webhook(value),
-            conditions: list("matchConditions").map(Condition::of).collect(),
+            conditions: list("matchConditions").map(|it| Condition::of(it, work)).collect(),
             ignores_failures: text("failurePolicy") == "Ignore",
             timeout: Duration::from_secs(seconds.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),
             takes_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
@@ -130,14 +137,14 @@ impl Webhook {
 
 impl Condition {
     /// One that was judged when it was written, perhaps by a server that asked less.
-    pub(super) fn of(value: &Value) -> Self {
+    pub(super) fn of(value: &Value, work: &mut Work) -> Self {
         let source = value
             .get("expression")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .trim();
         Self {
-            expression: Expression::stored(source, false).map_err(|why| (source.to_owned(), why)),
+            expression: Expression::stored(source, false, work).map_err(|why| (source.to_owned(), why)),
         }
     }
 }
