@@ -483,6 +483,14 @@ mod tests {
     }
 
     #[test]
+    fn only_messages_that_there_are_can_be_named() {
+        let compile = |source: &str| Expression::compile(source, &NAMES, None, &mut Work::of_admission());
+        assert!(compile("google.protobuf.Int32Value{value: 1} == 1").is_ok());
+        let why = compile("google.protobuf.uration == 1").unwrap_err();
+        assert!(why.contains("undeclared reference to 'google'"), "{why}");
+    }
+
+    #[test]
     fn what_costs_too_much_ends() {
         let source = "lists.range(1000).all(a, lists.range(1000).all(b, lists.range(1000).all(c, c >= 0)))";
         assert_eq!(run(source), Err(NoAnswer::Exhausted));
