@@ -71,6 +71,9 @@ pub(crate) fn compile(
         errors.push(FieldError::new(at, FieldErrorKind::Internal, None, why));
         return Vec::new();
     };
+    // It is the same for all rules, and dear to tell of a large object.
+    let often = asked.times.unwrap_or_else(|| declared.times_max());
+    asked.times = Some(often);
     let mut rules = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let mut judge = Judge {
