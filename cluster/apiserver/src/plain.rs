@@ -46,9 +46,8 @@ pub(crate) async fn answer(
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
         ["openapi", "v2"] => Ok(openapi::second()),
-        ["openid", "v1", "jwks", rest @ ..] | [".well-known", "openid-configuration", rest @ ..] => {
-            issuer(server, rest, parts)
-        }
+        ["openid", "v1", "jwks", rest @ ..] => issuer(server, true, rest, parts),
+        [".well-known", "openid-configuration", rest @ ..] => issuer(server, false, rest, parts),
         _ => Err(Status::no_such_page()),
     }
 }
@@ -160,7 +159,7 @@ fn version(server: &Inner) -> Answer {
 
 /// What the issuer of service account tokens publishes
 /// (kubernetes/kubernetes v1.35 pkg/routes/openidmetadata.go).
-fn issuer(server: &Inner, below: &[&str], parts: &Parts) -> Result<Answer, Status> {
+fn issuer(server: &Inner, wants_keys: bool, below: &[&str], parts: &Parts) -> Result<Answer, Status> {
     let documents = server.access.issuer.as_ref().ok_or_else(Status::no_such_page)?;
     if !below.is_empty() {
         return Err(Status::no_such_resource());
@@ -168,7 +167,7 @@ fn issuer(server: &Inner, below: &[&str], parts: &Parts) -> Result<Answer, Statu
     if parts.method != Method::GET {
         return Err(Status::method_not_allowed());
     }
-    let (media_type, document) = match parts.uri.path().starts_with(KEYS_PATH) {
+    let (media_type, document) = match wants_keys {
         true => (KEY_SET, &documents.keys),
         false => (negotiate::JSON, &documents.configuration),
     };

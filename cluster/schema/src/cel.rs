@@ -45,6 +45,7 @@ use value::to_cel;
 
 pub use authorizer::{Authorize, Check};
 pub(crate) use budget::Total;
+pub use budget::Work;
 pub(crate) use compile::{Asked, Place, compile};
 pub use expression::{Answer, CONDITIONS_COST_MAX, Composed, Expression, Names, NoAnswer, POLICY_COST_MAX, Scope};
 

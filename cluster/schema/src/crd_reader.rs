@@ -332,12 +332,15 @@ impl Reader {
         if !self.serving && self.rules.len() >= ERRORS_MAX {
             return Vec::new();
         }
-        let asked = (!self.serving).then_some(cel::Asked {
-            root,
-            times: self.times,
-            unchanged: self.unchanged,
-            total: &mut self.total,
-        });
+        let asked = match self.serving {
+            true => Err(&mut self.total.work),
+            false => Ok(cel::Asked {
+                root,
+                times: self.times,
+                unchanged: self.unchanged,
+                total: &mut self.total,
+            }),
+        };
         let place = cel::Place {
             uncorrelated: self.uncorrelated.as_deref(),
             asked,

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::cel::Work;
 use crate::crd_defaults::check_defaults;
 use crate::crd_reader::{Level, Reader};
 use crate::limits::SCHEMA_BYTES_MAX;
@@ -20,13 +21,16 @@ pub struct SchemaError {
 impl Schema {
     /// The tree of a CRD's `openAPIV3Schema`. Its root gets `apiVersion`, `kind` and `metadata` as every object has
     /// them. Errors name paths below `at` (for example `spec.versions[0].schema.openAPIV3Schema`). `unchanged`: the document was
-    /// taken before as it is, so that no single rule is refused for what it may cost.
-    pub fn from_crd_at(document: &Value, at: &str, unchanged: bool) -> Result<Schema, SchemaError> {
+    /// taken before as it is, so that no single rule is refused for what it may cost. `work` is that of all versions of the
+    /// definition.
+    pub fn from_crd_at(document: &Value, at: &str, unchanged: bool, work: &mut Work) -> Result<Schema, SchemaError> {
         let path = FieldPath::Root;
         let path = path.field(at);
         check_size(document, path)?;
         let mut reader = Reader::asking(unchanged);
+        reader.total.work = work.clone();
         let root = reader.structural(document, &path, Level::Root, 0);
+        *work = reader.total.work.clone();
         let is_structural = reader.is_structural();
         let mut errors = reader.told();
         if is_structural {
@@ -64,7 +68,7 @@ impl Schema {
 
     /// As [`Schema::from_crd_at`], with paths below `openAPIV3Schema`.
     pub fn from_crd(document: &Value) -> Result<Schema, SchemaError> {
-        Self::from_crd_at(document, "openAPIV3Schema", false)
+        Self::from_crd_at(document, "openAPIV3Schema", false, &mut Work::of_definition())
     }
 }
 

@@ -17,6 +17,7 @@ mod from_root;
 mod go;
 mod go_internal;
 mod go_json;
+mod go_pattern;
 mod go_print;
 mod go_read;
 mod go_text;

@@ -3,8 +3,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
+
+use crate::go_pattern;
 
 /// Deepest field tree. Published CRDs stay below 40; each level costs stack in every walk.
 pub const DEPTH_MAX: usize = 100;
@@ -31,30 +34,31 @@ pub const ERRORS_MAX: usize = 100;
 
 /// A compiled `pattern`, matched anywhere in the text as JSON Schema says. Matching time is linear in the text.
 #[derive(Clone)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    source: Arc<str>,
+    regex: Regex,
+}
 
 impl Pattern {
-    /// Compile; the error says why the pattern is refused.
+    /// Compile what is written as Go reads it; the error says why the pattern is refused.
     pub fn new(source: &str) -> Result<Self, String> {
-        build(source, PATTERN_BYTES_MAX)
-            .map(Self)
-            .map_err(|error| refusal(&error))
+        build(source, PATTERN_BYTES_MAX).map_err(|error| refusal(&error))
     }
 
     /// True when the text contains a match.
     pub fn matches(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.regex.is_match(text)
     }
 
     /// The texts that match, from the left, without overlap, at most so many.
     pub(crate) fn find_all(&self, text: &str, most: usize) -> Vec<String> {
-        let found = self.0.find_iter(text).take(most);
+        let found = self.regex.find_iter(text).take(most);
         found.map(|found| found.as_str().to_owned()).collect()
     }
 
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        &self.source
     }
 }
 
@@ -79,9 +83,8 @@ impl Patterns {
                 ));
             }
             match build(source, size) {
-                Ok(regex) => {
+                Ok(pattern) => {
                     self.bytes += size;
-                    let pattern = Pattern(regex);
                     self.compiled.insert(source.to_owned(), pattern.clone());
                     return Ok(pattern);
                 }
@@ -93,8 +96,12 @@ impl Patterns {
     }
 }
 
-fn build(source: &str, bytes_max: usize) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(source).size_limit(bytes_max).build()
+fn build(source: &str, bytes_max: usize) -> Result<Pattern, regex::Error> {
+    let regex = RegexBuilder::new(&go_pattern::spelled(source))
+        .size_limit(bytes_max)
+        .build()?;
+    let source = source.into();
+    Ok(Pattern { source, regex })
 }
 
 fn refusal(error: &regex::Error) -> String {
@@ -109,6 +116,6 @@ fn refusal(error: &regex::Error) -> String {
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "/{}/", self.0.as_str())
+        write!(f, "/{}/", self.source)
     }
 }

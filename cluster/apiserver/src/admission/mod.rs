@@ -23,6 +23,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use cluster_schema::cel::Work;
 use cluster_store::{Entry, Page, Range};
 use serde_json::Value;
 
@@ -148,8 +149,11 @@ impl Admission {
             found.as_ref().map(|object| {
                 let list = object.get("webhooks").and_then(Value::as_array);
                 let list = list.into_iter().flatten().enumerate();
-                list.map(|(index, value)| Arc::new(Webhook::of(&name, index, value, mutating, &self.clients)))
-                    .collect()
+                let mut work = Work::of_stored_admission();
+                list.map(|(index, value)| {
+                    Arc::new(Webhook::of((&name, index), value, mutating, &self.clients, &mut work))
+                })
+                .collect()
             })
         };
         match resource {

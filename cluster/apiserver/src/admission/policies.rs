@@ -281,7 +281,7 @@ impl Subject<'_, '_> {
         let mut names = self.names();
         names.set("namespaceObject", self.namespace);
         for (name, expression) in &policy.variables {
-            names.compose(name, expression);
+            names.compose(name, expression.as_ref().map_err(String::as_str));
         }
         names.scope(POLICY_COST_MAX)
     }

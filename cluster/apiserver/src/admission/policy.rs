@@ -3,23 +3,12 @@
 
 use std::sync::Arc;
 
-use cluster_schema::cel::{Composed, Expression};
+use cluster_schema::cel::{Expression, Work};
 use serde_json::Value;
 
 use super::rules::Matching;
 use super::webhook::Condition;
 use crate::selector::LabelSelector;
-
-/// Names that expressions of policies may use; those that make a message must not ask who may do what.
-const NAMES: [&str; 6] = [
-    "object",
-    "oldObject",
-    "request",
-    "namespaceObject",
-    "params",
-    "authorizer",
-];
-const MESSAGE_NAMES: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "params"];
 
 /// An expression, or its text and why it is none.
 pub(super) type Compiled = Result<Expression, (String, String)>;
@@ -31,7 +20,8 @@ pub(crate) struct Policy {
     /// `apiVersion` and kind of its parameters.
     pub(super) param_kind: Option<(String, String)>,
     pub(super) conditions: Vec<Condition>,
-    pub(super) variables: Vec<(String, Arc<Expression>)>,
+    /// Name and expression, or why it is none.
+    pub(super) variables: Vec<(String, Result<Arc<Expression>, String>)>,
     pub(super) validations: Vec<Validation>,
     /// Key and expression.
     pub(super) audits: Vec<(String, Compiled)>,
@@ -75,41 +65,39 @@ fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
 impl Policy {
     pub(super) fn of(name: &str, object: &Value) -> Self {
         let spec = &object["spec"];
-        let mut known = Composed::default();
-        let mut variables = Vec::new();
-        for variable in list(spec, "variables") {
-            let (name, source) = (text(variable, "name"), text(variable, "expression"));
-            // What did not compile was refused when it was written.
-            if let Ok(expression) = Expression::compile(&source, &NAMES, Some(&known)) {
-                known.add(&name, Some(&expression));
-                variables.push((name, Arc::new(expression)));
+        let mut work = Work::of_stored_admission();
+        let conditions = list(spec, "matchConditions").map(|it| Condition::of(it, &mut work));
+        let conditions: Vec<_> = conditions.collect();
+        let variables = list(spec, "variables").map(|variable| {
+            let (variable, source) = (text(variable, "name"), text(variable, "expression"));
+            let expression = Expression::stored(&source, true, &mut work);
+            if let Err(why) = &expression {
+                tracing::warn!(policy = name, variable, why, "a variable of a policy cannot be read");
             }
-        }
-        let compile = |source: &str, names: &[&str]| {
-            Expression::compile(source, names, Some(&known)).map_err(|why| (source.to_owned(), why))
-        };
+            (variable, expression.map(Arc::new))
+        });
+        let variables: Vec<_> = variables.collect();
+        // It was judged when it was written, perhaps by a server that asked less.
+        let mut stored = |source: String| Expression::stored(&source, true, &mut work).map_err(|why| (source, why));
         let validations = list(spec, "validations").map(|validation| {
             let message = text(validation, "messageExpression");
             Validation {
-                expression: compile(&text(validation, "expression"), &NAMES),
+                expression: stored(text(validation, "expression")),
                 message: text(validation, "message"),
-                message_expression: (!message.is_empty()).then(|| compile(&message, &MESSAGE_NAMES)),
+                message_expression: (!message.is_empty()).then(|| stored(message)),
                 reason: text(validation, "reason"),
             }
         });
-        let audits = list(spec, "auditAnnotations").map(|audit| {
-            let source = text(audit, "valueExpression");
-            (text(audit, "key"), compile(&source, &NAMES))
-        });
+        let validations: Vec<_> = validations.collect();
+        let audits =
+            list(spec, "auditAnnotations").map(|audit| (text(audit, "key"), stored(text(audit, "valueExpression"))));
         let kind = spec.get("paramKind").filter(|kind| kind.is_object());
         Self {
             name: name.to_owned(),
             matching: Matching::of_resources(&spec["matchConstraints"]),
             param_kind: kind.map(|kind| (text(kind, "apiVersion"), text(kind, "kind"))),
-            conditions: list(spec, "matchConditions")
-                .map(|it| Condition::of(it, &NAMES))
-                .collect(),
-            validations: validations.collect(),
+            conditions,
+            validations,
             audits: audits.collect(),
             ignores_failures: text(spec, "failurePolicy") == "Ignore",
             variables,
@@ -138,5 +126,39 @@ impl Binding {
                 needed: text(params, "parameterNotFoundAction") == "Deny",
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_server_took_is_not_judged_again() {
+        let mixed = "['a', 1].exists(e, e == 1)";
+        let policy = Policy::of(
+            "old",
+            &json!({"spec": {
+                "matchConditions": [{"name": "c", "expression": mixed}],
+                "variables": [
+                    {"name": "bad", "expression": "1 +"},
+                    {"name": "good", "expression": "variables.bad"},
+                ],
+                "validations": [{"expression": "variables.good == 1 || 1 == 'a'", "messageExpression": mixed}],
+                "auditAnnotations": [{"key": "k", "valueExpression": "object.x ? 'a' : 2"}],
+            }}),
+        );
+        assert!(policy.conditions.iter().all(|it| it.expression.is_ok()));
+        let validation = &policy.validations[0];
+        assert!(validation.expression.is_ok() && matches!(validation.message_expression, Some(Ok(_))));
+        assert!(policy.audits.iter().all(|(_, it)| it.is_ok()));
+        let found: Vec<_> = policy
+            .variables
+            .iter()
+            .map(|(name, it)| (name.as_str(), it.is_ok()))
+            .collect();
+        assert_eq!(found, [("bad", false), ("good", true)]);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope};
+use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope, Work};
 use serde_json::Value;
 
 use super::asked::Asked;
@@ -13,8 +13,6 @@ use super::exchange::{self, Said};
 use super::rules::{Matching, NamespaceLabels, namespace_labels};
 use crate::status::Status;
 
-/// Names that match conditions may use.
-const NAMES: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
 /// What a webhook gets that says nothing.
 const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 
@@ -28,7 +26,7 @@ pub(super) enum ReviewVersion {
 /// A condition in CEL, compiled.
 #[derive(Debug)]
 pub(super) struct Condition {
-    expression: Result<Expression, (String, String)>,
+    pub(super) expression: Result<Expression, (String, String)>,
 }
 
 /// A webhook.
@@ -51,7 +49,14 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    pub(super) fn of(configuration: &str, index: usize, value: &Value, mutating: bool, clients: &Clients) -> Self {
+    /// `place`: the name of its configuration and its place there; `work`: that of all expressions of the configuration.
+    pub(super) fn of(
+        (configuration, index): (&str, usize),
+        value: &Value,
+        mutating: bool,
+        clients: &Clients,
+        work: &mut Work,
+    ) -> Self {
         let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
         let list = |field: &str| value.get(field).and_then(Value::as_array).into_iter().flatten();
         let version = list("admissionReviewVersions").find_map(|version| match version.as_str()? {
@@ -65,7 +70,7 @@ impl Webhook {
             name: text("name").to_owned(),
             key: (configuration.to_owned(), index),
             matching: Matching::of_webhook(value),
-            conditions: list("matchConditions").map(|it| Condition::of(it, &NAMES)).collect(),
+            conditions: list("matchConditions").map(|it| Condition::of(it, work)).collect(),
             ignores_failures: text("failurePolicy") == "Ignore",
             timeout: Duration::from_secs(seconds.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),
             takes_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
@@ -131,14 +136,15 @@ impl Webhook {
 }
 
 impl Condition {
-    pub(super) fn of(value: &Value, names: &[&str]) -> Self {
+    /// One that was judged when it was written, perhaps by a server that asked less.
+    pub(super) fn of(value: &Value, work: &mut Work) -> Self {
         let source = value
             .get("expression")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .trim();
         Self {
-            expression: Expression::compile(source, names, None).map_err(|why| (source.to_owned(), why)),
+            expression: Expression::stored(source, false, work).map_err(|why| (source.to_owned(), why)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{elements, text};
-use crate::cel::{Composed, Expression};
+use crate::cel::{Composed, Expression, Work};
 use crate::{FieldError, FieldPath, names};
 
 /// What expressions of webhooks may use, and those of policies.
@@ -28,9 +28,10 @@ pub(super) fn webhooks(mutating: bool, object: &Value, old: Option<&Value>, erro
         names: old.is_none_or(names_are_unique),
         conditions: old.is_none_or(|old| conditions_of(old) != conditions_of(object)),
     };
+    let mut work = Work::of_admission();
     for (index, hook) in elements(object, "webhooks").enumerate() {
         let at = path.index(index);
-        webhook(mutating, hook, &strict, &at, errors);
+        webhook(mutating, hook, &strict, &mut work, &at, errors);
         review_versions(hook, strict.versions, &at.field("admissionReviewVersions"), errors);
         let name = text(hook, "name");
         if strict.names && !name.is_empty() && !seen.insert(name) {
@@ -66,7 +67,14 @@ fn conditions_of(configuration: &Value) -> Vec<&Value> {
         .collect()
 }
 
-fn webhook(mutating: bool, hook: &Value, strict: &Strictness, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn webhook(
+    mutating: bool,
+    hook: &Value,
+    strict: &Strictness,
+    work: &mut Work,
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     qualified_domain(text(hook, "name"), &path.field("name"), errors);
     let at = path.field("rules");
     for (index, rule) in elements(hook, "rules").enumerate() {
@@ -89,7 +97,7 @@ fn webhook(mutating: bool, hook: &Value, strict: &Strictness, path: &FieldPath<'
     }
     client_config(&hook["clientConfig"], &path.field("clientConfig"), errors);
     if strict.conditions {
-        match_conditions(hook, &NAMES, &path.field("matchConditions"), errors);
+        match_conditions(hook, &NAMES, work, &path.field("matchConditions"), errors);
     }
 }
 
@@ -358,7 +366,13 @@ fn webhook_service(service: &Value, path: &FieldPath<'_>, errors: &mut Vec<Field
     }
 }
 
-pub(super) fn match_conditions(of: &Value, known: &[&str], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn match_conditions(
+    of: &Value,
+    known: &[&str],
+    work: &mut Work,
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let count = elements(of, "matchConditions").count();
     if count > CONDITIONS_MAX {
         errors.push(FieldError::too_many(path, count, CONDITIONS_MAX as u64));
@@ -370,7 +384,14 @@ pub(super) fn match_conditions(of: &Value, known: &[&str], path: &FieldPath<'_>,
         if expression.is_empty() {
             errors.push(FieldError::required(at.field("expression"), ""));
         } else {
-            compile(expression, known, None, &["bool"], &at.field("expression"), errors);
+            compile(
+                expression,
+                (known, None),
+                &["bool"],
+                work,
+                &at.field("expression"),
+                errors,
+            );
         }
         let name = text(condition, "name");
         if name.is_empty() {
@@ -387,13 +408,13 @@ pub(super) fn match_conditions(of: &Value, known: &[&str], path: &FieldPath<'_>,
 /// Judges an expression by what it must give. None: it is none.
 pub(super) fn compile(
     source: &str,
-    known: &[&str],
-    composed: Option<&Composed>,
+    (known, composed): (&[&str], Option<&Composed>),
     types: &[&str],
+    work: &mut Work,
     path: &FieldPath<'_>,
     errors: &mut Vec<FieldError>,
 ) -> Option<Expression> {
-    match Expression::compile(source, known, composed) {
+    match Expression::compile(source, known, composed, work) {
         Err(why) => {
             errors.push(FieldError::invalid(path, source, why));
             None

@@ -11,6 +11,7 @@ use super::admission_rules::client_config;
 use super::definition_history::{approval, stored_versions, unchanged};
 use super::rules::{one_of, require};
 use super::{elements, text};
+use crate::cel::Work;
 use crate::{FieldError, FieldPath, Schema, document, go_internal, names};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -227,7 +228,14 @@ impl<'v> Common<'v> {
             let unchanged = elements(spec, "versions")
                 .next()
                 .is_some_and(|version| self.is_unchanged(version));
-            schema(validation, with_status, unchanged, &path.field("validation"), errors);
+            schema(
+                validation,
+                with_status,
+                unchanged,
+                &mut Work::of_definition(),
+                &path.field("validation"),
+                errors,
+            );
         }
         if let Some(subresources) = self.subresources {
             scale(&subresources["scale"], &path.field("subresources"), errors);
@@ -281,6 +289,7 @@ fn versions(spec: &Value, common: &Common<'_>, path: &FieldPath<'_>, errors: &mu
             ));
         }
     }
+    let mut work = Work::of_definition();
     for (index, version) in versions.iter().enumerate() {
         let (at, name) = (at.index(index), text(version, "name"));
         if let Some(why) = names::dns_label_1035(name) {
@@ -293,6 +302,7 @@ fn versions(spec: &Value, common: &Common<'_>, path: &FieldPath<'_>, errors: &mu
                 &version["schema"],
                 has_status(version),
                 unchanged,
+                &mut work,
                 &at.field("schema"),
                 errors,
             );
@@ -352,7 +362,14 @@ fn warning(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn schema(validation: &Value, with_status: bool, unchanged: bool, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn schema(
+    validation: &Value,
+    with_status: bool,
+    unchanged: bool,
+    work: &mut Work,
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let at = path.field("openAPIV3Schema");
     let document = &validation["openAPIV3Schema"];
     let fields = document.as_object().into_iter().flatten();
@@ -368,7 +385,7 @@ fn schema(validation: &Value, with_status: bool, unchanged: bool, path: &FieldPa
         let at = path.field("openAPIV3Schema.nullable");
         errors.push(FieldError::forbidden(at, "nullable cannot be true at the root"));
     }
-    if let Err(refused) = Schema::from_crd_at(document, &at.to_string(), unchanged) {
+    if let Err(refused) = Schema::from_crd_at(document, &at.to_string(), unchanged, work) {
         errors.extend(refused.errors);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::admission_rules::{NAMES, choice, compile, label_selector, match_conditions, rule_with_operations, texts};
 use super::{elements, text};
-use crate::cel::Composed;
+use crate::cel::{Composed, Work};
 use crate::{FieldError, FieldPath, names};
 
 /// What expressions of policies with parameters may use.
@@ -49,12 +49,13 @@ pub(super) fn policy(object: &Value, old: Option<&Value>, errors: &mut Vec<Field
             }
         }
     }
+    let mut work = Work::of_admission();
     let same = |field: &str| old.is_some_and(|old| old["spec"][field] == spec[field]);
     if !(same("paramKind") && same("matchConditions")) {
-        match_conditions(spec, known, &path.field("matchConditions"), errors);
+        match_conditions(spec, known, &mut work, &path.field("matchConditions"), errors);
     }
-    let composed = variables(spec, known, &path.field("variables"), errors);
-    let composed = composed.as_ref();
+    let composed = variables(spec, known, &mut work, &path.field("variables"), errors);
+    let names = (known, composed.as_ref());
     let none = |field: &str| elements(spec, field).next().is_none();
     if none("validations") && none("auditAnnotations") {
         for field in ["validations", "auditAnnotations"] {
@@ -65,10 +66,10 @@ pub(super) fn policy(object: &Value, old: Option<&Value>, errors: &mut Vec<Field
     }
     let at = path.field("validations");
     for (index, validation) in elements(spec, "validations").enumerate() {
-        judge_validation(validation, known, composed, &at.index(index), errors);
+        judge_validation(validation, names, &mut work, &at.index(index), errors);
     }
     let name = text(&object["metadata"], "name");
-    audit_annotations(spec, name, (known, composed), &path.field("auditAnnotations"), errors);
+    audit_annotations(spec, name, names, &mut work, &path.field("auditAnnotations"), errors);
 }
 
 fn param_kind(kind: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
@@ -136,7 +137,13 @@ fn match_resources(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldEr
 }
 
 /// The variables of a policy, if it has such.
-fn variables(spec: &Value, known: &[&str], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> Option<Composed> {
+fn variables(
+    spec: &Value,
+    known: &[&str],
+    work: &mut Work,
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Composed> {
     let mut composed = Composed::default();
     for (index, variable) in elements(spec, "variables").enumerate() {
         let at = path.index(index);
@@ -152,7 +159,14 @@ fn variables(spec: &Value, known: &[&str], path: &FieldPath<'_>, errors: &mut Ve
             errors.push(FieldError::required(at.field("expression"), why));
             None
         } else {
-            compile(expression, known, Some(&composed), &[], &at.field("expression"), errors)
+            compile(
+                expression,
+                (known, Some(&composed)),
+                &[],
+                work,
+                &at.field("expression"),
+                errors,
+            )
         };
         composed.add(name, compiled.as_ref());
     }
@@ -191,8 +205,8 @@ fn is_identifier(name: &str) -> bool {
 
 fn judge_validation(
     validation: &Value,
-    known: &[&str],
-    composed: Option<&Composed>,
+    (known, composed): (&[&str], Option<&Composed>),
+    work: &mut Work,
     path: &FieldPath<'_>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -203,9 +217,9 @@ fn judge_validation(
     } else {
         compile(
             expression,
-            known,
-            composed,
+            (known, composed),
             &["bool"],
+            work,
             &path.field("expression"),
             errors,
         );
@@ -222,9 +236,9 @@ fn judge_validation(
         };
         compile(
             message,
-            names,
-            composed,
+            (names, composed),
             &["string"],
+            work,
             &path.field("messageExpression"),
             errors,
         );
@@ -244,7 +258,8 @@ fn judge_validation(
 fn audit_annotations(
     spec: &Value,
     policy: &str,
-    (known, composed): (&[&str], Option<&Composed>),
+    names: (&[&str], Option<&Composed>),
+    work: &mut Work,
     path: &FieldPath<'_>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -271,7 +286,7 @@ fn audit_annotations(
             let why = format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length");
             errors.push(FieldError::required(field, why));
         } else {
-            compile(expression, known, composed, &["string", "null_type"], &field, errors);
+            compile(expression, names, &["string", "null_type"], work, &field, errors);
         }
         if !seen.insert(key) {
             errors.push(FieldError::duplicate(at.field("key"), key));

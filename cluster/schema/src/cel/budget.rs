@@ -12,19 +12,78 @@ const TOTAL_COST_ESTIMATE_MAX: u64 = 100_000_000;
 /// How many of the dearest rules are named; none that costs less than a hundredth of what all may.
 const NAMED_MAX: usize = 4;
 
-/// How much work all rules of one version may make when they are judged, in nodes of their trees: more than any text of the
-/// size of a schema has by itself, but macros copy what they are given. (Kubernetes has no such bound.)
-const WORK_MAX: u64 = 1_000_000;
+/// How much work all rules of one definition may make, in nodes of their trees: more than any text of the size of a schema
+/// has by itself, but macros copy what they are given. (Kubernetes has no such bound.)
+const DEFINITION_WORK_MAX: u64 = 1_000_000;
+
+/// How much work all expressions of one policy or of all webhooks of one configuration may make.
+const ADMISSION_WORK_MAX: u64 = 200_000;
+
+/// As much for those that were taken before: conditions that stay are not judged again with what is written anew.
+const STORED_ADMISSION_WORK_MAX: u64 = 3 * ADMISSION_WORK_MAX;
 
 /// Steps of the checker that are as much work as a node.
 const STEPS_PER_NODE: u32 = 8;
 
+/// What all expressions of one object may make of memory and time together, in nodes of their trees.
+#[derive(Clone, Debug)]
+pub struct Work {
+    done: u64,
+    done_max: u64,
+}
+
+impl Work {
+    fn new(done_max: u64) -> Self {
+        Self { done: 0, done_max }
+    }
+
+    /// That of the rules of a definition.
+    pub fn of_definition() -> Self {
+        Self::new(DEFINITION_WORK_MAX)
+    }
+
+    /// That of the expressions of a policy or a webhook configuration.
+    pub fn of_admission() -> Self {
+        Self::new(ADMISSION_WORK_MAX)
+    }
+
+    /// That of a policy or a webhook configuration that was taken before.
+    pub fn of_stored_admission() -> Self {
+        Self::new(STORED_ADMISSION_WORK_MAX)
+    }
+
+    /// An expression was read that weighs so many nodes.
+    pub(crate) fn read(&mut self, nodes: usize) {
+        self.done = self.done.saturating_add(nodes as u64);
+    }
+
+    /// The checker took so many steps.
+    pub(crate) fn checked(&mut self, steps: u32) {
+        self.done = self.done.saturating_add(u64::from(steps / STEPS_PER_NODE));
+    }
+
+    /// Why no more expressions are read, if that is so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let words = || format!("all rules together must not have more than {} parts", self.done_max);
+        (self.done > self.done_max).then(words)
+    }
+}
+
 /// What the rules of one version cost together.
-#[derive(Default)]
 pub(crate) struct Total {
-    work: u64,
+    pub(crate) work: Work,
     cost: u64,
     dearest: Vec<(u64, String)>,
+}
+
+impl Default for Total {
+    fn default() -> Self {
+        Self {
+            work: Work::of_definition(),
+            cost: 0,
+            dearest: Vec::new(),
+        }
+    }
 }
 
 impl Total {
@@ -36,18 +95,6 @@ impl Total {
         self.dearest.push((cost, place()));
         self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
         self.dearest.truncate(NAMED_MAX);
-    }
-
-    /// An expression was judged that has so many nodes.
-    pub(crate) fn worked(&mut self, nodes: usize, steps: u32) {
-        let work = nodes as u64 + u64::from(steps / STEPS_PER_NODE);
-        self.work = self.work.saturating_add(work);
-    }
-
-    /// Why no more rules are judged, if that is so.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        let words = || format!("all rules together must not have more than {WORK_MAX} parts");
-        (self.work > WORK_MAX).then(words)
     }
 
     /// The errors of a version whose schema stands there.

@@ -36,8 +36,26 @@ const TYPE_NAMES: [(&str, &str); 16] = [
     ("net.CIDR", "type(net.CIDR)"),
 ];
 
-/// Messages that protocol buffers know; what they hold is not followed.
+/// Messages that protocol buffers know, below their package; what they hold is not followed.
 const MESSAGES: &str = "google.protobuf.";
+const WELL_KNOWN: [&str; 16] = [
+    "Any",
+    "BoolValue",
+    "BytesValue",
+    "DoubleValue",
+    "Duration",
+    "Empty",
+    "FloatValue",
+    "Int32Value",
+    "Int64Value",
+    "ListValue",
+    "StringValue",
+    "Struct",
+    "Timestamp",
+    "UInt32Value",
+    "UInt64Value",
+    "Value",
+];
 
 /// Checks an expression.
 ///
@@ -150,7 +168,7 @@ impl<'s> Checker<'_, 's> {
         if let Some((_, text)) = TYPE_NAMES.iter().find(|(known, _)| *known == name) {
             return Type::parse(text).map(|of| instantiate(&of, &mut |_| self.known.fresh()));
         }
-        name.starts_with(MESSAGES).then_some(Type::Dyn)
+        is_message(name).then_some(Type::Dyn)
     }
 
     fn select(&mut self, node: &IdedExpr, select: &SelectExpr) -> Type<'s> {
@@ -367,7 +385,7 @@ impl<'s> Checker<'_, 's> {
                 self.visit(&field.value);
             }
         }
-        if object.type_name.trim_start_matches('.').starts_with(MESSAGES) {
+        if is_message(object.type_name.trim_start_matches('.')) {
             return Type::Dyn;
         }
         let what = if matches!(named, Type::Meta(_)) {
@@ -435,6 +453,11 @@ impl<'s> Checker<'_, 's> {
             self.mismatch(node.id, wanted, &found);
         }
     }
+}
+
+fn is_message(name: &str) -> bool {
+    name.strip_prefix(MESSAGES)
+        .is_some_and(|name| WELL_KNOWN.contains(&name))
 }
 
 /// A chain of names with dots between them.

@@ -5,7 +5,7 @@
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::{Map, Value};
 
-use super::budget::{RULE_COST_ESTIMATE_MAX, Total, exceeds, times};
+use super::budget::{RULE_COST_ESTIMATE_MAX, Total, Work, exceeds, times};
 use super::check::check;
 use super::cost;
 use super::declared::Declared;
@@ -23,8 +23,8 @@ const SELF_TYPE: &str = "selfType";
 pub(crate) struct Place<'p> {
     /// The place above, if any, whose parts have no old value.
     pub(crate) uncorrelated: Option<&'p str>,
-    /// What is asked of rules that are written; nothing of those that were taken before.
-    pub(crate) asked: Option<Asked<'p>>,
+    /// What is asked of rules that are written; of those that were taken before only that they are not too much.
+    pub(crate) asked: Result<Asked<'p>, &'p mut Work>,
 }
 
 /// What is known where rules are written.
@@ -52,15 +52,18 @@ pub(crate) fn compile(
         return Vec::new();
     };
     let Place { uncorrelated, asked } = place;
-    let Some(mut asked) = asked else {
-        let rules = entries.iter().enumerate();
-        let compiled = rules.filter_map(|(index, entry)| {
-            let at = at.index(index);
-            let rule = stored(entry);
-            rule.map_err(|why| errors.push(FieldError::invalid(at.field("rule"), written(entry), why)))
-                .ok()
-        });
-        return compiled.collect();
+    let mut asked = match asked {
+        Ok(asked) => asked,
+        Err(work) => {
+            let rules = entries.iter().enumerate();
+            let compiled = rules.filter_map(|(index, entry)| {
+                let at = at.index(index);
+                let rule = stored(entry, work);
+                rule.map_err(|why| errors.push(FieldError::invalid(at.field("rule"), written(entry), why)))
+                    .ok()
+            });
+            return compiled.collect();
+        }
     };
     let declared = Declared::Node { json, root: asked.root };
     let Some(this) = declared.as_type(SELF_TYPE) else {
@@ -68,6 +71,9 @@ pub(crate) fn compile(
         errors.push(FieldError::new(at, FieldErrorKind::Internal, None, why));
         return Vec::new();
     };
+    // It is the same for all rules, and dear to tell of a large object.
+    let often = asked.times.unwrap_or_else(|| declared.times_max());
+    asked.times = Some(often);
     let mut rules = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let mut judge = Judge {
@@ -87,11 +93,11 @@ fn written(entry: &Value) -> &str {
 }
 
 /// A rule that was taken before.
-fn stored(entry: &Value) -> Result<Rule, String> {
-    let parsed = parse(written(entry))?;
+fn stored(entry: &Value, work: &mut Work) -> Result<Rule, String> {
+    let parsed = parse(written(entry), work)?;
     let uses_old_self = parsed.tree.references().has_variable("oldSelf");
     let message = match message_expression(entry) {
-        Some(source) => Some(parse(source)?.tree),
+        Some(source) => Some(parse(source, work)?.tree),
         None => None,
     };
     Ok(Rule::new(entry, parsed.tree, message, uses_old_self))
@@ -111,7 +117,7 @@ struct Judge<'j> {
 
 impl<'j> Judge<'j> {
     fn rule(&mut self, uncorrelated: Option<&str>, asked: &mut Asked<'_>) -> Option<Rule> {
-        if let Some(why) = asked.total.refusal() {
+        if let Some(why) = asked.total.work.refusal() {
             self.errors.push(FieldError::forbidden(self.at.field("rule"), why));
             return None;
         }
@@ -127,7 +133,13 @@ impl<'j> Judge<'j> {
             },
         );
         let source = written(self.entry);
-        let compiled = typed(source, &scope, &Type::Bool, "cel expression must evaluate to a bool");
+        let compiled = typed(
+            source,
+            &scope,
+            &Type::Bool,
+            "cel expression must evaluate to a bool",
+            &mut asked.total.work,
+        );
         let (mut rule, mut message) = (None, None);
         match compiled {
             Ok((parsed, checked)) => {
@@ -165,7 +177,6 @@ impl<'j> Judge<'j> {
     }
 
     fn reckon(&mut self, parsed: &Parsed, checked: &Checked<'j>, asked: &mut Asked<'_>) {
-        asked.total.worked(parsed.nodes.count(), checked.steps());
         let once = cost::estimate(parsed, checked, self.declared);
         let often = asked.times.unwrap_or_else(|| self.declared.times_max());
         self.add("rule", "estimated rule cost", times(once, often), asked);
@@ -182,9 +193,8 @@ impl<'j> Judge<'j> {
     fn message(&mut self, scope: &Scope<'j>, asked: &mut Asked<'_>) -> Option<IdedExpr> {
         let source = message_expression(self.entry)?;
         let wanted = "messageExpression must evaluate to a string";
-        match typed(source, scope, &Type::String, wanted) {
+        match typed(source, scope, &Type::String, wanted, &mut asked.total.work) {
             Ok((parsed, checked)) => {
-                asked.total.worked(parsed.nodes.count(), checked.steps());
                 let cost = cost::estimate(&parsed, &checked, self.declared);
                 self.add("messageExpression", "estimated messageExpression cost", cost, asked);
                 Some(parsed.tree)
@@ -224,9 +234,11 @@ fn typed<'s>(
     scope: &Scope<'s>,
     wanted: &Type<'s>,
     otherwise: &str,
+    work: &mut Work,
 ) -> Result<(Parsed, Checked<'s>), Refusal> {
-    let parsed = parse(source).map_err(Refusal::Broken)?;
+    let parsed = parse(source, work).map_err(Refusal::Broken)?;
     let checked = check(source, &parsed, scope).map_err(Refusal::Broken)?;
+    work.checked(checked.steps());
     if checked.result() != wanted {
         return Err(Refusal::Other(otherwise.to_owned()));
     }
@@ -296,7 +308,7 @@ mod tests {
         let mut scope = Scope::default();
         scope.add("self", this.clone());
         scope.add("oldSelf", this);
-        typed(rule, &scope, &Type::Bool, "must be a bool")
+        typed(rule, &scope, &Type::Bool, "must be a bool", &mut Work::of_definition())
             .map(|(parsed, checked)| cost::estimate(&parsed, &checked, declared))
             .map_err(|why| why.into_words("", "program"))
     }

@@ -3,6 +3,7 @@
 //! `pkg/admission/plugin/cel/compile.go`). It reads documents that are known to be structural.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -106,6 +107,22 @@ const NAMED: [(&str, &Fields); 18] = [
     ),
 ];
 
+/// Longest name of an object, in bytes; the rest is told by a number that hardly another one has. Each use of a field makes
+/// such a name, and a type shows up to a hundred.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// The name of an object that is a field of another one.
+fn name_below(above: &str, field: &str) -> String {
+    let mut name = format!("{above}.{field}");
+    if name.len() > NAME_BYTES_MAX {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+        name.push_str(&format!("...{:016x}", hasher.finish()));
+    }
+    name
+}
+
 /// An object with fields, told from others by its name.
 #[derive(Clone, Debug)]
 pub(in crate::cel) struct Object<'s> {
@@ -166,8 +183,7 @@ impl<'s> Object<'s> {
             Source::Variables(types) => types.get(name).cloned().ok_or(NoField::Undefined),
             Source::Schema(declared) => {
                 let field = declared.field(name).ok_or(NoField::Undefined)?;
-                let full = format!("{}.{name}", self.name);
-                field.as_type(&full).ok_or(NoField::Undefined)
+                field.as_type(&name_below(&self.name, name)).ok_or(NoField::Undefined)
             }
         }
     }

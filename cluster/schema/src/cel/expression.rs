@@ -13,6 +13,7 @@ use kube_cel::cel::{Context, ExecutionError, ResolveResult, Value as CelValue};
 use serde_json::Value;
 
 use super::authorizer::{self, Authorize};
+use super::budget::Work;
 use super::check::check;
 use super::declared::Object;
 use super::literal_rules::conversion_fault;
@@ -74,11 +75,12 @@ fn type_of_name(name: &str) -> Type<'static> {
 }
 
 impl Expression {
-    /// Compiles an expression that may use `names`, and below `variables` those of `composed`, if there are such.
+    /// Compiles an expression that may use `names`, and below `variables` those of `composed`, if there are such. `work` is that of
+    /// all expressions of its object.
     ///
     /// # Errors
     /// What is wrong, as kube-apiserver words it.
-    pub fn compile(source: &str, names: &[&str], composed: Option<&Composed>) -> Result<Self, String> {
+    pub fn compile(source: &str, names: &[&str], composed: Option<&Composed>, work: &mut Work) -> Result<Self, String> {
         let mut scope = Typed::default();
         for name in names {
             scope.add(name, type_of_name(name));
@@ -92,20 +94,35 @@ impl Expression {
             scope.add(COMPOSED, Type::Object(Object::variables(types.clone())));
         }
         let failed = |why| format!("compilation failed: {why}");
-        let parsed = parse(source).map_err(failed)?;
-        let result = check(source, &parsed, &scope).map_err(failed)?.result().clone();
+        let parsed = parse(source, work).map_err(failed)?;
+        let checked = check(source, &parsed, &scope).map_err(failed)?;
+        work.checked(checked.steps());
+        let result = checked.result().clone();
         if let Some(why) = conversion_fault(&parsed.tree) {
             return Err(format!("program instantiation failed: {why}"));
         }
-        let mut tree = parsed.tree;
+        Ok(Self::made(source, parsed.tree, composed.is_some(), result))
+    }
+
+    /// An expression that was taken before, perhaps by a version that asked less of it: its types and names are not judged
+    /// again, and where they do not fit it has no answer when it runs. `is_composed`: it may use `variables`.
+    ///
+    /// # Errors
+    /// It cannot be read, as kube-apiserver words it.
+    pub fn stored(source: &str, is_composed: bool, work: &mut Work) -> Result<Self, String> {
+        let parsed = parse(source, work).map_err(|why| format!("compilation failed: {why}"))?;
+        Ok(Self::made(source, parsed.tree, is_composed, Type::Dyn))
+    }
+
+    fn made(source: &str, mut tree: IdedExpr, is_composed: bool, result: Type<'static>) -> Self {
         library::lower(&mut tree);
-        rewrite(&mut tree, composed.is_some());
+        rewrite(&mut tree, is_composed);
         let _ = meter::meter(&mut tree);
-        Ok(Self {
+        Self {
             source: source.to_owned(),
             tree,
             result,
-        })
+        }
     }
 
     /// What was compiled.
@@ -184,7 +201,7 @@ struct Shared {
 /// A variable of a policy: run when it is first asked for.
 struct Variable {
     name: String,
-    expression: Arc<Expression>,
+    expression: Result<Arc<Expression>, String>,
     value: OnceCell<Result<CelValue, String>>,
 }
 
@@ -220,11 +237,11 @@ impl Names {
         self.values.0.insert(authorizer::REQUEST_RESOURCE_NAME, (1, resource));
     }
 
-    /// A variable of the policy, below `variables`.
-    pub fn compose(&mut self, name: &str, expression: &Arc<Expression>) {
+    /// A variable of the policy, below `variables`, or why it is none; then whatever asks for it has no answer.
+    pub fn compose(&mut self, name: &str, expression: Result<&Arc<Expression>, &str>) {
         self.composed.push(Variable {
             name: name.to_owned(),
-            expression: expression.clone(),
+            expression: expression.map(Arc::clone).map_err(str::to_owned),
             value: OnceCell::new(),
         });
     }
@@ -329,9 +346,10 @@ fn variable(name: &str) -> ResolveResult {
     let Some((shared, composed)) = found else {
         return Err(ExecutionError::UndeclaredReference(Arc::new(name.to_owned())));
     };
-    let value = composed.value.get_or_init(|| {
-        resolve(shared, &composed.expression)
-            .map_err(|error| format!("composited variable {name:?} fails to evaluate: {}", reason(&error)))
+    let value = composed.value.get_or_init(|| match &composed.expression {
+        Err(why) => Err(format!("composited variable {name:?} fails to compile: {why}")),
+        Ok(expression) => resolve(shared, expression)
+            .map_err(|error| format!("composited variable {name:?} fails to evaluate: {}", reason(&error))),
     });
     match value {
         Ok(value) => {
@@ -352,7 +370,8 @@ mod tests {
 
     fn run(source: &str) -> Result<Answer, NoAnswer> {
         let object = json!({"metadata": {"name": "a", "labels": {"x.y/z": "1"}, "namespace": "ns"}, "spec": {"replicas": 3, "in-dash": [1, 2]}});
-        let expression = Expression::compile(source, &NAMES, None).unwrap_or_else(|why| panic!("{source}: {why}"));
+        let expression = Expression::compile(source, &NAMES, None, &mut Work::of_admission())
+            .unwrap_or_else(|why| panic!("{source}: {why}"));
         let mut names = Names::default();
         names.set("object", Some(&object));
         names.set("oldObject", None);
@@ -390,15 +409,17 @@ mod tests {
     #[test]
     fn variables_run_once_and_only_when_asked_for() {
         let mut known = Composed::default();
-        let compile = |source: &str, known: &Composed| Expression::compile(source, &NAMES, Some(known));
+        let compile = |source: &str, known: &Composed| {
+            Expression::compile(source, &NAMES, Some(known), &mut Work::of_admission())
+        };
         let good = Arc::new(compile("object.a + 1", &known).unwrap());
         known.add("good", Some(&good));
         let bad = Arc::new(compile("variables.good + object.b", &known).unwrap());
         known.add("bad", Some(&bad));
         let mut names = Names::default();
         names.set("object", Some(&json!({"a": 1})));
-        names.compose("good", &good);
-        names.compose("bad", &bad);
+        names.compose("good", Ok(&good));
+        names.compose("bad", Ok(&bad));
         let mut scope = names.scope(POLICY_COST_MAX);
         let mut run = |source: &str| scope.run(&compile(source, &known).unwrap());
         assert_eq!(run("variables.good == 2"), Ok(Answer::Truth(true)));
@@ -410,11 +431,63 @@ mod tests {
 
     #[test]
     fn names_that_are_not_there_are_told_with_their_place() {
-        let why = Expression::compile("object.x == 1 && nobody", &NAMES, None).unwrap_err();
+        let why = Expression::compile("object.x == 1 && nobody", &NAMES, None, &mut Work::of_admission()).unwrap_err();
         assert_eq!(
             why,
             "compilation failed: ERROR: <input>:1:18: undeclared reference to 'nobody' (in container '')\n | object.x == 1 && nobody\n | .................^"
         );
+    }
+
+    #[test]
+    fn what_was_taken_before_is_not_judged_again() {
+        let mut names = Names::default();
+        names.set("object", Some(&json!({"x": true})));
+        names.compose("lost", Err("why"));
+        let mut work = Work::of_admission();
+        let mut scope = names.scope(POLICY_COST_MAX);
+        for (source, expected) in [
+            ("['a', 1].exists(e, e == 1)", Ok(Answer::Truth(true))),
+            ("(object.x ? 'a' : 2) == 'a'", Ok(Answer::Truth(true))),
+            ("1 == 'a' || object.x", Ok(Answer::Truth(true))),
+            ("variables.lost == 1 || object.x", Ok(Answer::Truth(true))),
+            (
+                "variables.lost == 1",
+                Err("composited variable \"lost\" fails to compile: why"),
+            ),
+        ] {
+            assert!(
+                Expression::compile(source, &NAMES, Some(&Composed::default()), &mut work).is_err(),
+                "{source}"
+            );
+            let stored = Expression::stored(source, true, &mut work).unwrap();
+            let expected = expected.map_err(|why| NoAnswer::Broken(why.to_owned()));
+            assert_eq!(scope.run(&stored), expected, "{source}");
+        }
+        assert!(Expression::stored("1 +", true, &mut work).is_err());
+    }
+
+    #[test]
+    fn what_macros_copy_is_bounded_for_a_whole_object() {
+        let doubled = format!("optional.of(1){}.hasValue()", ".optMap(a, a)".repeat(11));
+        let mut work = Work::of_admission();
+        let taken = (0..100).take_while(|_| Expression::compile(&doubled, &NAMES, None, &mut work).is_ok());
+        assert!((3..20).contains(&taken.count()));
+        let why = Expression::stored("true", false, &mut work).unwrap_err();
+        assert!(why.contains("must not have more than 200000 parts"), "{why}");
+        let long = format!(
+            "optional.of('{}'){}.hasValue()",
+            "x".repeat(90_000),
+            ".optMap(a, a)".repeat(11)
+        );
+        assert!(Expression::compile(&long, &NAMES, None, &mut Work::of_admission()).is_err());
+    }
+
+    #[test]
+    fn only_messages_that_there_are_can_be_named() {
+        let compile = |source: &str| Expression::compile(source, &NAMES, None, &mut Work::of_admission());
+        assert!(compile("google.protobuf.Int32Value{value: 1} == 1").is_ok());
+        let why = compile("google.protobuf.uration == 1").unwrap_err();
+        assert!(why.contains("undeclared reference to 'google'"), "{why}");
     }
 
     #[test]

@@ -8,9 +8,16 @@ use kube_cel::cel::common::ast::{
 /// Most nodes of one expression: macros that copy what they are given can double it at every step.
 const NODES_MAX: usize = 50_000;
 
+/// Bytes of copied text that weigh as much as a node. (Go shares them.)
+const BYTES_PER_NODE: usize = 16;
+
 /// All nodes that were made, by number.
 #[derive(Default)]
-pub(in crate::cel) struct Nodes(Vec<Made>);
+pub(in crate::cel) struct Nodes {
+    made: Vec<Made>,
+    /// Bytes of texts and names that were copied.
+    copied: usize,
+}
 
 #[derive(Clone, Copy)]
 struct Made {
@@ -21,21 +28,26 @@ struct Made {
 impl Nodes {
     /// A number for what is no expression of its own.
     pub(in crate::cel) fn id(&mut self, place: Option<usize>) -> u64 {
-        self.0.push(Made { place, depth: 0 });
-        self.0.len() as u64
+        self.made.push(Made { place, depth: 0 });
+        self.made.len() as u64
     }
 
     pub(in crate::cel) fn count(&self) -> usize {
-        self.0.len() + 1
+        self.made.len() + 1
+    }
+
+    /// How many nodes there are, with copied texts as so many more.
+    pub(in crate::cel) fn weight(&self) -> usize {
+        self.made.len() + self.copied / BYTES_PER_NODE
     }
 
     pub(in crate::cel) fn are_too_many(&self) -> bool {
-        self.0.len() > NODES_MAX
+        self.weight() > NODES_MAX
     }
 
     fn made(&self, id: u64) -> Option<Made> {
         let index = usize::try_from(id).ok()?.checked_sub(1)?;
-        self.0.get(index).copied()
+        self.made.get(index).copied()
     }
 
     pub(in crate::cel) fn place(&self, id: u64) -> Option<usize> {
@@ -49,12 +61,12 @@ impl Nodes {
     pub(in crate::cel) fn make(&mut self, place: Option<usize>, expr: Expr) -> IdedExpr {
         let mut deepest = 0;
         each_part(&expr, &mut |part| deepest = deepest.max(self.depth(part)));
-        self.0.push(Made {
+        self.made.push(Made {
             place,
             depth: deepest + 1,
         });
         IdedExpr {
-            id: self.0.len() as u64,
+            id: self.made.len() as u64,
             expr,
         }
     }
@@ -104,6 +116,7 @@ impl Nodes {
         if self.are_too_many() {
             return IdedExpr::default();
         }
+        self.copied += texts_bytes(&of.expr);
         let boxed = |nodes: &mut Self, part: &IdedExpr| Box::new(nodes.copy(part));
         let expr = match &of.expr {
             Expr::Call(call) => Expr::Call(CallExpr {
@@ -163,6 +176,28 @@ impl Nodes {
             }
         });
         copied.collect()
+    }
+}
+
+/// The bytes of texts and names that a node has itself.
+fn texts_bytes(expr: &Expr) -> usize {
+    match expr {
+        Expr::Call(call) => call.func_name.len(),
+        Expr::Comprehension(inner) => {
+            inner.iter_var.len() + inner.accu_var.len() + inner.iter_var2.as_ref().map_or(0, String::len)
+        }
+        Expr::Struct(object) => {
+            let fields = object.entries.iter().map(|entry| match &entry.expr {
+                EntryExpr::StructField(field) => field.field.len(),
+                EntryExpr::MapEntry(_) => 0,
+            });
+            object.type_name.len() + fields.sum::<usize>()
+        }
+        Expr::Select(select) => select.field.len(),
+        Expr::Ident(name) => name.len(),
+        Expr::Literal(LiteralValue::String(text)) => text.inner().len(),
+        Expr::Literal(LiteralValue::Bytes(bytes)) => bytes.inner().len(),
+        Expr::Literal(_) | Expr::List(_) | Expr::Map(_) | Expr::Unspecified => 0,
     }
 }
 

@@ -5,6 +5,7 @@ mod values;
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
 
+use super::budget::Work;
 use super::nodes::Nodes;
 use super::place::Faults;
 use super::tokens::{self, Kind, Token};
@@ -40,8 +41,11 @@ pub(in crate::cel) struct Parsed {
     pub(in crate::cel) nodes: Nodes,
 }
 
-/// Reads an expression, or says what is wrong with it as cel-go does.
-pub(in crate::cel) fn parse(source: &str) -> Result<Parsed, String> {
+/// Reads an expression, or says what is wrong with it as cel-go does. Nothing is read when the work is done up.
+pub(in crate::cel) fn parse(source: &str, work: &mut Work) -> Result<Parsed, String> {
+    if let Some(why) = work.refusal() {
+        return Err(why);
+    }
     let mut faults = Faults::default();
     let chars: Vec<char> = source.chars().take(CHARACTERS_MAX + 1).collect();
     if chars.len() > CHARACTERS_MAX {
@@ -62,6 +66,7 @@ pub(in crate::cel) fn parse(source: &str) -> Result<Parsed, String> {
         faults,
     };
     let tree = parser.whole();
+    work.read(parser.nodes.weight());
     match tree {
         Ok(tree) if parser.faults.is_empty() => Ok(Parsed {
             tree,

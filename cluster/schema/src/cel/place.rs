@@ -7,9 +7,12 @@ const ERRORS_MAX: usize = 100;
 /// Longest line that is shown, in characters.
 const LINE_MAX: usize = 16_384;
 
-/// All that is told of one expression, in bytes; then lines are left out. (Kubernetes has no such bound: a line of 16 KiB is
+/// All that is told of one expression, in bytes: then lines are left out, and beyond twice as much all else. (Kubernetes has no such bound: a line of 16 KiB is
 /// repeated for each of a hundred errors.)
 const WORDS_BYTES_MAX: usize = 64 * 1024;
+
+/// What is told of one place, in bytes: a type is shown with all that it is made of.
+const FAULT_BYTES_MAX: usize = 4 * 1024;
 
 /// What is wrong at one place, in characters from the start; none: of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +34,12 @@ impl Faults {
             self.more += 1;
             return;
         }
-        self.found.push(Fault {
-            at,
-            words: words.into(),
-        });
+        let mut words = words.into();
+        if words.len() > FAULT_BYTES_MAX {
+            words.truncate(words.floor_char_boundary(FAULT_BYTES_MAX));
+            words.push_str("...");
+        }
+        self.found.push(Fault { at, words });
     }
 
     pub(in crate::cel) fn is_empty(&self) -> bool {
@@ -53,6 +58,10 @@ impl Faults {
         self.found.sort_by_key(|fault| fault.at.map_or(0, |at| at + 1));
         let mut words = String::new();
         for fault in &self.found {
+            if words.len() >= 2 * WORDS_BYTES_MAX {
+                self.more += 1;
+                continue;
+            }
             if !words.is_empty() {
                 words.push('\n');
             }

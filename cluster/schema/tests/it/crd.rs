@@ -260,7 +260,15 @@ fn a_rule_that_costs_more_than_it_may_is_refused_unless_its_schema_was_there_bef
         refused.contains("[0].rule: Forbidden: estimated rule cost exceeds budget by factor of 4.5x"),
         "{refused}"
     );
-    assert!(Schema::from_crd_at(&document, "openAPIV3Schema", true).is_ok());
+    assert!(
+        Schema::from_crd_at(
+            &document,
+            "openAPIV3Schema",
+            true,
+            &mut cluster_schema::cel::Work::of_definition()
+        )
+        .is_ok()
+    );
 }
 
 #[test]

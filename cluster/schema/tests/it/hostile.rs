@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use cluster_schema::cel::Work;
 use cluster_schema::{DEPTH_MAX, Schema};
 use serde_json::{Value, json};
 
@@ -97,6 +98,42 @@ fn hostile_rules_are_refused_at_compile_time() {
         let head: String = rule.chars().take(30).collect();
         assert!(Schema::from_crd(&document(spec)).is_err(), "{head}");
     }
+}
+
+#[test]
+fn long_names_of_fields_are_told_in_few_words() {
+    let name = "n".repeat(80_000);
+    let nested = (0..40).fold("b".to_owned(), |inner, _| format!("{{b: {inner}}}"));
+    let sums = vec!["c+1"; 90].join(", ");
+    let rule = format!("[self.{name}].map(b, {nested}).map(c, [{sums}]).size() > 0");
+    let spec = json!({
+        "type": "object", "properties": {&name: {"type": "object"}}, "x-kubernetes-validations": [{"rule": rule}],
+    });
+    let refused = Schema::from_crd(&document(spec)).expect_err("no sums of maps");
+    let words: usize = refused.errors.iter().map(|error| error.detail.len()).sum();
+    assert!(refused.to_string().contains("no matching overload"));
+    assert!((1000..200_000).contains(&words), "{words}");
+}
+
+#[test]
+fn what_macros_copy_is_bounded_for_all_versions_of_a_definition() {
+    let rule = |text: &str| format!("optional.of({text}){}.hasValue()", ".optMap(a, a)".repeat(11));
+    let spec = |rule| json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]});
+    let (mut work, mut taken) = (Work::of_definition(), 0);
+    let short = document(spec(rule("1")));
+    let refused = loop {
+        match Schema::from_crd_at(&short, "schema", false, &mut work) {
+            Ok(_) if taken < 100 => taken += 1,
+            Ok(_) => panic!("a hundred versions were taken"),
+            Err(refused) => break refused.to_string(),
+        }
+    };
+    assert!(
+        taken > 5 && refused.contains("must not have more than 1000000 parts"),
+        "{taken}: {refused}"
+    );
+    let long = document(spec(rule(&format!("'{}'", "x".repeat(90_000)))));
+    assert!(Schema::from_crd(&long).is_err());
 }
 
 #[test]
