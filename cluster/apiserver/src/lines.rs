@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cluster_store::{Object, Revision};
@@ -16,6 +17,13 @@ const CROWD_MIN: usize = 8;
 const LINES: usize = 256;
 /// Longer lines are made by each reader, so that a crowd costs at most four megabytes.
 const LINE_BYTES_MAX: usize = 16 << 10;
+/// What each who watches in a crowd adds to the pause between two chunks: twice what it takes to wake one and to write to it,
+/// so that a crowd leaves time for other work.
+const PAUSE_EACH: Duration = Duration::from_micros(20);
+/// Shorter ones are beneath the timer's grain; fifty watchers and fewer are told at once.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+/// Nobody learns of a change later than this because others watch.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What is shared by those who watch a kind as it is served at one time.
 #[derive(Default)]
@@ -52,6 +60,13 @@ struct Line {
 }
 
 impl Crowd {
+    /// How long changes are let gather after some were sent; none where few watch.
+    pub(crate) fn pause(self: &Arc<Self>) -> Option<Duration> {
+        let watchers = u32::try_from(Arc::strong_count(self)).unwrap_or(u32::MAX);
+        let pause = PAUSE_EACH.saturating_mul(watchers).min(PAUSE_MAX);
+        (pause > PAUSE_MIN).then_some(pause)
+    }
+
     /// The line of what happened, made by `make` if no other reader has made it a moment ago.
     pub(crate) fn line(
         self: &Arc<Self>,
@@ -138,6 +153,17 @@ mod tests {
 
         let other = lines.join("v1beta1");
         assert!(!Arc::ptr_eq(&other, &crowd[0]));
+    }
+
+    #[test]
+    fn the_more_watch_the_longer_changes_gather() {
+        let lines = Lines::default();
+        let mut crowd: Vec<_> = (0..50).map(|_| lines.join("v1")).collect();
+        assert_eq!(crowd[0].pause(), None);
+        crowd.extend((50..1_000).map(|_| lines.join("v1")));
+        assert_eq!(crowd[0].pause(), Some(Duration::from_millis(20)));
+        crowd.extend((1_000..20_000).map(|_| lines.join("v1")));
+        assert_eq!(crowd[0].pause(), Some(PAUSE_MAX));
     }
 
     #[test]

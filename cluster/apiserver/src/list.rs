@@ -221,11 +221,12 @@ pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<An
         }
     };
     for entry in &found.entries {
-        let bytes = render::object(served, version, &entry.object, entry.revision)?;
         match shape {
-            Shape::Metadata(meta) | Shape::MetadataList(meta) => writer.push(&render::metadata(&bytes, meta)?),
-            _ if typed => writer.push_untyped(&bytes),
-            _ => writer.push(&bytes),
+            Shape::Metadata(meta) | Shape::MetadataList(meta) => {
+                let bytes = render::object(served, version, &entry.object, entry.revision)?;
+                writer.push(&render::metadata(&bytes, meta)?);
+            }
+            _ => writer.push_object((served, version), entry, typed)?,
         }
     }
     if found.entries.is_empty() && matches!(shape, Shape::Metadata(_) | Shape::MetadataList(_)) {

@@ -16,16 +16,16 @@ use crate::status::Status;
 
 /// The object in `version`, with its resourceVersion.
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
+    if is_shown_as_stored(served, version, object, revision) {
+        return Ok(rendered(object, revision));
+    }
     if let Some(custom) = &served.custom {
         return of_custom(served, custom, version, object, revision);
     }
-    if revision < served.as_of && revision.0 > 0 {
+    if is_older(served, revision) {
         return Ok(Bytes::from(
             in_version(served, version, object.value(revision), revision)?.to_string(),
         ));
-    }
-    if version == served.storage_version {
-        return Ok(rendered(object, revision));
     }
     let heads = (served.head(&served.storage_version), served.head(version));
     let bytes = rendered(object, revision);
@@ -44,6 +44,26 @@ pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: 
     }
 }
 
+/// Whether `version` shows the stored bytes, with a resourceVersion in them.
+fn is_shown_as_stored(served: &Served, version: &str, object: &Object, revision: Revision) -> bool {
+    match &served.custom {
+        Some(custom) => {
+            let begins = || {
+                served
+                    .head(version)
+                    .is_some_and(|head| object.bytes().starts_with(head))
+            };
+            begins() && !(is_older(served, revision) && custom.converter().is_none())
+        }
+        None => version == served.storage_version && !is_older(served, revision),
+    }
+}
+
+/// Whether the object was stored before the kind was what it is now.
+fn is_older(served: &Served, revision: Revision) -> bool {
+    revision < served.as_of && revision.0 > 0
+}
+
 /// A custom resource may be stored in a version that was once to be stored; it says which.
 fn of_custom(
     served: &Served,
@@ -52,11 +72,8 @@ fn of_custom(
     object: &Object,
     revision: Revision,
 ) -> Result<Bytes, Status> {
-    let old = revision < served.as_of && revision.0 > 0 && custom.converter().is_none();
+    let old = is_older(served, revision) && custom.converter().is_none();
     let begins = |version: &str| served.head(version).filter(|head| object.bytes().starts_with(head));
-    if begins(version).is_some() && !old {
-        return Ok(rendered(object, revision));
-    }
     let mut versions = custom.resource().versions.iter().map(|version| version.name.as_ref());
     let alike = versions.find_map(|other| begins(other).filter(|_| custom.same_shape(other, version)));
     if let (Some(stored), Some(asked), false) = (alike, served.head(version), old) {
@@ -172,15 +189,41 @@ impl ListWriter {
         self.out.put_slice(bytes);
     }
 
-    /// Adds an object's bytes without apiVersion and kind: the items of typed lists carry neither.
-    pub(crate) fn push_untyped(&mut self, bytes: &[u8]) {
+    /// Adds an object in `version`, without apiVersion and kind if the list is `typed`: its items carry neither.
+    pub(crate) fn push_object(
+        &mut self,
+        (served, version): (&Served, &str),
+        entry: &Entry,
+        typed: bool,
+    ) -> Result<(), Status> {
         self.separate();
-        let mut from = 0;
-        for span in type_spans(bytes) {
-            self.out.put_slice(&bytes[from..span.start]);
-            from = span.end;
+        let start = self.out.len();
+        // Most objects are shown as they are stored, and are copied once: into the list.
+        if is_shown_as_stored(served, version, &entry.object, entry.revision) && entry.revision.0 > 0 {
+            entry.object.render_into(entry.revision, &mut self.out);
+        } else {
+            let bytes = object(served, version, &entry.object, entry.revision)?;
+            self.out.put_slice(&bytes);
         }
-        self.out.put_slice(&bytes[from..]);
+        if typed {
+            self.drop_type(start);
+        }
+        Ok(())
+    }
+
+    /// Takes apiVersion and kind from the item that begins at `start`.
+    fn drop_type(&mut self, start: usize) {
+        let item = &mut self.out[start..];
+        let spans = type_spans(item);
+        let starts = spans.iter().skip(1).map(|span| span.start).chain([item.len()]);
+        let Some(mut to) = spans.first().map(|span| span.start) else {
+            return;
+        };
+        for (span, next) in spans.iter().zip(starts) {
+            item.copy_within(span.end..next, to);
+            to += next - span.end;
+        }
+        self.out.truncate(start + to);
     }
 
     fn separate(&mut self) {
@@ -258,7 +301,8 @@ mod tests {
     fn items_lose_their_type_wherever_it_stands_and_nothing_else() {
         let untyped = |text: &str| {
             let mut writer = ListWriter::new("v1", "List", &ListMeta::default(), 0);
-            writer.push_untyped(text.as_bytes());
+            writer.push(text.as_bytes());
+            writer.drop_type(writer.out.len() - text.len());
             let list: Value = serde_json::from_slice(&writer.finish()).unwrap();
             list["items"][0].clone()
         };

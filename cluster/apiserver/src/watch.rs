@@ -78,6 +78,8 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         bookmark: bookmark.map(|at| Box::pin(sleep_until(at))),
         header_sent: false,
         chunks: VecDeque::new(),
+        pause: None,
+        pauses: false,
         ended: false,
         ticket,
     };
@@ -157,6 +159,14 @@ fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
     (last > now).then(|| last.min(now + BOOKMARK_EVERY))
 }
 
+/// Never ready if nothing is due.
+async fn due(time: &mut Option<Pin<Box<Sleep>>>) {
+    match time {
+        Some(time) => time.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Why a watch ends of itself.
 enum End {
     /// The server does.
@@ -195,6 +205,10 @@ struct Watcher {
     /// Column definitions go with the first table only.
     header_sent: bool,
     chunks: VecDeque<Bytes>,
+    /// Made when it is wanted for the first time: few watch in a crowd.
+    pause: Option<Pin<Box<Sleep>>>,
+    /// Changes are let gather until the pause is over.
+    pauses: bool,
     ended: bool,
     ticket: Ticket,
 }
@@ -223,12 +237,8 @@ impl Watcher {
             if self.ended {
                 return None;
             }
-            let bookmark_due = async {
-                match &mut self.bookmark {
-                    Some(due) => due.await,
-                    None => std::future::pending().await,
-                }
-            };
+            let bookmark_due = due(&mut self.bookmark);
+            let pause_over = due(&mut self.pause);
             tokio::select! {
                 biased;
                 end = &mut self.end => match end {
@@ -239,13 +249,28 @@ impl Watcher {
                     }
                     End::TimeIsUp => self.ended = true,
                 },
-                change = self.changes.next() => self.take(change).await,
+                () = pause_over, if self.pauses => self.pauses = false,
+                change = self.changes.next(), if !self.pauses => {
+                    self.take(change).await;
+                    self.begin_pause();
+                }
                 () = bookmark_due => {
                     self.bookmark = next_bookmark(Instant::now(), self.deadline).map(|at| Box::pin(sleep_until(at)));
                     self.progress().await;
                 }
             }
         }
+    }
+
+    /// Lets changes gather for a moment where so many watch that waking each of them for each change would be most of the work.
+    fn begin_pause(&mut self) {
+        let Some(length) = self.crowd.pause() else { return };
+        let until = Instant::now() + length;
+        match &mut self.pause {
+            Some(pause) => pause.as_mut().reset(until),
+            None => self.pause = Some(Box::pin(sleep_until(until))),
+        }
+        self.pauses = true;
     }
 
     /// Turns a change and those that are ready behind it into one chunk.

@@ -233,7 +233,7 @@ impl Object {
         out.freeze()
     }
 
-    /// As [`Object::render`], appended to a buffer: for lists.
+    /// As [`Object::render`], appended to a buffer.
     pub fn render_into(&self, revision: Revision, out: &mut BytesMut) {
         out.reserve(self.rendered_len_max());
         out.put_slice(&self.bytes[..self.gap.at]);

@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Bytes of payload of each
     #[arg(long, default_value_t = 1_024)]
     bytes: usize,
+    /// How often the whole list is read
+    #[arg(long, default_value_t = 100)]
+    lists: usize,
     /// Requests under way at a time
     #[arg(long, default_value_t = 32)]
     at_once: usize,
@@ -42,8 +45,6 @@ pub(crate) struct Arguments {
     changes: usize,
 }
 
-/// How often the whole list is read.
-const LISTS: usize = 20;
 /// Of these as many at once as there are processors to answer them on a small machine.
 const LISTS_AT_ONCE: usize = 2;
 /// Bytes of each object when memory is measured.
@@ -192,7 +193,7 @@ async fn phases(subject: &Subject, kind: Kind, arguments: &Arguments, figures: &
     let get = names.iter().map(|name| kind.get(name));
     let taken = send_all(subject, get.collect(), arguments.at_once).await?;
     phase(kind, "get", taken, figures);
-    let lists = (0..LISTS).map(|_| kind.list());
+    let lists = (0..arguments.lists).map(|_| kind.list());
     let taken = send_all(subject, lists.collect(), LISTS_AT_ONCE).await?;
     phase(kind, "list of all", taken, figures);
     Ok(())
