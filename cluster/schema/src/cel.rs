@@ -23,6 +23,7 @@ mod place;
 mod range;
 mod scope;
 mod signatures;
+mod sizes;
 mod times;
 mod tokens;
 mod types;

@@ -12,6 +12,7 @@ use super::declared::Declared;
 use super::literal_rules::conversion_fault;
 use super::parse::{Parsed, parse};
 use super::scope::{Checked, Scope};
+use super::sizes::Sizes;
 use super::types::Type;
 use super::{Rule, metered};
 use crate::{FieldError, FieldErrorKind, FieldPath, go_internal};
@@ -71,15 +72,13 @@ pub(crate) fn compile(
         errors.push(FieldError::new(at, FieldErrorKind::Internal, None, why));
         return Vec::new();
     };
-    // It is the same for all rules, and dear to tell of a large object.
-    let often = asked.times.unwrap_or_else(|| declared.times_max());
-    asked.times = Some(often);
+    let known = Sizes::of(declared);
     let mut rules = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let mut judge = Judge {
             entry,
             at: at.index(index),
-            declared,
+            known: &known,
             this: &this,
             errors: &mut *errors,
         };
@@ -107,15 +106,15 @@ fn message_expression(entry: &Value) -> Option<&str> {
     entry["messageExpression"].as_str().filter(|text| !text.is_empty())
 }
 
-struct Judge<'j> {
+struct Judge<'j, 's> {
     entry: &'j Value,
     at: FieldPath<'j>,
-    declared: Declared<'j>,
-    this: &'j Type<'j>,
+    known: &'j Sizes<'s>,
+    this: &'j Type<'s>,
     errors: &'j mut Vec<FieldError>,
 }
 
-impl<'j> Judge<'j> {
+impl<'s> Judge<'_, 's> {
     fn rule(&mut self, uncorrelated: Option<&str>, asked: &mut Asked<'_>) -> Option<Rule> {
         if let Some(why) = asked.total.work.refusal() {
             self.errors.push(FieldError::forbidden(self.at.field("rule"), why));
@@ -176,9 +175,9 @@ impl<'j> Judge<'j> {
         self.errors.push(error.shown_as(shown(self.entry)));
     }
 
-    fn reckon(&mut self, parsed: &Parsed, checked: &Checked<'j>, asked: &mut Asked<'_>) {
-        let once = cost::estimate(parsed, checked, self.declared);
-        let often = asked.times.unwrap_or_else(|| self.declared.times_max());
+    fn reckon(&mut self, parsed: &Parsed, checked: &Checked<'s>, asked: &mut Asked<'_>) {
+        let once = cost::estimate(parsed, checked, self.known);
+        let often = asked.times.unwrap_or_else(|| self.known.times_max());
         self.add("rule", "estimated rule cost", times(once, often), asked);
     }
 
@@ -190,12 +189,12 @@ impl<'j> Judge<'j> {
         asked.total.add(cost, || self.at.field(field).to_string());
     }
 
-    fn message(&mut self, scope: &Scope<'j>, asked: &mut Asked<'_>) -> Option<IdedExpr> {
+    fn message(&mut self, scope: &Scope<'s>, asked: &mut Asked<'_>) -> Option<IdedExpr> {
         let source = message_expression(self.entry)?;
         let wanted = "messageExpression must evaluate to a string";
         match typed(source, scope, &Type::String, wanted, &mut asked.total.work) {
             Ok((parsed, checked)) => {
-                let cost = cost::estimate(&parsed, &checked, self.declared);
+                let cost = cost::estimate(&parsed, &checked, self.known);
                 self.add("messageExpression", "estimated messageExpression cost", cost, asked);
                 Some(parsed.tree)
             }
@@ -309,7 +308,7 @@ mod tests {
         scope.add("self", this.clone());
         scope.add("oldSelf", this);
         typed(rule, &scope, &Type::Bool, "must be a bool", &mut Work::of_definition())
-            .map(|(parsed, checked)| cost::estimate(&parsed, &checked, declared))
+            .map(|(parsed, checked)| cost::estimate(&parsed, &checked, &Sizes::of(declared)))
             .map_err(|why| why.into_words("", "program"))
     }
 

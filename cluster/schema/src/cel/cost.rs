@@ -9,11 +9,11 @@ use kube_cel::cel::common::ast::{
 };
 
 use super::cost_calls::{self, Argument};
-use super::declared::Declared;
 use super::macros::RESULT;
 use super::parse::Parsed;
 use super::range::Range;
 use super::scope::Checked;
+use super::sizes::Sizes;
 use super::types::Type;
 
 /// Reading a name or a field.
@@ -57,10 +57,10 @@ struct Local {
 }
 
 /// The most that an expression about such a value can cost.
-pub(in crate::cel) fn estimate(parsed: &Parsed, checked: &Checked<'_>, this: Declared<'_>) -> u64 {
+pub(in crate::cel) fn estimate<'s>(parsed: &Parsed, checked: &Checked<'s>, known: &Sizes<'s>) -> u64 {
     let mut coster = Coster {
         checked,
-        this,
+        known,
         paths: HashMap::new(),
         locals: Vec::new(),
         sizes: HashMap::new(),
@@ -71,7 +71,7 @@ pub(in crate::cel) fn estimate(parsed: &Parsed, checked: &Checked<'_>, this: Dec
 
 struct Coster<'c, 's> {
     checked: &'c Checked<'s>,
-    this: Declared<'s>,
+    known: &'c Sizes<'s>,
     paths: HashMap<u64, Path>,
     locals: Vec<Local>,
     sizes: HashMap<u64, Range>,
@@ -209,7 +209,7 @@ impl<'s> Coster<'_, 's> {
                 form,
                 target: target.as_ref(),
                 args: &args,
-                this: self.this,
+                known: self.known,
             };
             let (of_form, result) = match self.of_logic(node, form, &args, &costs) {
                 Some(known) => known,
@@ -394,7 +394,7 @@ impl<'s> Coster<'_, 's> {
         if let Some(size) = written_size(node) {
             return Some(size);
         }
-        if let Some(size) = size_at(self.this, &self.path(node)) {
+        if let Some(size) = self.known.at(&self.path(node)) {
             self.sizes.insert(node.id, size);
             return Some(size);
         }
@@ -433,20 +433,4 @@ fn written_size(node: &IdedExpr) -> Option<Range> {
         _ => return None,
     };
     Some(Range::fixed(size as u64))
-}
-
-/// How large a part of the value is by its schema, whatever name the way begins with.
-pub(in crate::cel) fn size_at(this: Declared<'_>, path: &[Arc<str>]) -> Option<Range> {
-    let mut here = this;
-    for part in path.split_first()?.1 {
-        here = match &**part {
-            "@items" | "@values" => here.elements()?,
-            "@keys" => here.keys()?,
-            field => here.spelled_field(field)?,
-        };
-    }
-    Some(Range {
-        min: 0,
-        max: here.elements_max(),
-    })
 }

@@ -3,9 +3,9 @@
 
 use kube_cel::cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 
-use super::cost::{PATTERN_FACTOR, Path, TEXT_FACTOR, size_at};
-use super::declared::Declared;
+use super::cost::{PATTERN_FACTOR, Path, TEXT_FACTOR};
 use super::range::Range;
+use super::sizes::Sizes;
 use super::types::Type;
 
 const ONE: Range = Range::fixed(1);
@@ -53,7 +53,7 @@ pub(in crate::cel) struct Call<'c, 'n, 's> {
     pub(in crate::cel) form: &'c str,
     pub(in crate::cel) target: Option<&'c Argument<'n, 's>>,
     pub(in crate::cel) args: &'c [Argument<'n, 's>],
-    pub(in crate::cel) this: Declared<'s>,
+    pub(in crate::cel) known: &'c Sizes<'s>,
 }
 
 /// What it costs, and how large its result is if that is known.
@@ -68,7 +68,7 @@ impl<'n, 's> Call<'_, 'n, 's> {
     }
 
     fn size(&self, argument: &Argument<'_, 's>) -> Range {
-        let size = argument.size.or_else(|| size_at(self.this, &argument.path));
+        let size = argument.size.or_else(|| self.known.at(&argument.path));
         size.unwrap_or(Range::UNKNOWN)
     }
 

@@ -11,9 +11,6 @@ use serde_json::{Map, Value};
 use super::types::Type;
 use super::value::{is_reserved, unescape};
 
-/// Largest request whose values are reckoned with, in bytes.
-const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
-
 /// Fields of an object whose schema nobody writes down.
 type Fields = [(&'static str, &'static str)];
 
@@ -204,7 +201,7 @@ pub(in crate::cel) enum Declared<'s> {
 
 /// What shape a node gives its values.
 #[derive(Clone, Copy)]
-enum Shape<'s> {
+pub(in crate::cel) enum Shape<'s> {
     Dyn,
     String,
     Bytes,
@@ -245,7 +242,7 @@ fn has_own_meta(json: &Map<String, Value>) -> bool {
 
 impl<'s> Declared<'s> {
     /// None: expressions do not see such values.
-    fn shape(self) -> Option<Shape<'s>> {
+    pub(in crate::cel) fn shape(self) -> Option<Shape<'s>> {
         let json = match self {
             Self::Text | Self::Key => return Some(Shape::String),
             Self::Metadata => return Some(Shape::Object),
@@ -319,7 +316,7 @@ impl<'s> Declared<'s> {
         field.shape().map(|_| field)
     }
 
-    fn raw_field(self, name: &str) -> Option<Self> {
+    pub(in crate::cel) fn raw_field(self, name: &str) -> Option<Self> {
         match self {
             Self::Text | Self::Key => None,
             Self::Metadata => matches!(name, "name" | "generateName").then_some(Self::Text),
@@ -349,92 +346,12 @@ impl<'s> Declared<'s> {
         matches!(self.shape()?, Shape::Map(_)).then_some(Self::Key)
     }
 
-    fn bound(self, name: &str) -> Option<u64> {
+    pub(in crate::cel) fn bound(self, name: &str) -> Option<u64> {
         let number = match self {
             Self::Node { json, .. } => json.get(name)?.as_i64()?,
             _ => return None,
         };
         // A bound below nothing allows nothing.
         Some(u64::try_from(number).unwrap_or(0))
-    }
-
-    /// How many elements or characters a value can have; nothing where size means nothing.
-    pub(in crate::cel) fn elements_max(self) -> u64 {
-        const QUOTES: u64 = 2;
-        let Some(shape) = self.shape().filter(|_| !matches!(self, Self::Key)) else {
-            return 0;
-        };
-        match shape {
-            // A character has up to four bytes.
-            Shape::Dyn => self
-                .bound("maxLength")
-                .map_or(REQUEST_BYTES_MAX - QUOTES, |length| length.saturating_mul(4)),
-            Shape::String => match (self.bound("maxLength"), self.longest_choice()) {
-                (Some(length), _) => length.saturating_mul(4),
-                (None, Some(longest)) => longest,
-                (None, None) => REQUEST_BYTES_MAX - QUOTES,
-            },
-            Shape::Bytes => self.bound("maxLength").unwrap_or(REQUEST_BYTES_MAX - QUOTES),
-            Shape::Duration | Shape::DateTime => 32,
-            Shape::Date => 12,
-            Shape::Bool | Shape::Double | Shape::Int | Shape::Object => 0,
-            Shape::List(items) => self
-                .bound("maxItems")
-                .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (items.bytes_min() + 1)),
-            // Of a key there are two quotes, a colon, a comma and at least two characters.
-            Shape::Map(values) => self
-                .bound("maxProperties")
-                .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (values.bytes_min() + 6)),
-        }
-    }
-
-    fn longest_choice(self) -> Option<u64> {
-        let Self::Node { json, .. } = self else { return None };
-        let choices = json.get("enum")?.as_array().filter(|choices| !choices.is_empty())?;
-        let lengths = choices.iter().filter_map(Value::as_str).map(str::len);
-        Some(lengths.max().unwrap_or(0) as u64)
-    }
-
-    /// The fewest bytes of JSON that a value has.
-    pub(in crate::cel) fn bytes_min(self) -> u64 {
-        let Some(shape) = self.shape() else { return 0 };
-        match shape {
-            Shape::Dyn | Shape::Double | Shape::Int => 1,
-            Shape::String | Shape::Bytes | Shape::List(_) | Shape::Map(_) => 2,
-            Shape::Duration => 3,
-            Shape::Date => 12,
-            Shape::DateTime => 21,
-            Shape::Bool => 4,
-            Shape::Object => self.object_bytes_min(),
-        }
-    }
-
-    fn object_bytes_min(self) -> u64 {
-        let Self::Node { json, .. } = self else { return 2 };
-        let required = json.get("required").and_then(Value::as_array);
-        let fields = json.get("properties").and_then(Value::as_object);
-        let mut names: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
-        names.sort_unstable();
-        names.dedup();
-        let of_field = |name: &str| {
-            let field = self.raw_field(name)?;
-            field.shape()?;
-            let has_default = || {
-                let default = fields?.get(name)?.get("default")?;
-                (!default.is_null()).then_some(())
-            };
-            // Quotes, a colon and a comma.
-            let own = name.len() as u64 + field.bytes_min() + 4;
-            match field {
-                Self::Node { .. } if has_default().is_some() => None,
-                _ => Some(own),
-            }
-        };
-        2 + names.into_iter().filter_map(of_field).sum::<u64>()
-    }
-
-    /// How often a value of it can stand in one request.
-    pub(in crate::cel) fn times_max(self) -> u64 {
-        REQUEST_BYTES_MAX / (self.bytes_min() + 1)
     }
 }
