@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset};
@@ -97,6 +98,9 @@ pub(super) fn register(context: &mut Context<'_>) {
     context.add_function(ENTRIES, entries);
     context.add_function(MAP_INSERT, map_insert);
     context.add_function(SORT_BY_KEYS, sort_by_keys);
+    context.add_function("sort", |This(list): This<Arc<Vec<CelValue>>>| -> ResolveResult {
+        sort_by_keys(This(list.clone()), list)
+    });
     context.add_function("dyn", |value: CelValue| -> ResolveResult {
         charge(weight(&value));
         Ok(value)
@@ -229,17 +233,42 @@ fn map_insert(Arguments(arguments): Arguments) -> ResolveResult {
     Ok(CelValue::Map(Map { map: Arc::new(entries) }))
 }
 
-/// A list in the order of the keys that belong to its elements.
+/// A list in the order of the keys that belong to its elements (google/cel-go v0.26 `ext/lists.go`).
 fn sort_by_keys(This(list): This<Arc<Vec<CelValue>>>, keys: Arc<Vec<CelValue>>) -> ResolveResult {
     if list.len() != keys.len() {
         return Err(ExecutionError::NoSuchOverload);
     }
     let sizes = list.iter().chain(keys.iter()).map(weight).sum::<u64>();
     charge(sizes.saturating_mul(SORT_STEPS));
+    if let Some(first) = keys.first() {
+        if compared(first, first).is_none() {
+            return Err(unsortable("list elements must be comparable"));
+        }
+        if keys.iter().any(|key| discriminant(key) != discriminant(first)) {
+            return Err(unsortable("list elements must have the same type"));
+        }
+    }
     let mut places: Vec<usize> = (0..list.len()).collect();
-    places.sort_by(|one, other| keys[*one].partial_cmp(&keys[*other]).unwrap_or(Ordering::Equal));
+    places.sort_by(|one, other| compared(&keys[*one], &keys[*other]).unwrap_or(Ordering::Equal));
     let sorted = places.into_iter().map(|place| list[place].clone()).collect();
     Ok(CelValue::List(Arc::new(sorted)))
+}
+
+fn unsortable(why: &str) -> ExecutionError {
+    ExecutionError::function_error("sort", why)
+}
+
+/// How two values of one type follow each other, if it has an order. What is no number comes last.
+fn compared(one: &CelValue, other: &CelValue) -> Option<Ordering> {
+    match (one, other) {
+        (CelValue::Null, _) => None,
+        (CelValue::Bytes(one), CelValue::Bytes(other)) => Some(one.cmp(other)),
+        (CelValue::Float(one), CelValue::Float(other)) => {
+            let by_number = one.partial_cmp(other);
+            Some(by_number.unwrap_or_else(|| one.is_nan().cmp(&other.is_nan())))
+        }
+        _ => one.partial_cmp(other),
+    }
 }
 
 /// What the optional values of a list hold.

@@ -1,6 +1,6 @@
 //! Rules as they run: every function and form of an expression that real Kubernetes has, as far as ours runs it.
 
-use cluster_schema::Schema;
+use cluster_schema::{FieldError, Schema};
 use serde_json::json;
 
 /// True of what the test makes.
@@ -22,6 +22,7 @@ const RULES: &[&str] = &[
     "{'a': 1}.all(k, v, v == 1 && k == 'a')",
     "self.l.sortBy(x, -x) == [2, 1]",
     "[3, 1, 2].sort() == [1, 2, 3]",
+    "[b'b', b'a'].sort() == [b'a', b'b']",
     "[1, 2].first().value() == 1",
     "[1, 2].last().value() == 2",
     "[[1], [2]].flatten() == [1, 2]",
@@ -142,21 +143,49 @@ const RULES: &[&str] = &[
 
 #[test]
 fn rules_are_true_that_real_kubernetes_finds_true() {
-    for rule in RULES {
-        let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
-        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-            "l": {"type": "array", "items": {"type": "integer"}}, "s": {"type": "string"}, "n": {"type": "integer"},
-            "zz": {"type": "string"}, "namespace": {"type": "string"}, "a-b": {"type": "integer"}, "m": texts},
-            "x-kubernetes-validations": [{"rule": rule}]}}});
-        // What it may cost without bounds is not asked here.
-        let told = Schema::from_crd(&schema)
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default();
-        assert!(!told.contains("compilation failed"), "{rule}: {told}");
-        let (schema, unread) = Schema::from_stored_crd(&schema).expect("structural");
-        assert_eq!(unread, Vec::new(), "{rule}");
-        let spec = json!({"l": [1, 2], "s": "aab", "n": 5, "namespace": "x", "a-b": 1, "m": {"a": "b"}});
-        assert_eq!(schema.validate(&json!({"spec": spec}), None), Vec::new(), "{rule}");
+    RULES.iter().for_each(|rule| assert_true(rule));
+}
+
+/// Real Kubernetes leaves them anywhere. So many elements that sorting would see that they have no order.
+#[test]
+fn what_is_no_number_is_sorted_behind_all_numbers() {
+    assert_true("lists.range(60).map(x, x % 3 == 0 ? 0.0 / 0.0 : double(-x)).sort()[39] == -1.0");
+    assert_true("lists.range(60).sortBy(x, x % 3 == 0 ? 0.0 / 0.0 : double(-x))[39] == 1");
+}
+
+/// As google/cel-go v0.26 `ext/lists.go`.
+#[test]
+fn elements_are_sorted_only_if_they_have_an_order() {
+    for list in [
+        "[dyn(1), dyn('a')]",
+        "[dyn(1), dyn(2.0)]",
+        "dyn([{}, {}])",
+        "dyn([null])",
+    ] {
+        let told = said(&format!("dyn({list}).sort().size() > 0"));
+        assert_eq!(told.len(), 1, "{list}: {told:?}");
     }
+}
+
+fn assert_true(rule: &str) {
+    assert_eq!(said(rule), Vec::new(), "{rule}");
+}
+
+/// What is wrong with an object by a rule that can be compiled.
+fn said(rule: &str) -> Vec<FieldError> {
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "l": {"type": "array", "items": {"type": "integer"}}, "s": {"type": "string"}, "n": {"type": "integer"},
+        "zz": {"type": "string"}, "namespace": {"type": "string"}, "a-b": {"type": "integer"}, "m": texts},
+        "x-kubernetes-validations": [{"rule": rule}]}}});
+    // What it may cost without bounds is not asked here.
+    let told = Schema::from_crd(&schema)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    assert!(!told.contains("compilation failed"), "{rule}: {told}");
+    let (schema, unread) = Schema::from_stored_crd(&schema).expect("structural");
+    assert_eq!(unread, Vec::new(), "{rule}");
+    let spec = json!({"l": [1, 2], "s": "aab", "n": 5, "namespace": "x", "a-b": 1, "m": {"a": "b"}});
+    schema.validate(&json!({"spec": spec}), None)
 }
