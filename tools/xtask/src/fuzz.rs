@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
@@ -103,13 +104,48 @@ fn cargo() -> Command {
     command
 }
 
+/// Fuzzes for so many minutes, or until something is found.
 fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let learned = cache::folder()?.join("fuzz").join(name);
+    fs::create_dir_all(&learned).map_err(|error| format!("cannot create {}: {error}", learned.display()))?;
+    println!("{name}: {minutes} min");
+    let (begun, whole_time) = (Instant::now(), Duration::from_secs(60) * minutes);
+    let mut seen = Seen::default();
+    loop {
+        let left = whole_time.saturating_sub(begun.elapsed());
+        let mut command = fuzzer(cargo_fuzz, &root, name);
+        command.arg(&learned).arg(format!("fuzz/seeds/{name}"));
+        let found = format!("fuzz/found/{name}");
+        if root.join(&found).exists() {
+            command.arg(found);
+        }
+        command.arg("--").args(bounds(name)).args([
+            format!("-max_total_time={}", left.as_secs().max(1)),
+            "-print_final_stats=1".to_owned(),
+        ]);
+        let now = watch(&mut command)?;
+        let slow = now.slow_input.clone();
+        seen.add(now);
+        let Some(slow) = slow.filter(|_| begun.elapsed() < whole_time) else {
+            return Ok(seen);
+        };
+        // A machine that stands still for a moment makes any input slow: one that is slow is so again.
+        let mut again = fuzzer(cargo_fuzz, &root, name);
+        again.arg(&slow).arg("--").args(bounds(name));
+        if !watch(&mut again)?.whole {
+            return Ok(seen);
+        }
+        println!("{name}: that input is not slow when it is run alone; going on");
+        fs::remove_file(&slow).map_err(|error| format!("cannot remove {}: {error}", slow.display()))?;
+    }
+}
+
+/// A fuzzer, to which folders or one input, `--` and [`bounds`] are still to be said.
+fn fuzzer(cargo_fuzz: &Path, root: &Path, name: &str) -> Command {
     let target_folder = env::var_os(TARGET_FOLDER)
         .map(PathBuf::from)
         .unwrap_or(root.join("target"));
-    let learned = cache::folder()?.join("fuzz").join(name);
-    fs::create_dir_all(&learned).map_err(|error| format!("cannot create {}: {error}", learned.display()))?;
     let mut command = Command::new("rustup");
     command.args(["run", TOOLCHAIN]).arg(cargo_fuzz);
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
@@ -120,23 +156,18 @@ fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
         .args(["run", name, "--fuzz-dir", "fuzz", "--sanitizer", "none"])
         .arg("--target-dir")
         .arg(target_folder.join("fuzz"))
-        .current_dir(&root)
-        .arg(&learned)
-        .arg(format!("fuzz/seeds/{name}"));
-    let found = format!("fuzz/found/{name}");
-    if root.join(&found).exists() {
-        command.arg(found);
-    }
-    command.arg("--").args([
-        format!("-max_total_time={}", minutes * 60),
+        .current_dir(root);
+    command
+}
+
+/// What one input may cost.
+fn bounds(name: &str) -> [String; 4] {
+    [
         format!("-timeout={INPUT_SECONDS_MAX}"),
         format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
         format!("-max_len={INPUT_BYTES_MAX}"),
         format!("-dict=fuzz/dictionaries/{name}"),
-        "-print_final_stats=1".to_owned(),
-    ]);
-    println!("{name}: {minutes} min");
-    watch(&mut command)
+    ]
 }
 
 /// What a fuzzer said of itself last.
@@ -147,6 +178,8 @@ struct Seen {
     coverage: u64,
     kept: String,
     memory_mib: u64,
+    /// Where the input lies that took too long
+    slow_input: Option<PathBuf>,
 }
 
 impl Seen {
@@ -156,6 +189,10 @@ impl Seen {
             self.runs = number(rest);
         } else if let Some(rest) = line.strip_prefix("stat::peak_rss_mb:") {
             self.memory_mib = number(rest);
+        } else if let Some((_, file)) = line.split_once("Test unit written to ") {
+            let file = PathBuf::from(file.trim());
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            self.slow_input = name.starts_with("timeout-").then_some(file);
         } else if line.starts_with('#') {
             let words: Vec<&str> = line.split_whitespace().collect();
             let after = |name: &str| {
@@ -171,6 +208,16 @@ impl Seen {
                 self.kept = (*kept).to_owned();
             }
         }
+    }
+
+    /// What was seen after this.
+    fn add(&mut self, later: Self) {
+        let (runs, memory_mib) = (self.runs + later.runs, self.memory_mib.max(later.memory_mib));
+        *self = Self {
+            runs,
+            memory_mib,
+            ..later
+        };
     }
 
     fn text(&self) -> String {
@@ -208,7 +255,7 @@ fn watch(command: &mut Command) -> Outcome<Seen> {
 
 #[cfg(test)]
 mod tests {
-    use super::Seen;
+    use super::*;
 
     #[test]
     fn a_fuzzer_s_figures_are_read() {
@@ -226,5 +273,28 @@ mod tests {
             seen.text(),
             "88 inputs, 120 edges, corpus 30/2200b, 41 MiB at most, nothing found"
         );
+    }
+
+    #[test]
+    fn only_an_input_that_took_too_long_is_run_again() {
+        let mut seen = Seen {
+            runs: 5,
+            memory_mib: 60,
+            ..Seen::default()
+        };
+        let mut later = Seen::default();
+        for line in [
+            "stat::number_of_executed_units: 88",
+            "stat::peak_rss_mb:              41",
+            "artifact_prefix='/a/'; Test unit written to /a/timeout-3f",
+        ] {
+            later.read(line);
+        }
+        seen.add(later);
+        assert_eq!(seen.text(), "93 inputs, 0 edges, corpus , 60 MiB at most, BROKEN");
+        assert_eq!(seen.slow_input.as_deref(), Some(Path::new("/a/timeout-3f")));
+
+        seen.read("artifact_prefix='/a/'; Test unit written to /a/crash-3f");
+        assert_eq!(seen.slow_input, None);
     }
 }
