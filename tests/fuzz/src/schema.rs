@@ -1,7 +1,7 @@
 //! Schemas of custom resources, objects held against them, and expressions: sections are the `openAPIV3Schema`, an object,
 //! the object before it, an expression, the name of a built-in kind.
 
-use cluster_schema::cel::{Expression, Names, POLICY_COST_MAX};
+use cluster_schema::cel::{Expression, Names, POLICY_COST_MAX, Work};
 use cluster_schema::{DEFAULTS_BYTES_MAX, ERRORS_MAX, Schema, builtin};
 use serde_json::Value;
 
@@ -75,7 +75,10 @@ fn normalised(value: &Value, normalise: impl Fn(&mut Value)) -> Value {
 
 fn expression(source: &str, object: &Value, old: Option<&Value>) {
     let names = ["object", "oldObject", "request"];
-    let Ok(expression) = Expression::compile(source, &names, None) else {
+    let compiled = Expression::compile(source, &names, None, &mut Work::of_admission());
+    // What was taken before is not judged, only read; and whatever is taken can be read.
+    let Ok(expression) = Expression::stored(source, false, &mut Work::of_stored_admission()) else {
+        assert!(compiled.is_err(), "taken, but not to be read again");
         return;
     };
     let mut values = Names::default();

@@ -125,7 +125,12 @@ fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
             "-print_final_stats=1".to_owned(),
         ]);
         let now = watch(&mut command)?;
-        let slow = now.slow_input.clone();
+        if !now.whole && now.found.is_none() {
+            return Err(format!(
+                "the fuzzer {name} did not run: what it, or its build, said is above"
+            ));
+        }
+        let slow = now.slow_input();
         seen.add(now);
         let Some(slow) = slow.filter(|_| begun.elapsed() < whole_time) else {
             return Ok(seen);
@@ -178,8 +183,8 @@ struct Seen {
     coverage: u64,
     kept: String,
     memory_mib: u64,
-    /// Where the input lies that took too long
-    slow_input: Option<PathBuf>,
+    /// The input that broke it
+    found: Option<PathBuf>,
 }
 
 impl Seen {
@@ -190,9 +195,7 @@ impl Seen {
         } else if let Some(rest) = line.strip_prefix("stat::peak_rss_mb:") {
             self.memory_mib = number(rest);
         } else if let Some((_, file)) = line.split_once("Test unit written to ") {
-            let file = PathBuf::from(file.trim());
-            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            self.slow_input = name.starts_with("timeout-").then_some(file);
+            self.found = Some(PathBuf::from(file.trim()));
         } else if line.starts_with('#') {
             let words: Vec<&str> = line.split_whitespace().collect();
             let after = |name: &str| {
@@ -208,6 +211,12 @@ impl Seen {
                 self.kept = (*kept).to_owned();
             }
         }
+    }
+
+    /// What broke it, if it took too long.
+    fn slow_input(&self) -> Option<PathBuf> {
+        let name = self.found.as_deref()?.file_name()?.to_str()?;
+        self.found.clone().filter(|_| name.starts_with("timeout-"))
     }
 
     /// What was seen after this.
@@ -292,9 +301,9 @@ mod tests {
         }
         seen.add(later);
         assert_eq!(seen.text(), "93 inputs, 0 edges, corpus , 60 MiB at most, BROKEN");
-        assert_eq!(seen.slow_input.as_deref(), Some(Path::new("/a/timeout-3f")));
+        assert_eq!(seen.slow_input(), Some(PathBuf::from("/a/timeout-3f")));
 
         seen.read("artifact_prefix='/a/'; Test unit written to /a/crash-3f");
-        assert_eq!(seen.slow_input, None);
+        assert_eq!(seen.slow_input(), None);
     }
 }
