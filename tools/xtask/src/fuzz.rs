@@ -142,7 +142,7 @@ fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
             return Ok(seen);
         }
         println!("{name}: that input is not slow when it is run alone; going on");
-        fs::remove_file(&slow).map_err(|error| format!("cannot remove {}: {error}", slow.display()))?;
+        fs::remove_file(root.join(&slow)).map_err(|error| format!("cannot remove {}: {error}", slow.display()))?;
     }
 }
 

@@ -14,12 +14,15 @@ use super::range::Range;
 /// Largest request whose values are reckoned with, in bytes.
 const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
 
+/// The JSON of a schema's object.
+type Node = Map<String, Value>;
+
 /// A value that expressions are about, and what is known of the sizes of its parts. The least of an object is the sum over all
 /// that it requires, and expressions ask for it at each use of a name: it is told once.
 pub(in crate::cel) struct Sizes<'s> {
     this: Declared<'s>,
     /// The fewest bytes of objects, by where their schema lies; beside them the schema, so that it stays there.
-    objects: RefCell<HashMap<*const Map<String, Value>, (&'s Map<String, Value>, u64)>>,
+    objects: RefCell<HashMap<*const Node, (&'s Node, u64)>>,
 }
 
 impl<'s> Sizes<'s> {
