@@ -54,6 +54,7 @@ mod value;
 
 pub use error::{Error, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
+pub use helm::{Host, Lookup};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};

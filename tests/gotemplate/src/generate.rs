@@ -241,7 +241,9 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 12] = [
+const SPRIG_WORDS: [&str; 14] = [
+    "fromJson j",
+    "mustFromJson j",
     "split ss",
     "splitn sis",
     "upper s",
@@ -284,6 +286,18 @@ const STRINGS: [&str; 28] = [
     "\"one two\\nthree\"",
     "\"99999999999999999999\"",
     "\"_1\"",
+];
+const JSON: [&str; 10] = [
+    "`{\"a\":[1,-2.5e3,null,true],\"b\":{\"c\":\"d\"}}`",
+    "`[\"\\u00e9\\ud83d\\ude00\\n\", 1]`",
+    "`{\"a\": 1,}`",
+    "`[1 2]`",
+    "` \"x `",
+    "(toJson .l)",
+    "(toPrettyJson .m)",
+    "`truf`",
+    "`-`",
+    ".s",
 ];
 const INTS: [&str; 14] = [
     "0", "1", "2", "3", "-1", "-3", "5", "10", ".a", ".neg", "7", "100", "(len .l)", "4",
@@ -456,6 +470,7 @@ impl Drawer {
         match kind {
             's' => self.put(&STRINGS),
             'i' => self.put(&INTS),
+            'j' => self.put(&JSON),
             'l' => self.put(&LISTS),
             'm' => self.put(&MAPS),
             // What holds no dictionary of the data: Go does not bear one that holds itself.

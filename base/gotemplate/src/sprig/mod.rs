@@ -8,6 +8,7 @@ mod dicts;
 mod encoding;
 mod equal;
 mod json;
+mod json_read;
 mod lists;
 mod merge;
 mod numbers;
@@ -16,6 +17,7 @@ mod strings;
 mod words;
 
 pub(crate) use encoding::encode as base64;
+pub(crate) use json_read::{Read, read as read_json};
 
 use crate::function::{Function, Functions};
 
@@ -23,11 +25,12 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 10] = [
+        let groups: [fn() -> Vec<Function>; 11] = [
             defaults::functions,
             dicts::functions,
             encoding::functions,
             json::functions,
+            json_read::functions,
             lists::functions,
             numbers::functions,
             paths::functions,
