@@ -241,7 +241,10 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 14] = [
+const SPRIG_WORDS: [&str; 17] = [
+    "semver v",
+    "semverCompare cv",
+    "semverCompare cv",
     "fromJson j",
     "mustFromJson j",
     "split ss",
@@ -287,6 +290,23 @@ const STRINGS: [&str; 28] = [
     "\"99999999999999999999\"",
     "\"_1\"",
 ];
+const VERSIONS: [&str; 14] = [
+    "\"1.2.3\"",
+    "\"v1.2\"",
+    "\"1\"",
+    "\"1.2.3-rc.1\"",
+    "\"1.2.4-alpha.2+b\"",
+    "\"0.0.3\"",
+    "\"0.2\"",
+    "\"1.x\"",
+    "\"*\"",
+    "\"2.0.X\"",
+    "\"1.3.0-0\"",
+    "\"01.2.3\"",
+    "\"1.2.3-01\"",
+    "\"x\"",
+];
+const OPERATORS: [&str; 13] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^", " "];
 const JSON: [&str; 10] = [
     "`{\"a\":[1,-2.5e3,null,true],\"b\":{\"c\":\"d\"}}`",
     "`[\"\\u00e9\\ud83d\\ude00\\n\", 1]`",
@@ -471,6 +491,8 @@ impl Drawer {
             's' => self.put(&STRINGS),
             'i' => self.put(&INTS),
             'j' => self.put(&JSON),
+            'v' => self.put(&VERSIONS),
+            'c' => self.constraint(),
             'l' => self.put(&LISTS),
             'm' => self.put(&MAPS),
             // What holds no dictionary of the data: Go does not bear one that holds itself.
@@ -480,6 +502,17 @@ impl Drawer {
             _ if self.one_in(2) => self.put(&FIELDS),
             _ => self.put(&LITERALS),
         }
+    }
+
+    fn constraint(&mut self) {
+        self.out.push('"');
+        for _ in 0..self.random.random_range(1..4) {
+            self.put(&OPERATORS);
+            let version = VERSIONS.choose(&mut self.random).copied().unwrap_or_default();
+            self.out.push_str(version.trim_matches('"'));
+            self.put(&[" ", ", ", " || ", "", " - "]);
+        }
+        self.put(&["\"", "1\"", "*\""]);
     }
 
     fn one_in(&mut self, count: u32) -> bool {

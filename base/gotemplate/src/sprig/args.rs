@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::function::Scope;
 use crate::print::{PrintError, sprint};
 use crate::text::Str;
-use crate::value::{List, Map, Type, UintKind, Value};
+use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
@@ -107,6 +107,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Str(_) => "string",
         Value::Bytes(_) | Value::List(_) => "slice",
         Value::Map(_) => "map",
+        Value::Object(object) if is_pointer(object.type_name()) => "ptr",
         Value::Object(object) => object.underlying().map_or("struct", |value| kind(&value)),
     }
 }

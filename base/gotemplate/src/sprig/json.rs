@@ -92,9 +92,10 @@ impl Writer<'_> {
                 let entries = map.entries().into_iter();
                 self.items(entries.map(|(key, value)| (Some(key), value)), (b'{', b'}'), depth)?;
             }
-            Value::Object(object) => match object.underlying() {
-                Some(value) => self.value(&value, depth)?,
-                None => {
+            Value::Object(object) => match (object.marshalled(), object.underlying()) {
+                (Some(text), _) => self.string(text.as_bytes()),
+                (None, Some(value)) => self.value(&value, depth)?,
+                (None, None) => {
                     let fields = object.fields().into_iter();
                     self.items(
                         fields.map(|(name, value)| (Some(name.into()), value)),

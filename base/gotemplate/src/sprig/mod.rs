@@ -13,6 +13,7 @@ mod lists;
 mod merge;
 mod numbers;
 mod paths;
+mod semver;
 mod strings;
 mod words;
 
@@ -25,7 +26,7 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 11] = [
+        let groups: [fn() -> Vec<Function>; 12] = [
             defaults::functions,
             dicts::functions,
             encoding::functions,
@@ -34,6 +35,7 @@ impl Functions {
             lists::functions,
             numbers::functions,
             paths::functions,
+            semver::functions,
             strings::functions,
             words::functions,
             merge::functions,
