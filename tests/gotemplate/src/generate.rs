@@ -241,7 +241,9 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 17] = [
+const SPRIG_WORDS: [&str; 19] = [
+    "urlParse u",
+    "urlJoin m",
     "semver v",
     "semverCompare cv",
     "semverCompare cv",
@@ -305,6 +307,10 @@ const VERSIONS: [&str; 14] = [
     "\"01.2.3\"",
     "\"1.2.3-01\"",
     "\"x\"",
+];
+const URL_PARTS: [&str; 26] = [
+    "http://", "https:", "//", "/", "a", "b.c", ":", ":80", "@", "?", "#", "x=y", "&", "%20", "%2F", "%zz", "%25", "é",
+    "[::1]", " ", "+", "*", ";", "'", "u:p@", "mailto:",
 ];
 const OPERATORS: [&str; 13] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^", " "];
 const JSON: [&str; 10] = [
@@ -493,6 +499,7 @@ impl Drawer {
             'j' => self.put(&JSON),
             'v' => self.put(&VERSIONS),
             'c' => self.constraint(),
+            'u' => self.url(),
             'l' => self.put(&LISTS),
             'm' => self.put(&MAPS),
             // What holds no dictionary of the data: Go does not bear one that holds itself.
@@ -502,6 +509,14 @@ impl Drawer {
             _ if self.one_in(2) => self.put(&FIELDS),
             _ => self.put(&LITERALS),
         }
+    }
+
+    fn url(&mut self) {
+        self.out.push('"');
+        for _ in 0..self.random.random_range(1..7) {
+            self.put(&URL_PARTS);
+        }
+        self.out.push('"');
     }
 
     fn constraint(&mut self) {

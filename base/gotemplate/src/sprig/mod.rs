@@ -15,6 +15,7 @@ mod numbers;
 mod paths;
 mod semver;
 mod strings;
+mod url;
 mod words;
 
 pub(crate) use encoding::encode as base64;
@@ -26,7 +27,7 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 12] = [
+        let groups: [fn() -> Vec<Function>; 13] = [
             defaults::functions,
             dicts::functions,
             encoding::functions,
@@ -37,6 +38,7 @@ impl Functions {
             paths::functions,
             semver::functions,
             strings::functions,
+            url::functions,
             words::functions,
             merge::functions,
         ];

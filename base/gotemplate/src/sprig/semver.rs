@@ -164,6 +164,18 @@ impl Object for SemVer {
         })))
     }
 
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        let [major, minor, patch] = self.version.numbers.map(|number| Value::Uint(UintKind::Uint64, number));
+        vec![
+            ("major", major),
+            ("minor", minor),
+            ("patch", patch),
+            ("pre", Value::from(self.version.pre_release.as_str())),
+            ("metadata", Value::from(self.version.metadata.as_str())),
+            ("original", Value::from(self.original.as_str())),
+        ]
+    }
+
     fn text(&self) -> Option<String> {
         Some(self.version.to_string())
     }
