@@ -241,7 +241,19 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 19] = [
+const SPRIG_WORDS: [&str; 31] = [
+    "regexMatch rs",
+    "mustRegexMatch rs",
+    "regexFind rs",
+    "mustRegexFind rs",
+    "regexFindAll rsi",
+    "mustRegexFindAll rsi",
+    "regexSplit rsi",
+    "regexReplaceAll rsd",
+    "mustRegexReplaceAll rsd",
+    "mustRegexReplaceAll rsd",
+    "regexReplaceAllLiteral rsd",
+    "regexQuoteMeta r",
     "urlParse u",
     "urlJoin m",
     "semver v",
@@ -311,6 +323,68 @@ const VERSIONS: [&str; 14] = [
 const URL_PARTS: [&str; 26] = [
     "http://", "https:", "//", "/", "a", "b.c", ":", ":80", "@", "?", "#", "x=y", "&", "%20", "%2F", "%zz", "%25", "é",
     "[::1]", " ", "+", "*", ";", "'", "u:p@", "mailto:",
+];
+const REGEX_PARTS: [&str; 60] = [
+    "a",
+    "b",
+    "o",
+    "l",
+    "1",
+    "é",
+    " ",
+    ".",
+    "*",
+    "+",
+    "?",
+    "*?",
+    "+?",
+    "??",
+    "{2}",
+    "{0,3}",
+    "{1,}",
+    "(",
+    ")",
+    "(",
+    ")",
+    "(?:",
+    "(?i)",
+    "(?s)",
+    "(?m)",
+    "(?U)",
+    "(?i:",
+    "(?-i)",
+    "(?P<n>",
+    "|",
+    "^",
+    "$",
+    "\\b",
+    "\\B",
+    "\\A",
+    "\\z",
+    "\\d",
+    "\\D",
+    "\\w",
+    "\\W",
+    "\\s",
+    "\\S",
+    "\\pL",
+    "\\PL",
+    "\\p{Greek}",
+    "[a-f]",
+    "[^a-f]",
+    "[[:alpha:]]",
+    "[^[:space:]é]",
+    "[\\d.-]",
+    "[",
+    "]",
+    "\\.",
+    "\\x41",
+    "\\x{e9}",
+    "\\Q.",
+    "\\E",
+    "\\",
+    "-",
+    "x*",
 ];
 const OPERATORS: [&str; 13] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^", " "];
 const JSON: [&str; 10] = [
@@ -500,6 +574,8 @@ impl Drawer {
             'v' => self.put(&VERSIONS),
             'c' => self.constraint(),
             'u' => self.url(),
+            'r' => self.regex(),
+            'd' => self.put(&["`<$0>`", "`${1}`", "`$1x`", "`$n$$`", "\"\"", "\"x\""]),
             'l' => self.put(&LISTS),
             'm' => self.put(&MAPS),
             // What holds no dictionary of the data: Go does not bear one that holds itself.
@@ -509,6 +585,14 @@ impl Drawer {
             _ if self.one_in(2) => self.put(&FIELDS),
             _ => self.put(&LITERALS),
         }
+    }
+
+    fn regex(&mut self) {
+        self.out.push('`');
+        for _ in 0..self.random.random_range(1..8) {
+            self.put(&REGEX_PARTS);
+        }
+        self.out.push('`');
     }
 
     fn url(&mut self) {

@@ -1,6 +1,6 @@
 //! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths and JSON that is written; what needs a clock, randomness, keys, versions, regular expressions or decimal fractions is not here yet,
-//! and a template that calls it is refused when it is read.
+//! paths, JSON, versions, URLs and regular expressions; what needs a clock, randomness or keys is not here yet, and a
+//! template that calls it is refused when it is read.
 
 mod args;
 mod defaults;
@@ -13,6 +13,7 @@ mod lists;
 mod merge;
 mod numbers;
 mod paths;
+mod regex;
 mod semver;
 mod strings;
 mod url;
@@ -27,7 +28,7 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 13] = [
+        let groups: [fn() -> Vec<Function>; 14] = [
             defaults::functions,
             dicts::functions,
             encoding::functions,
@@ -36,6 +37,7 @@ impl Functions {
             lists::functions,
             numbers::functions,
             paths::functions,
+            regex::functions,
             semver::functions,
             strings::functions,
             url::functions,
