@@ -241,7 +241,19 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 31] = [
+const SPRIG_WORDS: [&str; 43] = [
+    "camelcase w",
+    "snakecase w",
+    "kebabcase w",
+    "camelcase s",
+    "snakecase s",
+    "b32enc s",
+    "b32dec s",
+    "addf a*",
+    "subf aa*",
+    "mulf aa*",
+    "divf aa*",
+    "add1f a",
     "regexMatch rs",
     "mustRegexMatch rs",
     "regexFind rs",
@@ -575,6 +587,7 @@ impl Drawer {
             'c' => self.constraint(),
             'u' => self.url(),
             'r' => self.regex(),
+            'w' => self.words(),
             'd' => self.put(&["`<$0>`", "`${1}`", "`$1x`", "`$n$$`", "\"\"", "\"x\""]),
             'l' => self.put(&LISTS),
             'm' => self.put(&MAPS),
@@ -585,6 +598,16 @@ impl Drawer {
             _ if self.one_in(2) => self.put(&FIELDS),
             _ => self.put(&LITERALS),
         }
+    }
+
+    fn words(&mut self) {
+        self.out.push('"');
+        for _ in 0..self.random.random_range(0..8) {
+            self.put(&[
+                "a", "b", "A", "B", "1", "2", "_", "-", " ", ".", "$", "é", "É", "名", "\\xff", "²", "ǅ", "HTTP", "foo",
+            ]);
+        }
+        self.out.push('"');
     }
 
     fn regex(&mut self) {

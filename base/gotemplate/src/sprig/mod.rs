@@ -3,6 +3,8 @@
 //! template that calls it is refused when it is read.
 
 mod args;
+mod cases;
+mod decimal;
 mod defaults;
 mod dicts;
 mod encoding;
@@ -28,7 +30,9 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 14] = [
+        let groups: [fn() -> Vec<Function>; 16] = [
+            cases::functions,
+            decimal::functions,
             defaults::functions,
             dicts::functions,
             encoding::functions,
