@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Fault};
 use crate::function::{Function, Functions, Render, Scope};
+use crate::host::Host;
 use crate::print::PrintError;
 use crate::quote::quoted;
 use crate::sprig::{Read, read_json};
@@ -155,24 +156,6 @@ fn from_json(text: &[u8], wanted: &str) -> Value {
         (_, Some(why)) if is_map => Value::map([("Error", Value::from(why))]),
         (_, Some(why)) => Value::list(vec![Value::from(why)]),
     }
-}
-
-/// What `lookup` asks: the objects of a cluster. [`crate::Context::host`] holds a [`Host`] with one, or there is no
-/// cluster and nothing is found, as with `helm template`.
-pub trait Lookup: Send {
-    /// The object of that name, or the list of all of that kind if the name is empty: of one namespace, or of all if that
-    /// is empty too. Nothing if it is not there.
-    ///
-    /// # Errors
-    /// What the template's author is told: the kind is unknown, the cluster does not answer.
-    fn lookup(&mut self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Option<Json>, String>;
-}
-
-/// What Helm's functions ask of their caller.
-#[derive(Default)]
-pub struct Host {
-    /// The cluster, if there is one
-    pub lookup: Option<Box<dyn Lookup>>,
 }
 
 fn lookup(scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
@@ -408,6 +391,7 @@ mod tests {
         set.parse("t", text.as_bytes()).expect("it is a template");
         let mut host = crate::Host {
             lookup: Some(Box::new(OneSecret)),
+            ..crate::Host::default()
         };
         let mut context = Context {
             limits: Limits::default(),

@@ -1,5 +1,5 @@
 //! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths, JSON, versions, URLs and regular expressions; what needs a clock, randomness or keys is not here yet, and a
+//! paths, JSON, versions, URLs, regular expressions and random texts; what needs a clock or keys is not here yet, and a
 //! template that calls it is refused when it is read.
 
 mod args;
@@ -15,6 +15,7 @@ mod lists;
 mod merge;
 mod numbers;
 mod paths;
+mod random;
 mod regex;
 mod semver;
 mod strings;
@@ -30,7 +31,7 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 16] = [
+        let groups: [fn() -> Vec<Function>; 17] = [
             cases::functions,
             decimal::functions,
             defaults::functions,
@@ -41,6 +42,7 @@ impl Functions {
             lists::functions,
             numbers::functions,
             paths::functions,
+            random::functions,
             regex::functions,
             semver::functions,
             strings::functions,
