@@ -95,6 +95,15 @@ pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault>
     Ok(())
 }
 
+/// What Go prints for a float that is no number or has no end.
+pub(super) fn non_finite(number: f64) -> &'static str {
+    match number {
+        f64::INFINITY => "+Inf",
+        f64::NEG_INFINITY => "-Inf",
+        _ => "NaN",
+    }
+}
+
 /// The name of a value's kind: `reflect.Kind`.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use base_yaml::go::shortest_digits;
 
-use super::args::{Answer, at};
+use super::args::{Answer, at, non_finite};
 use super::numbers::to_float;
 use crate::error::Fault;
 use crate::function::{Function, Scope};
@@ -56,11 +56,7 @@ struct Decimal {
 impl Decimal {
     fn of(number: f64) -> Result<Self, Fault> {
         if !number.is_finite() {
-            let shown = match number {
-                _ if number.is_nan() => "NaN",
-                f64::INFINITY => "+Inf",
-                _ => "-Inf",
-            };
+            let shown = non_finite(number);
             return Err(Fault::Said(format!("Cannot create a Decimal from {shown}")));
         }
         if number == 0.0 {

@@ -1,4 +1,4 @@
-//! Random texts and numbers, all from the randomness of the caller's [`Host`]: seeded, they are the same each time.
+//! Random texts and numbers, all from the randomness of the caller's [`Host`]: what is the same there makes the same here.
 
 use base_clock::Entropy;
 
@@ -99,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn equal_seeds_make_equal_texts_and_without_randomness_there_are_none() {
-        let seeded = |seed| Host {
-            entropy: Some(Entropy::seeded(seed)),
+    fn equal_randomness_makes_equal_texts_and_without_any_there_are_none() {
+        let seeded = |number| Host {
+            entropy: Some(Entropy::seeded(number)),
             ..Host::default()
         };
         let first = render(&mut seeded(1));
