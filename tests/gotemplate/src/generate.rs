@@ -241,7 +241,9 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 43] = [
+const SPRIG_WORDS: [&str; 45] = [
+    "duration a",
+    "durationRound s",
     "camelcase w",
     "snakecase w",
     "kebabcase w",

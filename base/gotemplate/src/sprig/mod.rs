@@ -1,12 +1,13 @@
 //! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths, JSON, versions, URLs, regular expressions and random texts; what needs a clock or keys is not here yet, and a
-//! template that calls it is refused when it is read.
+//! paths, JSON, versions, URLs, regular expressions, random texts and lengths of time; dates and what needs keys are not
+//! here yet, and a template that calls one is refused when it is read.
 
 mod args;
 mod cases;
 mod decimal;
 mod defaults;
 mod dicts;
+mod durations;
 mod encoding;
 mod equal;
 mod json;
@@ -31,11 +32,12 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 17] = [
+        let groups: [fn() -> Vec<Function>; 18] = [
             cases::functions,
             decimal::functions,
             defaults::functions,
             dicts::functions,
+            durations::functions,
             encoding::functions,
             json::functions,
             json_read::functions,
