@@ -33,6 +33,9 @@ pub enum LimitError {
     /// Templates that functions have executed inside each other
     #[error("functions have templates executed more than {0} levels deep, at most these are")]
     Depth(usize),
+    /// A regular expression, or what it takes to search a text for it
+    #[error("regular expression is too large, or too large for so long a text")]
+    Regex,
     /// A single value
     #[error("{0}")]
     Value(#[from] PrintError),

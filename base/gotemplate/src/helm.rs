@@ -1,5 +1,5 @@
-//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, and those that write and read YAML.
-//! Those that read JSON, those for TOML, and `lookup` are not here yet.
+//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, `lookup`, and those
+//! that write and read YAML and JSON. Those for TOML are not here yet.
 
 use std::sync::Arc;
 
@@ -8,10 +8,12 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Fault};
 use crate::function::{Function, Functions, Render, Scope};
+use crate::host::Host;
 use crate::print::PrintError;
 use crate::quote::quoted;
-use crate::text::Str;
-use crate::value::{Type, Value};
+use crate::sprig::{Read, read_json};
+use crate::text::Str as Text;
+use crate::value::{IntKind, List, Map, Type, Value};
 
 /// What Helm puts around the words of a chart's author, to find them again in the error.
 const WARN_START: &str = "HELM_ERR_START";
@@ -50,6 +52,13 @@ impl Functions {
         self.add(Function::new("fromYamlArray", [Str], |_, args| {
             Ok(from_yaml_array(args))
         }));
+        self.add(Function::new("fromJson", [Str], |_, args| {
+            Ok(from_json(text_of(args), "map[string]interface {}"))
+        }));
+        self.add(Function::new("fromJsonArray", [Str], |_, args| {
+            Ok(from_json(text_of(args), "[]interface {}"))
+        }));
+        self.add(Function::new("lookup", [Str, Str, Str, Str], lookup));
         self.add(Function::new("fail", [Str], |_, args| match args {
             [Value::Str(warning)] => Err(warned(warning)),
             _ => Ok(Value::Nil),
@@ -109,6 +118,79 @@ fn of_json(json: Json) -> Value {
     }
 }
 
+fn text_of(args: &[Value]) -> &[u8] {
+    match args {
+        [Value::Str(text), ..] => text,
+        _ => b"",
+    }
+}
+
+/// A map or a list, with the error in it if there is none.
+fn from_json(text: &[u8], wanted: &str) -> Value {
+    let is_map = wanted.starts_with("map");
+    let (found, why) = match read_json(text) {
+        Err(why) => (Value::Nil, Some(why)),
+        Ok(Read { value, unfit }) => match (&value, is_map) {
+            (Value::Map(_), true) | (Value::List(_), false) => (value, unfit),
+            (Value::Nil, true) if unfit.is_none() => return Value::Map(Map::nil(Type::Any)),
+            (Value::Nil, false) if unfit.is_none() => return Value::List(List::nil(Type::Any)),
+            _ => {
+                let kind = match &value {
+                    Value::Map(_) => "object",
+                    Value::List(_) => "array",
+                    Value::Bool(_) => "bool",
+                    Value::Str(_) => "string",
+                    _ => "number",
+                };
+                let why = format!("json: cannot unmarshal {kind} into Go value of type {wanted}");
+                (Value::Nil, Some(why))
+            }
+        },
+    };
+    match (found, why) {
+        (found, None) => found,
+        (Value::Map(map), Some(why)) => {
+            map.set("Error".into(), Value::from(why));
+            Value::Map(map)
+        }
+        (_, Some(why)) if is_map => Value::map([("Error", Value::from(why))]),
+        (_, Some(why)) => Value::list(vec![Value::from(why)]),
+    }
+}
+
+fn lookup(scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
+    let nothing = Value::map::<Text>([]);
+    let texts: Vec<String> = args
+        .iter()
+        .map(|arg| text_of(std::slice::from_ref(arg)))
+        .map(|text| String::from_utf8_lossy(text).into_owned())
+        .collect();
+    let ([api_version, kind, namespace, name], Some(host)) = (texts.as_slice(), scope.host.downcast_mut::<Host>())
+    else {
+        return Ok(nothing);
+    };
+    let Some(cluster) = &mut host.lookup else {
+        return Ok(nothing);
+    };
+    let found = cluster
+        .lookup(api_version, kind, namespace, name)
+        .map_err(Fault::Said)?;
+    Ok(found.map_or(nothing, of_object))
+}
+
+/// As Kubernetes' clients read objects: what has no point is an integer.
+fn of_object(json: Json) -> Value {
+    match json {
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Int(IntKind::Int64, whole),
+            None => of_json(Json::Number(number)),
+        },
+        Json::Array(items) => Value::list(items.into_iter().map(of_object).collect()),
+        Json::Object(entries) => Value::map(entries.into_iter().map(|(key, value)| (key, of_object(value)))),
+        other => of_json(other),
+    }
+}
+
 /// A map, with the error under a key if there is none.
 fn from_yaml(args: &[Value]) -> Value {
     match args {
@@ -135,7 +217,7 @@ fn is_empty_string(value: &Value) -> bool {
     matches!(value, Value::Str(text) if text.is_empty())
 }
 
-fn warned(warning: &Str) -> Fault {
+fn warned(warning: &Text) -> Fault {
     Fault::Said(format!("{WARN_START}{}{WARN_END}", warning.lossy()))
 }
 
@@ -283,5 +365,51 @@ mod tests {
             render("{{required \"no\" 0}}{{required \"no\" false}}").as_deref(),
             Ok("0false")
         );
+    }
+
+    #[derive(Debug)]
+    struct OneSecret;
+
+    impl crate::Lookup for OneSecret {
+        fn lookup(
+            &mut self,
+            version: &str,
+            kind: &str,
+            namespace: &str,
+            name: &str,
+        ) -> Result<Option<serde_json::Value>, String> {
+            match (version, kind, namespace, name) {
+                ("v1", "Secret", "ns", "one") => Ok(Some(serde_json::json!({"data": {"count": 3, "share": 0.5}}))),
+                ("v1", "Secret", ..) => Ok(None),
+                _ => Err(format!("no kind {kind}")),
+            }
+        }
+    }
+
+    fn looked_up(text: &str) -> String {
+        let mut set = Set::new("gotpl", Arc::new(Functions::new().with_helm()), MissingKey::Zero);
+        set.parse("t", text.as_bytes()).expect("it is a template");
+        let mut host = crate::Host {
+            lookup: Some(Box::new(OneSecret)),
+            ..crate::Host::default()
+        };
+        let mut context = Context {
+            limits: Limits::default(),
+            host: &mut host,
+        };
+        let rendered = Arc::new(set).render("t", Value::Nil, &mut context);
+        rendered.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output).into_owned(),
+        )
+    }
+
+    #[test]
+    fn what_is_looked_up_is_what_the_cluster_of_the_caller_has() {
+        let text = "{{with (lookup \"v1\" \"Secret\" \"ns\" \"one\").data}}{{printf \"%T %v %T %v\" .count .count .share .share}}{{end}}";
+        assert_eq!(looked_up(text), "int64 3 float64 0.5");
+        assert_eq!(looked_up("{{lookup \"v1\" \"Secret\" \"ns\" \"two\"}}"), "map[]");
+        let error = looked_up("{{lookup \"v1\" \"Mystery\" \"\" \"\"}}");
+        assert!(error.ends_with("error calling lookup: no kind Mystery"), "{error}");
     }
 }

@@ -142,6 +142,45 @@ pub(crate) fn is_letter_or_digit(rune: char) -> bool {
     is_of_class(&CLASS, rune)
 }
 
+/// `unicode.IsLetter`.
+pub(crate) fn is_letter(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_alphabetic();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsUpper`.
+pub(crate) fn is_upper(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Lu}$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_uppercase();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsLower`.
+pub(crate) fn is_lower(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Ll}$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_lowercase();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsNumber`.
+pub(crate) fn is_number(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{N}$").ok());
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsPunct`.
+pub(crate) fn is_punctuation(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{P}$").ok());
+    is_of_class(&CLASS, rune)
+}
+
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 pub(crate) fn is_print(rune: char) -> bool {
     static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$").ok());

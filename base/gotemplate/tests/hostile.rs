@@ -151,3 +151,17 @@ fn one_set_renders_for_many_threads() {
         }
     });
 }
+
+#[test]
+fn regular_expressions_that_explode_meet_a_limit() {
+    for text in [
+        "{{regexMatch (repeat 1000 \"(a\") \"a\"}}",
+        "{{regexMatch (repeat 100000 \"a\") \"a\"}}",
+        "{{regexMatch \"((\\\\pL{30}){30})+\" \"a\"}}",
+        "{{regexMatch \"(.{1000}|a)b\" (repeat 1000000 \"a\")}}",
+    ] {
+        assert_eq!(limit_of(text), Some(LimitError::Regex), "{text}");
+    }
+    let replaced = limit_of("{{regexReplaceAll \"a\" (repeat 100000 \"a\") (repeat 100 \"b\")}}");
+    assert!(matches!(replaced, Some(LimitError::Value(_))), "{replaced:?}");
+}

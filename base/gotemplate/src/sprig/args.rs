@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::function::Scope;
 use crate::print::{PrintError, sprint};
 use crate::text::Str;
-use crate::value::{List, Map, Type, UintKind, Value};
+use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
@@ -95,6 +95,15 @@ pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault>
     Ok(())
 }
 
+/// What Go prints for a float that is no number or has no end.
+pub(super) fn non_finite(number: f64) -> &'static str {
+    match number {
+        f64::INFINITY => "+Inf",
+        f64::NEG_INFINITY => "-Inf",
+        _ => "NaN",
+    }
+}
+
 /// The name of a value's kind: `reflect.Kind`.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
@@ -107,6 +116,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Str(_) => "string",
         Value::Bytes(_) | Value::List(_) => "slice",
         Value::Map(_) => "map",
+        Value::Object(object) if is_pointer(object.type_name()) => "ptr",
         Value::Object(object) => object.underlying().map_or("struct", |value| kind(&value)),
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn to_float(value: &Value) -> f64 {
 }
 
 /// `strconv.Atoi`: 0 for what is no number, the nearest for what is too large.
-fn atoi(text: &[u8]) -> i64 {
+pub(super) fn atoi(text: &[u8]) -> i64 {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -8,6 +8,7 @@ mod types;
 
 pub use collections::{List, Map};
 pub use object::Object;
+pub(crate) use types::is_pointer;
 pub use types::{IntKind, Type, UintKind};
 
 use std::borrow::Cow;

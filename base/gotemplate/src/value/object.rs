@@ -34,6 +34,11 @@ pub trait Object: Send + Sync + fmt::Debug {
         None
     }
 
+    /// What the type's `MarshalText` says, if it has one: what JSON and YAML have in place of the value.
+    fn marshalled(&self) -> Option<String> {
+        None
+    }
+
     /// The map, slice or plain value that the type is at bottom; none if it is a struct.
     fn underlying(&self) -> Option<Value> {
         None

@@ -4,7 +4,6 @@ mod archive;
 mod folder;
 mod ignore;
 mod metadata;
-mod version;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,10 +14,10 @@ use base64::engine::general_purpose::STANDARD;
 
 pub use archive::{ArchiveError, CHART_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, files_of_archive};
 use archive::{Budget, files_within};
+pub(crate) use base_version::is_compatible;
 pub use folder::{FolderError, files_of_folder};
 pub use ignore::IgnoreError;
 pub use metadata::{Dependency, FieldError, Maintainer, Metadata, ValidationError};
-pub(crate) use version::is_compatible;
 
 use crate::values::{Values, ValuesError, load_values};
 

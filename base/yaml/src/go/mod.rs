@@ -17,7 +17,7 @@ use serde_json::{Map, Number, Value};
 
 use decode::{Decoder, Fault};
 pub use json::to_json;
-pub use number::format_float;
+pub use number::{format_float, shortest_digits};
 pub use syntax::{is_print, quoted};
 pub use write::{Text, WriteError, write, write_pretty};
 
