@@ -50,8 +50,7 @@ fn rendered(mut set: Set, name: &str, case: &Case, data: Value) -> Answer {
     });
     match rendered {
         Ok(output) => Answer::Output(output),
-        Err(Error::Parse(why) | Error::Exec(why)) => Answer::Error(why),
-        Err(limit) => Answer::Error(limit.to_string()),
+        Err(why) => Answer::Error(why.to_string()),
     }
 }
 

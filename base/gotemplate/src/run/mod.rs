@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
-use crate::error::{Error, Fault, LimitError};
+use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
 use crate::limits::Limits;
 use crate::print::Printer;
@@ -17,7 +17,7 @@ use crate::quote::quoted;
 use crate::set::Set;
 use crate::syntax::NodeId;
 use crate::value::{Type, Value};
-use calls::called;
+use calls::{called, cause};
 use ranges::Iteration;
 
 /// What prints where there is no value.
@@ -133,12 +133,21 @@ impl<'a> Machine<'a> {
     }
 
     /// Executes a template to its end.
-    pub(crate) fn run(mut self, set: &Arc<Set>, program: Arc<Program>, data: Value) -> Result<Vec<u8>, Error> {
+    pub(crate) fn run(
+        mut self,
+        set: &Arc<Set>,
+        program: Arc<Program>,
+        data: Value,
+        steps: &mut u64,
+    ) -> Result<Vec<u8>, Error> {
+        self.steps = *steps;
         self.enter(Arc::clone(set), program, data, 0, None);
         while let Some(frame) = self.frames.last() {
             let program = Arc::clone(&frame.program);
             let (next, base) = (frame.next, frame.base);
-            if let Err(failure) = self.frame(&program, next, base) {
+            let done = self.frame(&program, next, base);
+            *steps = self.steps;
+            if let Err(failure) = done {
                 return Err(self.error(failure));
             }
         }
@@ -358,6 +367,7 @@ impl<'a> Machine<'a> {
 
     /// The error of a failure: Go's words about the place, and about the functions on the way to it.
     fn error(mut self, failure: Failure) -> Error {
+        let mut causes = Vec::new();
         let mut text = match failure {
             Failure::Limit(limit) => {
                 return Error::Limit {
@@ -365,17 +375,25 @@ impl<'a> Machine<'a> {
                     limit,
                 };
             }
-            Failure::Said(what, at) => self.located(&what, at),
+            Failure::Said(what, at) => {
+                causes.extend(cause(&what));
+                self.located(&what, at)
+            }
         };
         while let Some(frame) = self.frames.pop() {
             if let Some(rendered) = frame.render {
+                causes.push(text.len());
+                if !rendered.context.is_empty() {
+                    causes.push(text.len() + rendered.context.len());
+                }
                 let fault = Fault::Said(rendered.context + &text);
                 if let Failure::Said(what, at) = called(&rendered.function, fault, rendered.at) {
                     text = self.located(&what, at);
                 }
             }
         }
-        Error::Exec(text)
+        causes.reverse();
+        Error::Exec(ExecError::new(text, causes))
     }
 
     /// An error of the top frame, with its place.

@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::function::Scope;
-use crate::print::{PrintError, sprint};
+use crate::print::sprint;
 use crate::text::Str;
 use crate::value::{List, Map, Type, UintKind, Value};
 
@@ -77,6 +77,7 @@ pub(super) fn items(value: &Value) -> Option<Vec<Value>> {
                 .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
                 .collect(),
         ),
+        Value::Object(object) => items(&object.underlying()?),
         _ => None,
     }
 }
@@ -88,11 +89,7 @@ pub(super) fn string_list(items: Vec<Str>) -> Value {
 
 /// Refuses a string that would be longer than the limit, before it is made.
 pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault> {
-    let bytes_max = scope.limits.string_bytes_max;
-    if bytes > bytes_max {
-        return Err(PrintError::TooLong { bytes_max }.into());
-    }
-    Ok(())
+    scope.check_length(bytes)
 }
 
 /// The name of a value's kind: `reflect.Kind`.
@@ -107,6 +104,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Str(_) => "string",
         Value::Bytes(_) | Value::List(_) => "slice",
         Value::Map(_) => "map",
+        Value::Object(object) if object.type_name().starts_with('*') => "ptr",
         Value::Object(object) => object.underlying().map_or("struct", |value| kind(&value)),
     }
 }

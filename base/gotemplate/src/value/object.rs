@@ -24,7 +24,7 @@ pub trait Object: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The fields in the order of their declaration, for printing.
+    /// The fields in the order of their declaration, for printing; those that [`Self::field`] does not give are unexported.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
