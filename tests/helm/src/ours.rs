@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use base_helm::chart::{File, Metadata, files_of_archive};
 use base_helm::engine::{API_VERSIONS, KubeVersion};
 use base_helm::render::{Release, Rendering};
-use base_helm::{Chart, Engine, Hook, Manifest, Setting, Sorted, process_dependencies, sort_manifests, values};
+use base_helm::{
+    Chart, Engine, Hook, Manifest, RenderError, Setting, Sorted, process_dependencies, sort_manifests, values,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -35,6 +37,7 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
         "coalesced" => answer_of(coalesced(&case.value)?),
         "scopes" => answer_of(scopes(&case.value)?),
         "template" => answer_of(template(&case.value)?),
+        "schema" => answer_of(schema(&case.value)?),
         "versions" => answer_of(Ok::<_, String>(go::to_json(&json!(API_VERSIONS.as_slice())))),
         "archive" => answer_of(files_of_archive(&text).map(|files| {
             let sizes = files.into_iter().map(|file| (file.name, file.data.len().into()));
@@ -224,6 +227,23 @@ fn template(asked: &Value) -> Outcome<Result<String, String>> {
         Ok(printed)
     };
     Ok(rendered())
+}
+
+/// Whether the schemas of a chart and of those in it take its values.
+fn schema(asked: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&asked["Files"])?;
+    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+    let checked = || -> Result<String, String> {
+        let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
+        // What it renders is not the question.
+        chart.templates.clear();
+        match Engine::default().render(&chart, &user, &Setting::default()) {
+            Ok(_) => Ok("accepted".to_owned()),
+            Err(RenderError::Schema(_)) => Ok("refused".to_owned()),
+            Err(why) => Err(why.to_string()),
+        }
+    };
+    Ok(checked())
 }
 
 fn release(is_upgrade: bool) -> Release {

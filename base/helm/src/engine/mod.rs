@@ -6,6 +6,7 @@ mod files;
 mod glob;
 mod message;
 mod objects;
+mod schema;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use base_gotemplate::{Context, Error, Functions, LimitError, Limits, MissingKey,
 
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
 use objects::Objects;
+pub use schema::SchemaError;
 
 use crate::chart::is_compatible;
 use crate::manifest::text_of_manifest;
@@ -65,6 +67,9 @@ pub enum RenderError {
     /// Its values do not fit together.
     #[error(transparent)]
     Values(CoalesceError),
+    /// They are not as a schema wants them.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// It is for other versions of Kubernetes.
     #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {found}")]
     KubeVersion {
@@ -126,6 +131,7 @@ impl Engine {
         let mut chart = chart.clone();
         process_dependencies(&mut chart, values).map_err(RenderError::Dependencies)?;
         let values = coalesce_values(&chart, values).map_err(RenderError::Values)?;
+        schema::check(&chart, &values)?;
         let version = &setting.capabilities.kube_version;
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, version.numbers()) {

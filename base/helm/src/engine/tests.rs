@@ -102,3 +102,32 @@ fn values_that_templates_put_into_themselves_are_printed_as_an_error() {
     let error = made(&Engine::default(), &chart(&[("templates/t.yaml", text)]), json!({}));
     assert!(matches!(error, Err(RenderError::Limit { .. })), "{error:?}");
 }
+
+fn with_schema(schema: &str, of: serde_json::Value) -> Option<String> {
+    let chart = chart(&[("values.schema.json", schema)]);
+    let error = made(&Engine::default(), &chart, of).err()?;
+    Some(error.to_string())
+}
+
+#[test]
+fn what_a_schema_does_not_take_is_told_with_its_place() {
+    let schema = "{\"properties\": {\"image\": {\"required\": [\"tag\"]}}}";
+    let said = with_schema(schema, json!({"image": {}})).unwrap_or_default();
+    let head = "values don't meet the specifications of the schema(s) in the following chart(s):\na:\n- at '/image': ";
+    assert!(said.starts_with(head), "{said}");
+}
+
+#[test]
+fn schemas_fetch_nothing_and_end() {
+    let folder = tempfile::tempdir().expect("there is a folder");
+    let file = folder.path().join("s.json");
+    std::fs::write(&file, "true").expect("the file is written");
+    for reference in [format!("file://{}", file.display()), "http://127.0.0.1:1/s".to_owned()] {
+        let said = with_schema(&json!({"$ref": reference}).to_string(), json!({})).unwrap_or_default();
+        assert!(said.contains("values.schema.json is no schema"), "{said}");
+    }
+    // References that lead to themselves, and values that are asked as deep as they go.
+    assert_eq!(with_schema("{\"$ref\": \"#\"}", json!({"a": 1})), None);
+    let nested = "{\"not\":".repeat(100) + "{}" + &"}".repeat(100);
+    assert!(with_schema(&nested, json!({})).is_some_and(|said| said.contains("nests more than")));
+}
