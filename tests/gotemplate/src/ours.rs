@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base_gotemplate::{Context, Error, Functions, Limits, MissingKey, Set, Value};
+use base_gotemplate::{Context, Functions, Limits, MissingKey, Set, Value};
 
 use crate::case::{Answer, Case};
 use crate::{Outcome, data};
