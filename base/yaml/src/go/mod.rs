@@ -61,7 +61,7 @@ pub fn read(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
 /// The same before it becomes JSON: whole numbers are apart from floats.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read()`].
 pub fn read_exact(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
     let yaml = |problem: read::Problem| GoYamlError::Yaml(format!("yaml: {}", problem.0));
     let Some(tree) = read::one_document(text).map_err(yaml)? else {
@@ -78,7 +78,7 @@ pub fn read_exact(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
 /// The first document as a map: `yaml.Unmarshal` into a `map[string]interface{}`, which null and no document leave empty.
 ///
 /// # Errors
-/// As [`read`], and a document that is no map.
+/// As [`read()`], and a document that is no map.
 pub fn read_map(text: &[u8]) -> Result<Map<String, Value>, GoYamlError> {
     match read(text, Twice::Allowed)? {
         Value::Null => Ok(Map::new()),
@@ -90,7 +90,7 @@ pub fn read_map(text: &[u8]) -> Result<Map<String, Value>, GoYamlError> {
 /// The first document as a list: `yaml.Unmarshal` into a `[]interface{}`, which null and no document leave empty.
 ///
 /// # Errors
-/// As [`read`], and a document that is no list.
+/// As [`read()`], and a document that is no list.
 pub fn read_array(text: &[u8]) -> Result<Vec<Value>, GoYamlError> {
     match read(text, Twice::Allowed)? {
         Value::Null => Ok(Vec::new()),
