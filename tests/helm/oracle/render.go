@@ -8,7 +8,6 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	release "helm.sh/helm/v4/pkg/release/v1"
 )
 
@@ -27,15 +26,10 @@ func template(asked *request) (string, error) {
 	if err := json.Unmarshal(asked.Value, &with); err != nil {
 		return "", err
 	}
-	from, err := fromFiles(with.Files)
+	from, user, err := with.read()
 	if err != nil {
 		return "", err
 	}
-	set, err := typed(with.Values)
-	if err != nil {
-		return "", err
-	}
-	user, _ := set.(map[string]any)
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName = "r"
@@ -76,20 +70,8 @@ const refusal = "values don't meet the specifications of the schema(s) in the fo
 // schema is whether the schemas of a chart and of those in it take its values. Why not is said in a library's words, which
 // are left out.
 func schema(asked *request) (string, error) {
-	var with chartWithValues
-	if err := json.Unmarshal(asked.Value, &with); err != nil {
-		return "", err
-	}
-	from, err := fromFiles(with.Files)
+	from, user, err := settled(asked)
 	if err != nil {
-		return "", err
-	}
-	set, err := typed(with.Values)
-	if err != nil {
-		return "", err
-	}
-	user, _ := set.(map[string]any)
-	if err := chartutil.ProcessDependencies(from, user); err != nil {
 		return "", err
 	}
 	_, err = util.ToRenderValues(from, user, common.ReleaseOptions{}, nil)

@@ -242,8 +242,13 @@ impl Printer<'_> {
         if let Some(value) = object.underlying() {
             return self.value(&value, verb, depth);
         }
+        // A pointer shows what it points to, if nothing is around it.
+        let is_pointer = object.type_name().starts_with('*');
+        if is_pointer && depth == 0 {
+            self.out.push(b'&');
+        }
         if self.flags.sharp_v {
-            self.text(object.type_name());
+            self.text(object.type_name().trim_start_matches('*'));
         }
         self.out.push(b'{');
         for (at, (name, value)) in object.fields().into_iter().enumerate() {

@@ -355,7 +355,11 @@ impl<'a> Machine<'a> {
         match top {
             Value::Absent if wanted.can_be_nil() => *top = wanted.zero(),
             Value::Absent => return Err(Failure::Said(format!("invalid value; expected {wanted}"), at)),
-            top if wanted.takes(top) => {}
+            top if wanted.takes(top) => {
+                if let Some(passed) = passed(wanted, top) {
+                    *top = passed;
+                }
+            }
             top => {
                 let given = top.type_name();
                 let what = format!("wrong type for value; expected {wanted}; got {given}");
@@ -418,5 +422,15 @@ impl<'a> Machine<'a> {
         let name = self.frames.pop().map(|frame| frame.program.name.clone());
         mem::take(&mut self.outputs);
         name.unwrap_or_default().lossy().into_owned()
+    }
+}
+
+/// What an argument becomes on its way to a parameter, if it does not stay what it is: a map's own type is lost where a
+/// plain map is asked for.
+fn passed(wanted: &Type, given: &Value) -> Option<Value> {
+    match (wanted, given) {
+        (Type::Any, Value::Object(object)) => object.passed().map(Value::Object),
+        (Type::Map(_), Value::Map(map)) => Some(Value::Map(map.unnamed())),
+        _ => None,
     }
 }

@@ -39,6 +39,12 @@ pub trait Object: Send + Sync + fmt::Debug {
         None
     }
 
+    /// What it is once it was passed as an `interface {}`, if that is something else: the methods of a pointer to it are
+    /// there only before.
+    fn passed(&self) -> Option<Arc<dyn Object>> {
+        None
+    }
+
     /// Whether `if` takes it for true: structs are.
     fn is_true(&self) -> bool {
         self.underlying().is_none_or(|value| value.is_true())

@@ -105,6 +105,13 @@ impl KubeVersion {
         })
     }
 
+    fn object(self, has_methods: bool) -> Arc<dyn Object> {
+        Arc::new(KubeVersionObject {
+            version: self,
+            has_methods,
+        })
+    }
+
     /// As the cluster says it.
     pub fn version(&self) -> &str {
         &self.version
@@ -116,15 +123,23 @@ impl KubeVersion {
     }
 }
 
-impl Object for KubeVersion {
+/// `.Capabilities.KubeVersion`: with the methods of a pointer as long as it was not passed to a function.
+#[derive(Debug)]
+struct KubeVersionObject {
+    version: KubeVersion,
+    has_methods: bool,
+}
+
+impl Object for KubeVersionObject {
     fn type_name(&self) -> &'static str {
         "common.KubeVersion"
     }
 
     fn method(&self, name: &str) -> Option<Arc<Function>> {
         let said = match name {
-            "String" => &self.numbers,
-            "GitVersion" => &self.version,
+            _ if !self.has_methods => return None,
+            "String" => &self.version.numbers,
+            "GitVersion" => &self.version.version,
             _ => return None,
         };
         let said = Value::from(said.as_str());
@@ -132,26 +147,39 @@ impl Object for KubeVersion {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        Some(Value::from(match name {
-            "Version" => self.version.as_str(),
-            "Major" => &self.major,
-            "Minor" => &self.minor,
-            _ => return None,
-        }))
+        let exported = ["Version", "Major", "Minor"].contains(&name);
+        exported.then(|| field_of(self, name))?
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
+        let KubeVersion {
+            version,
+            numbers,
+            major,
+            minor,
+        } = &self.version;
         vec![
-            ("Version", self.version.as_str().into()),
-            ("normalizedVersion", self.numbers.as_str().into()),
-            ("Major", self.major.as_str().into()),
-            ("Minor", self.minor.as_str().into()),
+            ("Version", version.as_str().into()),
+            ("normalizedVersion", numbers.as_str().into()),
+            ("Major", major.as_str().into()),
+            ("Minor", minor.as_str().into()),
         ]
     }
 
     fn text(&self) -> Option<String> {
-        Some(self.numbers.clone())
+        self.has_methods.then(|| self.version.numbers.clone())
     }
+
+    fn passed(&self) -> Option<Arc<dyn Object>> {
+        let version = self.version.clone();
+        self.has_methods.then(|| version.object(false))
+    }
+}
+
+/// A field by its name.
+fn field_of(object: &impl Object, name: &str) -> Option<Value> {
+    let found = object.fields().into_iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| value)
 }
 
 /// `.Capabilities`.
@@ -189,7 +217,7 @@ impl Object for Capabilities {
 
     fn field(&self, name: &str) -> Option<Value> {
         Some(Value::Object(match name {
-            "KubeVersion" => Arc::new(self.kube_version.clone()),
+            "KubeVersion" => self.kube_version.clone().object(true),
             "APIVersions" => Arc::new(VersionSet(self.api_versions.clone())),
             "HelmVersion" => Arc::new(HelmVersion),
             _ => return None,
@@ -198,9 +226,14 @@ impl Object for Capabilities {
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
         let names = ["KubeVersion", "APIVersions", "HelmVersion"];
-        names
-            .into_iter()
-            .filter_map(|name| Some((name, self.field(name)?)))
+        // What is printed in another was passed.
+        let shown = |value| match value {
+            Value::Object(object) => Value::Object(object.passed().unwrap_or(object)),
+            other => other,
+        };
+        let fields = names.into_iter();
+        fields
+            .filter_map(|name| Some((name, shown(self.field(name)?))))
             .collect()
     }
 }
@@ -241,8 +274,7 @@ impl Object for HelmVersion {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        let found = self.fields().into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| value)
+        field_of(self, name)
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
