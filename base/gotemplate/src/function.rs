@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Fault;
 use crate::limits::Limits;
+use crate::print::PrintError;
 use crate::set::{Set, Template};
 use crate::value::{Type, Value};
 
@@ -58,6 +59,18 @@ impl Scope<'_> {
     /// How many templates of that name, which a function of that name has asked for, are in the middle of their work.
     pub fn executing(&self, function: &str, template: &[u8]) -> usize {
         self.executed.count(function, template)
+    }
+
+    /// Refuses a string that would be longer than the limit: to be asked before it is made.
+    ///
+    /// # Errors
+    /// It would be longer.
+    pub fn check_length(&self, bytes: usize) -> Result<(), Fault> {
+        let bytes_max = self.limits.string_bytes_max;
+        if bytes > bytes_max {
+            return Err(PrintError::TooLong { bytes_max }.into());
+        }
+        Ok(())
     }
 }
 

@@ -56,11 +56,11 @@ mod syntax;
 mod text;
 mod value;
 
-pub use error::{Error, Fault, LimitError};
+pub use error::{Error, ExecError, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
 pub use host::{Host, Lookup};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};
 pub use text::Str;
-pub use value::{IntKind, List, Map, Object, Type, UintKind, Value};
+pub use value::{IntKind, List, Map, Named, Object, Type, UintKind, Value};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use base_clock::Entropy;
-use base_gotemplate::{Context, Error, Functions, Host, Limits, MissingKey, Set, Value};
+use base_gotemplate::{Context, Functions, Host, Limits, MissingKey, Set, Value};
 
 use crate::case::{Answer, Case};
 use crate::{Outcome, data};
@@ -55,8 +55,7 @@ fn rendered(mut set: Set, name: &str, case: &Case, data: Value) -> Answer {
     });
     match rendered {
         Ok(output) => Answer::Output(output),
-        Err(Error::Parse(why) | Error::Exec(why)) => Answer::Error(why),
-        Err(limit) => Answer::Error(limit.to_string()),
+        Err(why) => Answer::Error(why.to_string()),
     }
 }
 

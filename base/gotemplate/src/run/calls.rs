@@ -12,6 +12,9 @@ use crate::syntax::NodeId;
 use crate::text::Str;
 use crate::value::Type;
 
+/// How an error of a function begins.
+const CALLING: &str = "error calling ";
+
 impl Machine<'_> {
     /// Calls a function with what lies on the stack.
     pub(super) fn call(&mut self, function: &Arc<Function>, count: u32, at: At) -> Outcome {
@@ -149,7 +152,13 @@ fn size(value: &Value) -> usize {
 /// What is said of a function that failed.
 pub(super) fn called(function: &Function, fault: Fault, at: At) -> Failure {
     match fault {
-        Fault::Said(why) => Failure::Said(format!("error calling {}: {why}", function.name()), at),
+        Fault::Said(why) => Failure::Said(format!("{CALLING}{}: {why}", function.name()), at),
         Fault::Limit(limit) => Failure::Limit(limit),
     }
+}
+
+/// How many bytes the error has that a function gave, if that is what is said.
+pub(super) fn cause(what: &str) -> Option<usize> {
+    let (_, why) = what.strip_prefix(CALLING)?.split_once(": ")?;
+    Some(why.len())
 }

@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
-use crate::error::{Error, Fault, LimitError};
+use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
 use crate::limits::Limits;
 use crate::print::Printer;
@@ -17,7 +17,7 @@ use crate::quote::quoted;
 use crate::set::Set;
 use crate::syntax::NodeId;
 use crate::value::{Type, Value};
-use calls::called;
+use calls::{called, cause};
 use ranges::Iteration;
 
 /// What prints where there is no value.
@@ -133,12 +133,21 @@ impl<'a> Machine<'a> {
     }
 
     /// Executes a template to its end.
-    pub(crate) fn run(mut self, set: &Arc<Set>, program: Arc<Program>, data: Value) -> Result<Vec<u8>, Error> {
+    pub(crate) fn run(
+        mut self,
+        set: &Arc<Set>,
+        program: Arc<Program>,
+        data: Value,
+        steps: &mut u64,
+    ) -> Result<Vec<u8>, Error> {
+        self.steps = *steps;
         self.enter(Arc::clone(set), program, data, 0, None);
         while let Some(frame) = self.frames.last() {
             let program = Arc::clone(&frame.program);
             let (next, base) = (frame.next, frame.base);
-            if let Err(failure) = self.frame(&program, next, base) {
+            let done = self.frame(&program, next, base);
+            *steps = self.steps;
+            if let Err(failure) = done {
                 return Err(self.error(failure));
             }
         }
@@ -346,7 +355,11 @@ impl<'a> Machine<'a> {
         match top {
             Value::Absent if wanted.can_be_nil() => *top = wanted.zero(),
             Value::Absent => return Err(Failure::Said(format!("invalid value; expected {wanted}"), at)),
-            top if wanted.takes(top) => {}
+            top if wanted.takes(top) => {
+                if let Some(passed) = passed(wanted, top) {
+                    *top = passed;
+                }
+            }
             top => {
                 let given = top.type_name();
                 let what = format!("wrong type for value; expected {wanted}; got {given}");
@@ -358,6 +371,7 @@ impl<'a> Machine<'a> {
 
     /// The error of a failure: Go's words about the place, and about the functions on the way to it.
     fn error(mut self, failure: Failure) -> Error {
+        let mut causes = Vec::new();
         let mut text = match failure {
             Failure::Limit(limit) => {
                 return Error::Limit {
@@ -365,17 +379,25 @@ impl<'a> Machine<'a> {
                     limit,
                 };
             }
-            Failure::Said(what, at) => self.located(&what, at),
+            Failure::Said(what, at) => {
+                causes.extend(cause(&what));
+                self.located(&what, at)
+            }
         };
         while let Some(frame) = self.frames.pop() {
             if let Some(rendered) = frame.render {
+                causes.push(text.len());
+                if !rendered.context.is_empty() {
+                    causes.push(text.len() + rendered.context.len());
+                }
                 let fault = Fault::Said(rendered.context + &text);
                 if let Failure::Said(what, at) = called(&rendered.function, fault, rendered.at) {
                     text = self.located(&what, at);
                 }
             }
         }
-        Error::Exec(text)
+        causes.reverse();
+        Error::Exec(ExecError::new(text, causes))
     }
 
     /// An error of the top frame, with its place.
@@ -400,5 +422,15 @@ impl<'a> Machine<'a> {
         let name = self.frames.pop().map(|frame| frame.program.name.clone());
         mem::take(&mut self.outputs);
         name.unwrap_or_default().lossy().into_owned()
+    }
+}
+
+/// What an argument becomes on its way to a parameter, if it does not stay what it is: a map's own type is lost where a
+/// plain map is asked for.
+fn passed(wanted: &Type, given: &Value) -> Option<Value> {
+    match (wanted, given) {
+        (Type::Any, Value::Object(object)) => object.passed().map(Value::Object),
+        (Type::Map(_), Value::Map(map)) => Some(Value::Map(map.unnamed())),
+        _ => None,
     }
 }

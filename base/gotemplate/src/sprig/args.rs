@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::function::Scope;
-use crate::print::{PrintError, sprint};
+use crate::print::sprint;
 use crate::text::Str;
 use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
@@ -77,6 +77,7 @@ pub(super) fn items(value: &Value) -> Option<Vec<Value>> {
                 .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
                 .collect(),
         ),
+        Value::Object(object) => items(&object.underlying()?),
         _ => None,
     }
 }
@@ -88,11 +89,7 @@ pub(super) fn string_list(items: Vec<Str>) -> Value {
 
 /// Refuses a string that would be longer than the limit, before it is made.
 pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault> {
-    let bytes_max = scope.limits.string_bytes_max;
-    if bytes > bytes_max {
-        return Err(PrintError::TooLong { bytes_max }.into());
-    }
-    Ok(())
+    scope.check_length(bytes)
 }
 
 /// What Go prints for a float that is no number or has no end.

@@ -106,7 +106,7 @@ fn dig(_: &mut Scope<'_>, args: &[Value]) -> Answer {
 
 fn as_map(value: &Value) -> Result<Map, Fault> {
     match value {
-        Value::Map(map) if *map.element() == Type::Any => Ok(map.clone()),
+        Value::Map(map) if map.type_of() == Type::Map(Box::new(Type::Any)) => Ok(map.clone()),
         other => Err(conversion(other, "map[string]interface {}")),
     }
 }

@@ -283,16 +283,18 @@ impl Chart {
 
     /// The files below `crds/` that hold objects, those of the charts in it last.
     pub fn crds(&self) -> Vec<&File> {
+        let inner = self.dependencies.iter().flat_map(Self::crds);
+        self.own_crds().chain(inner).collect()
+    }
+
+    /// The files below `crds/` that hold objects.
+    pub fn own_crds(&self) -> impl Iterator<Item = &File> {
         let is_manifest = |file: &&File| {
             let extension = file.name.rsplit_once('.').map_or("", |(_, extension)| extension);
             let known = ["yaml", "yml", "json"];
             file.name.starts_with("crds/") && known.iter().any(|known| extension.eq_ignore_ascii_case(known))
         };
-        let mut crds: Vec<&File> = self.files.iter().filter(is_manifest).collect();
-        for dependency in &self.dependencies {
-            crds.extend(dependency.crds());
-        }
-        crds
+        self.files.iter().filter(is_manifest)
     }
 }
 
