@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 use crate::error::{Error, Fault};
 use crate::function::{Function, Functions, Render, Scope};
 use crate::host::Host;
-use crate::print::PrintError;
 use crate::quote::quoted;
 use crate::sprig::{Read, read_json};
 use crate::text::Str as Text;
@@ -22,9 +21,9 @@ const WARN_END: &str = "HELM_ERR_END";
 const INCLUDES_MAX: usize = 1000;
 /// What prints for what is not there, which Helm takes out of what `tpl` makes.
 const NO_VALUE: &[u8] = b"<no value>";
-/// What an item takes at least: a dash, a space, a digit, a line feed.
-const ITEM_BYTES_MIN: usize = 4;
 const INCLUDE: &str = "include";
+/// Reading YAML costs a step for so few bytes: `[{},{},` makes much of little.
+const YAML_BYTES_PER_STEP: usize = 1;
 
 impl Functions {
     /// Adds Helm's functions that execute templates, make them fail, or write and read YAML.
@@ -48,10 +47,13 @@ impl Functions {
                 to_yaml(scope, args, write, forgives)
             }));
         }
-        self.add(Function::new("fromYaml", [Str], |_, args| Ok(from_yaml(args))));
-        self.add(Function::new("fromYamlArray", [Str], |_, args| {
-            Ok(from_yaml_array(args))
-        }));
+        let readers: [(&str, fn(&[Value]) -> Value); 2] = [("fromYaml", from_yaml), ("fromYamlArray", from_yaml_array)];
+        for (name, read) in readers {
+            self.add(Function::new(name, [Str], move |scope, args| {
+                scope.spend(text_of(args).len() / YAML_BYTES_PER_STEP)?;
+                Ok(read(args))
+            }));
+        }
         self.add(Function::new("fromJson", [Str], |_, args| {
             Ok(from_json(text_of(args), "map[string]interface {}"))
         }));
@@ -72,8 +74,7 @@ type Write = fn(&Value) -> Result<String, go::WriteError>;
 
 fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) -> Result<Value, Fault> {
     let value = args.first().unwrap_or(&Value::Nil);
-    let bytes_max = scope.limits.string_bytes_max;
-    check_size(value, bytes_max)?;
+    scope.check_yaml(value)?;
     let text = match write(value) {
         Ok(text) => text,
         // What is no YAML is nothing.
@@ -81,30 +82,6 @@ fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) 
         Err(why) => return Err(Fault::Said(why.to_string())),
     };
     Ok(Value::from(text.strip_suffix('\n').unwrap_or(&text)))
-}
-
-/// Refuses what would be written as more than so many bytes: lists and maps may hold the same one many times.
-fn check_size(value: &Value, bytes_max: usize) -> Result<(), Fault> {
-    let mut open = vec![value.clone()];
-    let mut bytes = 0_usize;
-    while let Some(value) = open.pop() {
-        bytes += ITEM_BYTES_MIN;
-        match &value {
-            Value::Str(text) | Value::Bytes(text) => bytes += text.len(),
-            Value::List(list) => open.extend_from_slice(list.items()),
-            Value::Map(map) => {
-                for (key, value) in map.entries() {
-                    bytes += key.len();
-                    open.push(value);
-                }
-            }
-            _ => {}
-        }
-        if bytes > bytes_max {
-            return Err(PrintError::TooLong { bytes_max }.into());
-        }
-    }
-    Ok(())
 }
 
 fn of_json(json: Json) -> Value {
@@ -225,7 +202,7 @@ fn include(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
     let [Value::Str(name), data] = args else {
         return Err(Fault::from("no template is named"));
     };
-    if scope.executing(INCLUDE, name) > INCLUDES_MAX {
+    if scope.executing(INCLUDE, name)? > INCLUDES_MAX {
         return Err(Fault::Said(format!(
             "rendering template has a nested reference name: {}: unable to execute template",
             name.lossy()

@@ -47,6 +47,7 @@ mod function;
 mod helm;
 mod host;
 mod limits;
+mod measure;
 mod print;
 mod quote;
 mod run;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{At, BYTES_PER_STEP, Failure, Flow, Machine, Outcome, Program, Rendered, Value};
+use super::{At, Failure, Flow, Machine, Outcome, Program, Rendered, Value};
 use crate::compile::constant_for_type;
 use crate::error::{Fault, LimitError};
 use crate::function::{Body, Function, Render, Scope};
-use crate::limits::TEMPLATE_DEPTH_MAX;
+use crate::limits::{BYTES_PER_STEP, TEMPLATE_DEPTH_MAX};
 use crate::quote::quoted;
 use crate::syntax::NodeId;
 use crate::text::Str;
@@ -27,8 +27,14 @@ impl Machine<'_> {
             set: &frame.set,
             host: self.host,
             executed: &self.frames,
+            steps: &self.steps,
         };
+        let before = self.steps.get();
         let args = self.stack.get(from..).unwrap_or_default();
+        let read: usize = args.iter().map(text_bytes).sum();
+        if let Err(fault) = scope.spend_bytes(read) {
+            return Err(called(function, fault, at));
+        }
         let value = match &function.body {
             Body::Plain(plain) => plain(&mut scope, args),
             Body::Call => crate::builtin::call(args),
@@ -45,9 +51,15 @@ impl Machine<'_> {
         };
         self.stack.truncate(from);
         let value = value.map_err(|fault| called(function, fault, at))?;
-        self.spend(size(&value));
+        self.spend_on(&value, before);
         self.stack.push(value);
         Ok(Flow::Next)
+    }
+
+    /// What a function's value costs beyond what the function has spent since there were so many steps.
+    pub(super) fn spend_on(&self, value: &Value, before: u64) {
+        let size = u64::try_from(size(value)).unwrap_or(u64::MAX);
+        self.steps.set(self.steps.get().max(before.saturating_add(size)));
     }
 
     /// Has a template executed for the value of a function.
@@ -136,6 +148,14 @@ impl Machine<'_> {
         let value = value.map_err(|why| Failure::Said(why, At::Node(node)))?;
         self.stack.push(value);
         Ok(())
+    }
+}
+
+/// What is read if a text is.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::Str(text) | Value::Bytes(text) => text.len(),
+        _ => 0,
     }
 }
 

@@ -89,9 +89,13 @@ impl Machine<'_> {
             set: &frame.set,
             host: self.host,
             executed: &self.frames,
+            steps: &self.steps,
         };
         self.is_wrapped = false;
-        plain(&mut scope, &[]).map_err(|fault| called(method, fault, at))
+        let before = self.steps.get();
+        let value = plain(&mut scope, &[]).map_err(|fault| called(method, fault, at))?;
+        self.spend_on(&value, before);
+        Ok(value)
     }
 
     fn no_field(&self, receiver: &Value, name: &str, at: At) -> Failure {

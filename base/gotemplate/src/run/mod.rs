@@ -5,13 +5,14 @@ mod fields;
 mod ranges;
 
 use std::any::Any;
+use std::cell::Cell;
 use std::mem;
 use std::sync::Arc;
 
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
-use crate::limits::Limits;
+use crate::limits::{BYTES_PER_STEP, Limits};
 use crate::print::Printer;
 use crate::quote::quoted;
 use crate::set::Set;
@@ -22,9 +23,6 @@ use ranges::Iteration;
 
 /// What prints where there is no value.
 const NO_VALUE: &[u8] = b"<no value>";
-
-/// So many bytes of text cost a step.
-const BYTES_PER_STEP: usize = 8;
 
 /// An execution.
 pub(crate) struct Machine<'a> {
@@ -38,7 +36,8 @@ pub(crate) struct Machine<'a> {
     bound: Vec<Arc<Function>>,
     /// What has been written, that of templates for a function's value last.
     outputs: Vec<Vec<u8>>,
-    steps: u64,
+    /// Functions count theirs, too.
+    steps: Cell<u64>,
     /// Bytes that are in none of the outputs any more.
     bytes_done: usize,
     /// What was looked at last, as far as operations do not know it.
@@ -86,6 +85,10 @@ impl Executed for Vec<Frame> {
         let asked_for = self.iter().filter(is_asked_for);
         asked_for.filter(|frame| *frame.program.name == *template).count()
     }
+
+    fn depth(&self) -> usize {
+        self.len()
+    }
 }
 
 /// Why an operation failed.
@@ -124,7 +127,7 @@ impl<'a> Machine<'a> {
             iterations: Vec::new(),
             bound: Vec::new(),
             outputs: vec![Vec::new()],
-            steps: 0,
+            steps: Cell::new(0),
             bytes_done: 0,
             last: None,
             is_wrapped: false,
@@ -140,13 +143,13 @@ impl<'a> Machine<'a> {
         data: Value,
         steps: &mut u64,
     ) -> Result<Vec<u8>, Error> {
-        self.steps = *steps;
+        self.steps.set(*steps);
         self.enter(Arc::clone(set), program, data, 0, None);
         while let Some(frame) = self.frames.last() {
             let program = Arc::clone(&frame.program);
             let (next, base) = (frame.next, frame.base);
             let done = self.frame(&program, next, base);
-            *steps = self.steps;
+            *steps = self.steps.get();
             if let Err(failure) = done {
                 return Err(self.error(failure));
             }
@@ -173,8 +176,8 @@ impl<'a> Machine<'a> {
     /// Executes the top frame until another is the top.
     fn frame(&mut self, program: &Program, mut next: usize, base: usize) -> Outcome<()> {
         while let Some(op) = program.ops.get(next) {
-            self.steps += 1;
-            if self.steps > self.limits.steps_max {
+            self.spend(1);
+            if self.steps.get() > self.limits.steps_max {
                 return Err(LimitError::Steps(self.limits.steps_max).into());
             }
             next += 1;
@@ -315,8 +318,9 @@ impl<'a> Machine<'a> {
     }
 
     /// What has been made costs steps by its size, so that steps bound time and memory.
-    fn spend(&mut self, size: usize) {
-        self.steps = self.steps.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+    fn spend(&self, size: usize) {
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        self.steps.set(self.steps.get().saturating_add(size));
     }
 
     fn check_output(&self) -> Outcome<()> {

@@ -19,17 +19,24 @@ const PLACES: i64 = 16;
 
 pub(super) fn functions() -> Vec<Function> {
     use Type::Any;
-    type Operation = fn(&Decimal, &Decimal) -> Result<Decimal, Fault>;
     let folded = |name: &str, operate: Operation| {
-        Function::variadic(name, [Any], Any, move |_: &mut Scope<'_>, args: &[Value]| -> Answer {
-            let first = Decimal::of(to_float(at(args, 0)))?;
-            fold(first, args.get(1..).unwrap_or_default(), operate)
-        })
+        Function::variadic(
+            name,
+            [Any],
+            Any,
+            move |scope: &mut Scope<'_>, args: &[Value]| -> Answer {
+                let first = Decimal::of(to_float(at(args, 0)))?;
+                fold(first, args.get(1..).unwrap_or_default(), operate, scope)
+            },
+        )
     };
     vec![
-        Function::variadic("addf", [], Any, |_, args| fold(Decimal::default(), args, Decimal::add)),
-        Function::new("add1f", [Any], |_, args| {
-            fold(Decimal::of(to_float(at(args, 0)))?, &[Value::int(1)], Decimal::add)
+        Function::variadic("addf", [], Any, |scope, args| {
+            fold(Decimal::default(), args, Decimal::add, scope)
+        }),
+        Function::new("add1f", [Any], |scope, args| {
+            let first = Decimal::of(to_float(at(args, 0)))?;
+            fold(first, &[Value::int(1)], Decimal::add, scope)
         }),
         folded("subf", |left, right| left.add(&right.negated())),
         folded("mulf", Decimal::multiply),
@@ -37,10 +44,14 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-fn fold(first: Decimal, values: &[Value], operate: impl Fn(&Decimal, &Decimal) -> Result<Decimal, Fault>) -> Answer {
+type Operation = fn(&Decimal, &Decimal) -> Result<Decimal, Fault>;
+
+fn fold(first: Decimal, values: &[Value], operate: Operation, scope: &Scope<'_>) -> Answer {
     let mut result = first;
     for value in values {
         result = operate(&result, &Decimal::of(to_float(value))?)?;
+        // A long quotient or product stays long from one operand to the next.
+        scope.spend(result.digits.len())?;
     }
     Ok(Value::Float(result.float()))
 }

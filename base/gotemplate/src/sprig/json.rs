@@ -63,8 +63,10 @@ fn write(value: &Value, form: Form, scope: &Scope<'_>) -> Result<Vec<u8>, Fault>
         form,
         scope,
     };
-    writer.value(value, 0)?;
-    Ok(writer.out)
+    let written = writer.value(value, 0);
+    // What has been written for nothing costs as much.
+    scope.spend_bytes(writer.out.len())?;
+    written.map(|()| writer.out)
 }
 
 impl Writer<'_> {

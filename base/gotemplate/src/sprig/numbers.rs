@@ -170,6 +170,7 @@ fn until_step(start: i64, stop: i64, step: i64, scope: &Scope<'_>) -> Result<Vec
         usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(ITEM_BYTES),
         scope,
     )?;
+    scope.spend(usize::try_from(count).unwrap_or(usize::MAX))?;
     let mut numbers = Vec::new();
     let mut next = start;
     for _ in 0..count {

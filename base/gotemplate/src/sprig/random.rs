@@ -20,6 +20,8 @@ pub(super) fn functions() -> Vec<Function> {
             // What is no length makes no text, says Sprig.
             let length = usize::try_from(int(args, 0)).unwrap_or(0);
             check_length(length, scope)?;
+            // Each is drawn by itself.
+            scope.spend(length)?;
             let entropy = entropy(scope)?;
             let drawn = (0..length).map(|_| draw(&entropy, &alphabet));
             Ok(Value::string(drawn.collect::<Vec<u8>>()))
@@ -72,6 +74,7 @@ fn shuffle(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
         return Ok(Value::string(""));
     }
     check_length(text.len().saturating_mul(3), scope)?;
+    scope.spend(text.len())?;
     let entropy = entropy(scope)?;
     let mut letters: Vec<char> = runes(text).map(|(_, rune, _)| rune).collect();
     for place in (1..letters.len()).rev() {

@@ -61,6 +61,16 @@ impl List {
         &self.0.element
     }
 
+    /// Whether both are one slice.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where it is in memory, by which it is known as long as somebody holds it.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Its type.
     pub fn type_of(&self) -> Type {
         Type::List(Box::new(self.0.element.clone()))
@@ -219,6 +229,11 @@ impl Map {
     /// Whether both are one map.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where it is in memory, by which it is known as long as somebody holds it.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     // Nobody can have left a map half changed: each change is one call of `BTreeMap`.

@@ -31,8 +31,8 @@ fn method(map: &Map, name: &str) -> Option<Arc<Function>> {
     let (takes, body): (bool, Body) = match name {
         "Get" => (true, |map, _, args| Ok(Value::Str(held(map, args)))),
         "GetBytes" => (true, |map, _, args| Ok(Value::Bytes(held(map, args)))),
-        "Glob" => (true, |map, _, args| Ok(glob(map, args))),
-        "Lines" => (true, |map, _, args| lines(map, args)),
+        "Glob" => (true, glob),
+        "Lines" => (true, lines),
         "AsConfig" => (false, |map, scope, _| as_yaml(map, scope, |text| text)),
         "AsSecrets" => (false, |map, scope, _| {
             let encoded = |data: Held| STANDARD.encode(&*data).into();
@@ -65,22 +65,24 @@ fn held(map: &Map, args: &[Value]) -> Held {
     named(map, args).unwrap_or_default()
 }
 
-fn glob(map: &Map, args: &[Value]) -> Value {
+fn glob(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
+    scope.spend(map.len())?;
     let pattern = match args {
         [Value::Str(pattern)] => pattern.lossy(),
         _ => "".into(),
     };
     let is_matched = matcher(&pattern);
     let found = map.entries().into_iter().filter(|(name, _)| is_matched(&name.lossy()));
-    Value::Map(Map::new(Type::Bytes, found).named(&FILES))
+    Ok(Value::Map(Map::new(Type::Bytes, found).named(&FILES)))
 }
 
-fn lines(map: &Map, args: &[Value]) -> Result<Value, Fault> {
+fn lines(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
     let text = match named(map, args) {
         None => return Ok(Value::List(List::new(Type::Str, Vec::new()))),
         Some(text) if text.is_empty() => return Err(Fault::from("runtime error: index out of range [-1]")),
         Some(text) => text,
     };
+    scope.spend_bytes(text.len())?;
     let text = text.strip_suffix(b"\n").unwrap_or(&text);
     let lines = text.split(|byte| *byte == b'\n').map(Value::string);
     Ok(Value::List(List::new(Type::Str, lines.collect())))
@@ -90,12 +92,14 @@ fn lines(map: &Map, args: &[Value]) -> Result<Value, Fault> {
 fn as_yaml(map: &Map, scope: &Scope<'_>, shown: fn(Held) -> Held) -> Result<Value, Fault> {
     let entries = map.entries();
     let files = entries.into_iter().filter_map(|(name, data)| match data {
-        Value::Bytes(data) => Some((base(&name.lossy()).to_owned(), shown(data))),
+        Value::Bytes(data) => Some((base(&name.lossy()).to_owned(), data)),
         _ => None,
     });
     let files: BTreeMap<String, Held> = files.collect();
     let bytes: usize = files.iter().map(|(name, data)| name.len() + data.len()).sum();
     scope.check_length(bytes)?;
+    scope.spend_bytes(bytes)?;
+    let files = files.into_iter().map(|(name, data)| (name, shown(data))).collect();
     // What is no YAML is nothing.
     let yaml = go::write(&Shown(&files)).unwrap_or_default();
     Ok(Value::from(yaml.strip_suffix('\n').unwrap_or(&yaml)))

@@ -140,8 +140,10 @@ fn method(of: &Map, name: &str) -> Option<Arc<Function>> {
             };
             Function::new(name, [], move |_, _| Ok(Value::Map(plain.clone())))
         }
-        "YAML" => Function::new(name, [], move |_, _| {
-            let yaml = go::write(&Value::Map(of.clone()));
+        "YAML" => Function::new(name, [], move |scope, _| {
+            let values = Value::Map(of.clone());
+            scope.check_yaml(&values)?;
+            let yaml = go::write(&values);
             yaml.map(Value::from).map_err(|why| Fault::from(why.to_string()))
         }),
         "Table" => Function::new(name, [Type::Str], move |_, args| match args {

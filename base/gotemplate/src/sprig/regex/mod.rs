@@ -25,6 +25,10 @@ const COMPILED_BYTES_MAX: usize = 4 << 20;
 const KEPT_MAX: usize = 16;
 /// Instructions times bytes of text: a second or two where nothing can be left out.
 const WORK_MAX: usize = 1 << 28;
+/// So much of it costs a step: the greatest costs four million.
+const WORK_PER_STEP: usize = 64;
+/// What it costs to compile an instruction.
+const COMPILE_STEPS: usize = 256;
 
 /// An expression that can be searched for.
 struct Program {
@@ -79,7 +83,7 @@ pub(super) fn functions() -> Vec<Function> {
             let forgives = name == "regexMatch";
             functions.push(Function::new(name, params.clone(), move |scope, args| {
                 let pattern = text(args, 0);
-                let program = match program(&kept, pattern) {
+                let program = match program(&kept, pattern, scope) {
                     Err(Fault::Said(_)) if forgives => return Ok(Value::Bool(false)),
                     Err(Fault::Said(why)) if panics => {
                         let shown = match can_backquote(pattern) {
@@ -90,14 +94,14 @@ pub(super) fn functions() -> Vec<Function> {
                     }
                     program => program?,
                 };
-                work(&Search::new(&program, text(args, 1))?, scope, args)
+                work(&Search::new(&program, text(args, 1), scope)?, scope, args)
             }));
         }
     }
     functions
 }
 
-fn program(kept: &Kept, pattern: &[u8]) -> Result<Arc<Program>, Fault> {
+fn program(kept: &Kept, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Program>, Fault> {
     let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
     let pattern = Str::from(pattern);
     if let Some(program) = lock().get(&pattern) {
@@ -109,6 +113,7 @@ fn program(kept: &Kept, pattern: &[u8]) -> Result<Arc<Program>, Fault> {
         Err(ReadError::Said(why)) => return Err(Fault::Said(why)),
         Err(ReadError::Limit) => return Err(limit),
     };
+    scope.spend(read.size.saturating_mul(COMPILE_STEPS))?;
     let built = RegexBuilder::new(&read.text).size_limit(COMPILED_BYTES_MAX).build();
     let program = Arc::new(Program {
         // All that it can refuse now is the size.
@@ -136,10 +141,11 @@ struct Search<'s> {
 }
 
 impl<'s> Search<'s> {
-    fn new(program: &'s Program, text: &'s [u8]) -> Result<Self, Fault> {
+    fn new(program: &'s Program, text: &'s [u8], scope: &Scope<'_>) -> Result<Self, Fault> {
         if text.len().saturating_mul(program.size) > WORK_MAX {
             return Err(Fault::Limit(LimitError::Regex));
         }
+        scope.spend(text.len() * program.size / WORK_PER_STEP)?;
         let (mut shown, mut places) = (Cow::Borrowed(text), Vec::new());
         if std::str::from_utf8(text).is_err() {
             let mut valid = Vec::with_capacity(text.len());
