@@ -41,6 +41,10 @@ fn aliases_that_multiply_are_refused_by_count_and_by_size() {
     assert!(problem(&text).ends_with("document contains excessive aliasing"));
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(90));
     assert!(problem(&long).ends_with("document contains excessive aliasing"));
+    let long_key = format!("a: &a {{? {} : 1}}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(90));
+    assert!(problem(&long_key).ends_with("document contains excessive aliasing"));
+    let merged = format!("a: &a {{? {} : 1}}\nb: [{}]\n", "x".repeat(1 << 20), "{<<: *a},".repeat(90));
+    assert!(problem(&merged).ends_with("document contains excessive aliasing"));
     let chain: String = (1..2000)
         .map(|level| format!("a{level}: &a{level} [*a{}]\n", level - 1))
         .collect();
