@@ -69,6 +69,12 @@ impl From<&[u8]> for Str {
     }
 }
 
+impl From<Arc<[u8]>> for Str {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
+    }
+}
+
 impl From<Vec<u8>> for Str {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Arc::from(bytes))

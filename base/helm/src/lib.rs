@@ -8,6 +8,6 @@ pub mod render;
 pub mod values;
 
 pub use chart::{Chart, ChartError};
-pub use dependencies::process_dependencies;
+pub use dependencies::{DependencyError, process_dependencies};
 pub use engine::{Engine, RenderError, Rendered, Setting};
 pub use manifest::{HeadError, Hook, HookEvent, INSTALL_ORDER, Manifest, ManifestError, Sorted, sort_manifests};

@@ -2,6 +2,7 @@
 //! `sortTemplates`) and `pkg/chart` (`MetadataAsMap`) of Helm 4.1. It runs no template itself.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +45,7 @@ pub struct Scope<'c> {
     /// Where `.Values` are: in those of that scope, under that name; of the chart itself they are all
     pub inside: Option<(usize, String)>,
     /// `.Files`
-    pub files: &'c [File],
+    pub files: &'c Arc<Vec<File>>,
     /// `.Subcharts`: names, and places in [`Rendering::scopes`]
     pub subcharts: BTreeMap<String, usize>,
 }
@@ -57,7 +58,7 @@ pub struct Template<'c> {
     /// `.Template.BasePath`
     pub base_path: String,
     /// Its text, which need not be UTF-8
-    pub text: &'c [u8],
+    pub text: &'c Arc<[u8]>,
     /// The place of what it sees in [`Rendering::scopes`]
     pub scope: usize,
 }
@@ -128,7 +129,7 @@ impl<'c> Rendering<'c> {
             self.scopes[place].subcharts.insert(name.clone(), scope);
         }
         let is_library = chart.metadata.chart_type.eq_ignore_ascii_case("library");
-        for file in &chart.templates {
+        for file in &*chart.templates {
             let template = Template {
                 name: format!("{path}/{}", file.name),
                 base_path: format!("{path}/templates"),

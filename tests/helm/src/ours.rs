@@ -2,6 +2,7 @@
 
 use base_yaml::go::{self, Text, Twice, WriteError};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base_helm::chart::{File, Metadata, files_of_archive};
 use base_helm::engine::{API_VERSIONS, KubeVersion};
@@ -236,7 +237,7 @@ fn schema(asked: &Value) -> Outcome<Result<String, String>> {
     let checked = || -> Result<String, String> {
         let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
         // What it renders is not the question.
-        chart.templates.clear();
+        chart.templates = Arc::default();
         match Engine::default().render(&chart, &user, &Setting::default()) {
             Ok(_) => Ok("accepted".to_owned()),
             Err(RenderError::Schema(_)) => Ok("refused".to_owned()),
@@ -273,7 +274,7 @@ fn files(value: &Value) -> Outcome<Vec<File>> {
     Ok(files
         .map(|(name, text)| File {
             name,
-            data: text.into_bytes(),
+            data: text.into_bytes().into(),
         })
         .collect())
 }
@@ -296,7 +297,7 @@ fn shown(chart: &Chart) -> Value {
         "files": named(&chart.files),
         "metadata": metadata(&chart.metadata),
         "templates": named(&chart.templates),
-        "values": tag(&Value::Object(chart.values.clone())),
+        "values": tag(&Value::Object((*chart.values).clone())),
     })
 }
 

@@ -22,7 +22,7 @@ static FILES: Named = Named {
 pub(super) fn files(of: &[File]) -> Value {
     let entries = of
         .iter()
-        .map(|file| (file.name.as_str(), Value::Bytes(file.data.as_slice().into())));
+        .map(|file| (file.name.as_str(), Value::Bytes(Arc::clone(&file.data).into())));
     Value::Map(Map::new(Type::Bytes, entries).named(&FILES))
 }
 

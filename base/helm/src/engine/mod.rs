@@ -17,12 +17,13 @@ use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, Missi
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
 use objects::Objects;
 pub use schema::SchemaError;
+use schema::Schemas;
 
 use crate::chart::is_compatible;
 use crate::manifest::text_of_manifest;
 use crate::render::{Release, Rendering};
 use crate::values::{CoalesceError, Values, coalesce_values};
-use crate::{Chart, ManifestError, Sorted, process_dependencies, sort_manifests};
+use crate::{Chart, DependencyError, ManifestError, Sorted, process_dependencies, sort_manifests};
 
 /// What an error of Go calls all templates together.
 const NAME: &str = "gotpl";
@@ -42,13 +43,14 @@ pub struct Engine {
     entropy: Entropy,
     /// The latest used last
     compiled: Mutex<VecDeque<Arc<Compiled>>>,
+    schemas: Schemas,
 }
 
 /// The templates of a chart.
 #[derive(Debug)]
 struct Compiled {
     /// Names and texts, by which it is found again
-    sources: Vec<(String, Vec<u8>)>,
+    sources: Vec<(String, Arc<[u8]>)>,
     set: Arc<Set>,
 }
 
@@ -66,7 +68,7 @@ pub struct Setting {
 pub enum RenderError {
     /// Its dependencies cannot be settled.
     #[error("chart dependencies processing failed: {0}")]
-    Dependencies(CoalesceError),
+    Dependencies(DependencyError),
     /// Its values do not fit together.
     #[error(transparent)]
     Values(CoalesceError),
@@ -124,6 +126,7 @@ impl Engine {
             limits,
             entropy: Entropy::os(),
             compiled: Mutex::default(),
+            schemas: Schemas::default(),
         }
     }
 
@@ -141,7 +144,7 @@ impl Engine {
         let mut chart = chart.clone();
         process_dependencies(&mut chart, values).map_err(RenderError::Dependencies)?;
         let values = coalesce_values(&chart, values).map_err(RenderError::Values)?;
-        schema::check(&chart, &values)?;
+        self.schemas.check(&chart, &values)?;
         let version = &setting.capabilities.kube_version;
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, version.numbers()) {
@@ -225,7 +228,7 @@ impl Compiled {
         let sources = rendering.templates.iter();
         Ok(Self {
             sources: sources
-                .map(|template| (template.name.clone(), template.text.to_owned()))
+                .map(|template| (template.name.clone(), Arc::clone(template.text)))
                 .collect(),
             set: Arc::new(set),
         })
@@ -234,7 +237,7 @@ impl Compiled {
     fn is_of(&self, rendering: &Rendering<'_>) -> bool {
         let sources = rendering.templates.iter();
         let sources = sources.map(|template| (template.name.as_str(), template.text));
-        sources.eq(self.sources.iter().map(|(name, text)| (name.as_str(), text.as_slice())))
+        sources.eq(self.sources.iter().map(|(name, text)| (name.as_str(), text)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What templates see: `.Values`, `.Chart`, `.Release`, `.Capabilities`, `.Files`, `.Subcharts` and `.Template`, shared as
 //! Helm shares them. What a template changes with `set`, those that run after it see.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base_gotemplate::{Fault, Function, IntKind, Map, Named, Type, Value};
@@ -39,16 +40,20 @@ impl Objects {
         ];
         let root = map(Json::Object(rendering.values.clone()));
         let mut scopes: Vec<(Map, Map)> = Vec::new();
+        // Of a chart under many aliases they are the same; templates cannot change them.
+        let mut shown_files = HashMap::new();
         for scope in &rendering.scopes {
             let values = match &scope.inside {
                 None => root.clone(),
                 Some((parent, name)) => table(&scopes[*parent].1, name),
             };
+            let own_files = shown_files.entry(Arc::as_ptr(scope.files));
+            let own_files = own_files.or_insert_with(|| files(scope.files));
             let subcharts = Map::new::<&str>(Type::Any, []);
             let seen = Map::new(Type::Any, shared.clone());
             for (name, value) in [
                 ("Chart", chart(scope)),
-                ("Files", files(scope.files)),
+                ("Files", own_files.clone()),
                 ("Values", Value::Map(values.named(&VALUES))),
                 ("Subcharts", Value::Map(subcharts)),
             ] {

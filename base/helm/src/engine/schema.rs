@@ -4,8 +4,10 @@
 //! What else differs from Helm: a reference that leads to itself says nothing, where Helm refuses the schema; the schema of
 //! draft 7 is not there to be referred to; of formats, `uri-reference` is stricter and `duration` is asked from 2019-09 on.
 
+use std::collections::VecDeque;
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Map, Value};
@@ -21,6 +23,8 @@ const FAULT_CHARACTERS_MAX: usize = 400;
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// Schemas nest in each other at most so deep, far less than what the library can walk; nobody writes them by hand so deep.
 const DEPTH_MAX: usize = 64;
+/// So many schemas stay read: as many as charts stay compiled.
+const SCHEMAS_MAX: usize = super::COMPILED_MAX;
 /// What Helm leaves unchecked if nobody has told it what it stands for.
 const URN: &str = "urn";
 
@@ -29,35 +33,77 @@ const URN: &str = "urn";
 #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
 pub struct SchemaError(String);
 
-/// Holds the values of a chart, and of those in it, against their schemas.
-pub(super) fn check(chart: &Chart, values: &Values) -> Result<(), SchemaError> {
-    let mut said = String::new();
-    check_into(&mut said, chart, values);
-    if said.is_empty() {
-        Ok(())
-    } else {
-        Err(SchemaError(said))
-    }
+/// A text that is a schema, or why it is none.
+#[derive(Debug)]
+struct Schema {
+    text: Arc<[u8]>,
+    validator: Result<Validator, String>,
 }
 
-fn check_into(said: &mut String, chart: &Chart, values: &Values) {
-    let name = &chart.metadata.name;
-    if let Some(schema) = &chart.schema {
-        let faults = match validator(schema) {
-            Ok(validator) => faults(&validator, values),
-            Err(why) => vec![why],
-        };
-        if !faults.is_empty() {
-            *said += &format!("{name}:\n{}\n", faults.join("\n"));
+/// Schemas that have been read, the latest used last: charts are rendered often, and one may be in another many times.
+#[derive(Debug, Default)]
+pub(super) struct Schemas(Mutex<VecDeque<Arc<Schema>>>);
+
+impl Schemas {
+    /// Holds the values of a chart, and of those in it, against their schemas.
+    pub(super) fn check(&self, chart: &Chart, values: &Values) -> Result<(), SchemaError> {
+        let mut said = String::new();
+        self.check_into(&mut said, chart, values);
+        if said.is_empty() {
+            Ok(())
+        } else {
+            Err(SchemaError(said))
         }
     }
-    for inner in &chart.dependencies {
-        let name = &inner.metadata.name;
-        match values.get(name) {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(own)) => check_into(said, inner, own),
-            Some(_) => *said += &format!("{name}:\nthe values of this chart are no map\n"),
+
+    fn check_into(&self, said: &mut String, chart: &Chart, values: &Values) {
+        let name = &chart.metadata.name;
+        if let Some(schema) = &chart.schema {
+            let faults = match &self.read(schema).validator {
+                Ok(validator) => faults(validator, values),
+                Err(why) => vec![why.clone()],
+            };
+            if !faults.is_empty() {
+                *said += &format!("{name}:\n{}\n", faults.join("\n"));
+            }
         }
+        for inner in &chart.dependencies {
+            let name = &inner.metadata.name;
+            match values.get(name) {
+                None | Some(Value::Null) => {}
+                Some(Value::Object(own)) => self.check_into(said, inner, own),
+                Some(_) => *said += &format!("{name}:\nthe values of this chart are no map\n"),
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What a text is, read now or before.
+    fn read(&self, text: &Arc<[u8]>) -> Arc<Schema> {
+        let found = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = all.iter().rposition(|schema| schema.text == *text);
+            let found = place.and_then(|place| all.remove(place));
+            all.extend(found.clone());
+            found
+        };
+        if let Some(found) = found {
+            return found;
+        }
+        let fresh = Arc::new(Schema {
+            text: Arc::clone(text),
+            validator: validator(text),
+        });
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SCHEMAS_MAX {
+            all.pop_front();
+        }
+        all.push_back(Arc::clone(&fresh));
+        fresh
     }
 }
 

@@ -13,10 +13,11 @@ use crate::chart::File;
 use crate::values::Values;
 
 fn chart(templates: &[(&str, &str)]) -> Chart {
+    // Of two files of one name the later counts.
     let described = ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
     let files = [&described].into_iter().chain(templates).map(|(name, text)| File {
         name: (*name).to_owned(),
-        data: text.as_bytes().to_vec(),
+        data: text.as_bytes().into(),
     });
     Chart::from_files(files.collect()).expect("it is a chart")
 }
@@ -112,6 +113,65 @@ fn values_that_templates_put_into_themselves_are_printed_as_an_error() {
     let text = "{{ $_ := set .Values \"me\" .Values }}{{ toYaml .Values }}";
     let error = made(&Engine::default(), &chart(&[("templates/t.yaml", text)]), json!({}));
     assert!(matches!(error, Err(RenderError::Limit { .. })), "{error:?}");
+}
+
+#[test]
+fn values_that_hold_one_thing_many_times_are_not_written() {
+    let double =
+        "{{ $a := dict }}{{ range 60 }}{{ $a = dict \"x\" $a \"y\" $a }}{{ end }}{{ $_ := set .Values \"a\" $a }}";
+    for end in ["{{ .Values.YAML }}", "{{ toYaml .Values }}"] {
+        let chart = chart(&[("templates/t.yaml", &format!("{double}{end}"))]);
+        let error = made(&Engine::default(), &chart, json!({}));
+        assert!(matches!(error, Err(RenderError::Limit { .. })), "{end}: {error:?}");
+    }
+}
+
+#[test]
+fn to_look_through_all_files_costs_steps() {
+    let files: Vec<(String, String)> = (0..1_000)
+        .map(|number| (format!("f/{number}"), String::new()))
+        .collect();
+    let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let text = "{{ range 1000 }}{{ $_ := $.Files.Glob \"none\" }}{{ end }}";
+    let chart = chart(&files.chain([("templates/t.yaml", text)]).collect::<Vec<_>>());
+    let limits = Limits {
+        steps_max: 200_000,
+        ..Limits::default()
+    };
+    let error = made(&Engine::new(limits), &chart, json!({}));
+    assert!(
+        matches!(
+            &error,
+            Err(RenderError::Limit {
+                limit: LimitError::Steps(_),
+                ..
+            })
+        ),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_chart_under_two_aliases_has_its_files_and_its_own_values_in_both() {
+    let wanted = "dependencies:\n- {name: b, version: 1.0.0, alias: c}\n- {name: b, version: 1.0.0, alias: d}\n";
+    let described = format!("apiVersion: v2\nname: a\nversion: 1.0.0\n{wanted}");
+    let text = "{{ .Chart.Name }}: {{ .Files.Get \"f\" }} {{ .Values.a }}\n";
+    let schema = "{\"properties\": {\"a\": {\"type\": \"integer\"}}}";
+    let chart = chart(&[
+        ("Chart.yaml", &described),
+        ("charts/b/Chart.yaml", "apiVersion: v2\nname: b\nversion: 1.0.0\n"),
+        ("charts/b/f", "file"),
+        ("charts/b/values.schema.json", schema),
+        ("charts/b/templates/t.yaml", text),
+    ]);
+    let engine = Engine::default();
+    for number in 0..3 {
+        let said = made(&engine, &chart, json!({"c": {"a": number}, "d": {"a": 7}})).ok();
+        assert_eq!(said, Some(format!("c: file {number}\nd: file 7\n")));
+    }
+    assert_eq!(engine.schemas.len(), 1);
+    let said = made(&engine, &chart, json!({"c": {"a": "x"}})).map_err(|error| error.to_string());
+    assert!(said.is_err_and(|said| said.contains("c:\n- at '/a'")));
 }
 
 fn with_schema(schema: &str, of: serde_json::Value) -> Option<String> {
