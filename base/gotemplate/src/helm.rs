@@ -47,7 +47,7 @@ impl Functions {
                 to_yaml(scope, args, write, forgives)
             }));
         }
-        let readers: [(&str, fn(&[Value]) -> Value); 2] = [("fromYaml", from_yaml), ("fromYamlArray", from_yaml_array)];
+        let readers: [(&str, Reading); 2] = [("fromYaml", from_yaml), ("fromYamlArray", from_yaml_array)];
         for (name, read) in readers {
             self.add(Function::new(name, [Str], move |scope, args| {
                 scope.spend(text_of(args).len() / YAML_BYTES_PER_STEP)?;
@@ -68,6 +68,9 @@ impl Functions {
         self
     }
 }
+
+/// What makes a value of a text.
+type Reading = fn(&[Value]) -> Value;
 
 /// What writes a value as YAML.
 type Write = fn(&Value) -> Result<String, go::WriteError>;

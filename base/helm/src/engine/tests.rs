@@ -48,7 +48,7 @@ fn templates_are_compiled_once_for_all_values() {
 fn what_is_random_comes_from_the_entropy() {
     let chart = chart(&[("templates/t.yaml", "a: {{ randAlphaNum 40 }}")]);
     let drawn = |engine: Engine| made(&engine, &chart, json!({})).expect("it renders");
-    let seeded = |seed| Engine::default().with_entropy(Entropy::seeded(seed));
+    let seeded = |number| Engine::default().with_entropy(Entropy::seeded(number));
     assert_eq!(drawn(seeded(1)), drawn(seeded(1)));
     assert_ne!(drawn(seeded(1)), drawn(seeded(2)));
     assert_ne!(drawn(Engine::default()), drawn(Engine::default()));
