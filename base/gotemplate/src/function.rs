@@ -73,7 +73,7 @@ impl Scope<'_> {
     /// counted without it.
     ///
     /// # Errors
-    /// No so many steps are left.
+    /// Fewer steps are left.
     pub fn spend(&self, steps: usize) -> Result<(), Fault> {
         let all = self
             .steps

@@ -29,8 +29,9 @@
 //!
 //! # Hostile templates
 //! Reading, compiling, executing and dropping never call themselves, however templates and values nest; printing of nested
-//! values does, and has a limit. Steps, output, single strings and templates inside functions have limits
-//! ([`Limits`]).
+//! values and copying them does, and has a limit. Steps, output, single strings and templates inside functions have limits
+//! ([`Limits`]). What a function reads, copies or compares costs steps before it is done ([`Scope::spend`]): values may hold
+//! one thing many times.
 //!
 //! # What differs from Go
 //! - Values are those that YAML, JSON and Helm make: no channels, functions as values, pointers, maps whose keys are no

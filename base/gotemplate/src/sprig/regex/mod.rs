@@ -27,7 +27,7 @@ const KEPT_MAX: usize = 16;
 const WORK_MAX: usize = 1 << 28;
 /// So much of it costs a step: the greatest costs four million.
 const WORK_PER_STEP: usize = 64;
-/// What it costs to compile an instruction.
+/// What it costs to compile an instruction, unless the expression is kept.
 const COMPILE_STEPS: usize = 256;
 
 /// An expression that can be searched for.
