@@ -10,7 +10,7 @@ pub enum Error {
     Parse(String),
     /// The template could not be executed.
     #[error("{0}")]
-    Exec(String),
+    Exec(ExecError),
     /// Executing the template took more than was allowed.
     #[error("template: {place}: {limit}")]
     Limit {
@@ -19,6 +19,28 @@ pub enum Error {
         /// The limit
         limit: LimitError,
     },
+}
+
+/// Why a template could not be executed: an error that may hold others, each of them the end of the one around it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct ExecError {
+    text: String,
+    /// How many bytes each error in it has, the outermost first
+    causes: Vec<usize>,
+}
+
+impl ExecError {
+    pub(crate) fn new(text: String, causes: Vec<usize>) -> Self {
+        Self { text, causes }
+    }
+
+    /// The whole text, then the errors in it, from the outermost on: what Go's `errors.Unwrap` finds.
+    pub fn chain(&self) -> impl Iterator<Item = &str> {
+        let causes = self.causes.iter();
+        let causes = causes.filter_map(|bytes| self.text.get(self.text.len().checked_sub(*bytes)?..));
+        std::iter::once(self.text.as_str()).chain(causes)
+    }
 }
 
 /// A limit that was met.
@@ -33,6 +55,9 @@ pub enum LimitError {
     /// Templates that functions have executed inside each other
     #[error("functions have templates executed more than {0} levels deep, at most these are")]
     Depth(usize),
+    /// A regular expression, or what it takes to search a text for it
+    #[error("regular expression is too large, or too large for so long a text")]
+    Regex,
     /// A single value
     #[error("{0}")]
     Value(#[from] PrintError),

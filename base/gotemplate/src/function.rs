@@ -1,12 +1,14 @@
 //! Functions that templates call: their names, the types of their parameters and what they do.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::Fault;
-use crate::limits::Limits;
+use crate::error::{Fault, LimitError};
+use crate::limits::{BYTES_PER_STEP, FRAMES_PER_STEP, Limits};
+use crate::print::PrintError;
 use crate::set::{Set, Template};
 use crate::value::{Type, Value};
 
@@ -46,18 +48,71 @@ pub struct Scope<'a> {
     /// What the caller of the whole gave its functions.
     pub host: &'a mut dyn Any,
     pub(crate) executed: &'a dyn Executed,
+    pub(crate) steps: &'a Cell<u64>,
 }
 
 /// The templates in the middle of their work.
 pub(crate) trait Executed {
     /// How many of that name a function of that name has asked for.
     fn count(&self, function: &str, template: &[u8]) -> usize;
+    /// How many templates there are.
+    fn depth(&self) -> usize;
 }
 
 impl Scope<'_> {
     /// How many templates of that name, which a function of that name has asked for, are in the middle of their work.
-    pub fn executing(&self, function: &str, template: &[u8]) -> usize {
-        self.executed.count(function, template)
+    ///
+    /// # Errors
+    /// To look is more work than is left.
+    pub fn executing(&self, function: &str, template: &[u8]) -> Result<usize, Fault> {
+        self.spend(self.executed.depth() / FRAMES_PER_STEP)?;
+        Ok(self.executed.count(function, template))
+    }
+
+    /// Counts work as so many steps of the execution: to be asked before it is done. The arguments' texts and the value are
+    /// counted without it.
+    ///
+    /// # Errors
+    /// Fewer steps are left.
+    pub fn spend(&self, steps: usize) -> Result<(), Fault> {
+        let all = self
+            .steps
+            .get()
+            .saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
+        self.steps.set(all);
+        let steps_max = self.limits.steps_max;
+        if all > steps_max {
+            return Err(Fault::Limit(LimitError::Steps(steps_max)));
+        }
+        Ok(())
+    }
+
+    /// Counts the reading or writing of so many bytes.
+    ///
+    /// # Errors
+    /// As [`Self::spend`].
+    pub fn spend_bytes(&self, bytes: usize) -> Result<(), Fault> {
+        self.spend(bytes / BYTES_PER_STEP)
+    }
+
+    /// Refuses a value that would be longer than the limit as YAML: to be asked before it is written.
+    ///
+    /// # Errors
+    /// It would be longer, or to look is more work than is left.
+    pub fn check_yaml(&self, value: &Value) -> Result<(), Fault> {
+        crate::measure::check_yaml(value, self)
+    }
+
+    /// Refuses a string that would be longer than the limit: to be asked before it is made.
+    ///
+    /// # Errors
+    /// It would be longer.
+    pub fn check_length(&self, bytes: usize) -> Result<(), Fault> {
+        let bytes_max = self.limits.string_bytes_max;
+        if bytes > bytes_max {
+            return Err(PrintError::TooLong { bytes_max }.into());
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, and those that write and read YAML.
-//! Those that read JSON, those for TOML, and `lookup` are not here yet.
+//! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, `lookup`, and those
+//! that write and read YAML and JSON. Those for TOML are not here yet.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Fault};
 use crate::function::{Function, Functions, Render, Scope};
-use crate::print::PrintError;
+use crate::host::Host;
 use crate::quote::quoted;
-use crate::text::Str;
-use crate::value::{Type, Value};
+use crate::sprig::{Read, read_json};
+use crate::text::Str as Text;
+use crate::value::{IntKind, List, Map, Type, Value};
 
 /// What Helm puts around the words of a chart's author, to find them again in the error.
 const WARN_START: &str = "HELM_ERR_START";
@@ -20,9 +21,9 @@ const WARN_END: &str = "HELM_ERR_END";
 const INCLUDES_MAX: usize = 1000;
 /// What prints for what is not there, which Helm takes out of what `tpl` makes.
 const NO_VALUE: &[u8] = b"<no value>";
-/// What an item takes at least: a dash, a space, a digit, a line feed.
-const ITEM_BYTES_MIN: usize = 4;
 const INCLUDE: &str = "include";
+/// Reading YAML costs a step for so few bytes: `[{},{},` makes much of little.
+const YAML_BYTES_PER_STEP: usize = 1;
 
 impl Functions {
     /// Adds Helm's functions that execute templates, make them fail, or write and read YAML.
@@ -46,10 +47,20 @@ impl Functions {
                 to_yaml(scope, args, write, forgives)
             }));
         }
-        self.add(Function::new("fromYaml", [Str], |_, args| Ok(from_yaml(args))));
-        self.add(Function::new("fromYamlArray", [Str], |_, args| {
-            Ok(from_yaml_array(args))
+        let readers: [(&str, Reading); 2] = [("fromYaml", from_yaml), ("fromYamlArray", from_yaml_array)];
+        for (name, read) in readers {
+            self.add(Function::new(name, [Str], move |scope, args| {
+                scope.spend(text_of(args).len() / YAML_BYTES_PER_STEP)?;
+                Ok(read(args))
+            }));
+        }
+        self.add(Function::new("fromJson", [Str], |_, args| {
+            Ok(from_json(text_of(args), "map[string]interface {}"))
         }));
+        self.add(Function::new("fromJsonArray", [Str], |_, args| {
+            Ok(from_json(text_of(args), "[]interface {}"))
+        }));
+        self.add(Function::new("lookup", [Str, Str, Str, Str], lookup));
         self.add(Function::new("fail", [Str], |_, args| match args {
             [Value::Str(warning)] => Err(warned(warning)),
             _ => Ok(Value::Nil),
@@ -58,13 +69,15 @@ impl Functions {
     }
 }
 
+/// What makes a value of a text.
+type Reading = fn(&[Value]) -> Value;
+
 /// What writes a value as YAML.
 type Write = fn(&Value) -> Result<String, go::WriteError>;
 
 fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) -> Result<Value, Fault> {
     let value = args.first().unwrap_or(&Value::Nil);
-    let bytes_max = scope.limits.string_bytes_max;
-    check_size(value, bytes_max)?;
+    scope.check_yaml(value)?;
     let text = match write(value) {
         Ok(text) => text,
         // What is no YAML is nothing.
@@ -72,30 +85,6 @@ fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) 
         Err(why) => return Err(Fault::Said(why.to_string())),
     };
     Ok(Value::from(text.strip_suffix('\n').unwrap_or(&text)))
-}
-
-/// Refuses what would be written as more than so many bytes: lists and maps may hold the same one many times.
-fn check_size(value: &Value, bytes_max: usize) -> Result<(), Fault> {
-    let mut open = vec![value.clone()];
-    let mut bytes = 0_usize;
-    while let Some(value) = open.pop() {
-        bytes += ITEM_BYTES_MIN;
-        match &value {
-            Value::Str(text) | Value::Bytes(text) => bytes += text.len(),
-            Value::List(list) => open.extend_from_slice(list.items()),
-            Value::Map(map) => {
-                for (key, value) in map.entries() {
-                    bytes += key.len();
-                    open.push(value);
-                }
-            }
-            _ => {}
-        }
-        if bytes > bytes_max {
-            return Err(PrintError::TooLong { bytes_max }.into());
-        }
-    }
-    Ok(())
 }
 
 fn of_json(json: Json) -> Value {
@@ -106,6 +95,79 @@ fn of_json(json: Json) -> Value {
         Json::String(text) => Value::from(text),
         Json::Array(items) => Value::list(items.into_iter().map(of_json).collect()),
         Json::Object(entries) => Value::map(entries.into_iter().map(|(key, value)| (key, of_json(value)))),
+    }
+}
+
+fn text_of(args: &[Value]) -> &[u8] {
+    match args {
+        [Value::Str(text), ..] => text,
+        _ => b"",
+    }
+}
+
+/// A map or a list, with the error in it if there is none.
+fn from_json(text: &[u8], wanted: &str) -> Value {
+    let is_map = wanted.starts_with("map");
+    let (found, why) = match read_json(text) {
+        Err(why) => (Value::Nil, Some(why)),
+        Ok(Read { value, unfit }) => match (&value, is_map) {
+            (Value::Map(_), true) | (Value::List(_), false) => (value, unfit),
+            (Value::Nil, true) if unfit.is_none() => return Value::Map(Map::nil(Type::Any)),
+            (Value::Nil, false) if unfit.is_none() => return Value::List(List::nil(Type::Any)),
+            _ => {
+                let kind = match &value {
+                    Value::Map(_) => "object",
+                    Value::List(_) => "array",
+                    Value::Bool(_) => "bool",
+                    Value::Str(_) => "string",
+                    _ => "number",
+                };
+                let why = format!("json: cannot unmarshal {kind} into Go value of type {wanted}");
+                (Value::Nil, Some(why))
+            }
+        },
+    };
+    match (found, why) {
+        (found, None) => found,
+        (Value::Map(map), Some(why)) => {
+            map.set("Error".into(), Value::from(why));
+            Value::Map(map)
+        }
+        (_, Some(why)) if is_map => Value::map([("Error", Value::from(why))]),
+        (_, Some(why)) => Value::list(vec![Value::from(why)]),
+    }
+}
+
+fn lookup(scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
+    let nothing = Value::map::<Text>([]);
+    let texts: Vec<String> = args
+        .iter()
+        .map(|arg| text_of(std::slice::from_ref(arg)))
+        .map(|text| String::from_utf8_lossy(text).into_owned())
+        .collect();
+    let ([api_version, kind, namespace, name], Some(host)) = (texts.as_slice(), scope.host.downcast_mut::<Host>())
+    else {
+        return Ok(nothing);
+    };
+    let Some(cluster) = &mut host.lookup else {
+        return Ok(nothing);
+    };
+    let found = cluster
+        .lookup(api_version, kind, namespace, name)
+        .map_err(Fault::Said)?;
+    Ok(found.map_or(nothing, of_object))
+}
+
+/// As Kubernetes' clients read objects: what has no point is an integer.
+fn of_object(json: Json) -> Value {
+    match json {
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Int(IntKind::Int64, whole),
+            None => of_json(Json::Number(number)),
+        },
+        Json::Array(items) => Value::list(items.into_iter().map(of_object).collect()),
+        Json::Object(entries) => Value::map(entries.into_iter().map(|(key, value)| (key, of_object(value)))),
+        other => of_json(other),
     }
 }
 
@@ -135,7 +197,7 @@ fn is_empty_string(value: &Value) -> bool {
     matches!(value, Value::Str(text) if text.is_empty())
 }
 
-fn warned(warning: &Str) -> Fault {
+fn warned(warning: &Text) -> Fault {
     Fault::Said(format!("{WARN_START}{}{WARN_END}", warning.lossy()))
 }
 
@@ -143,7 +205,7 @@ fn include(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
     let [Value::Str(name), data] = args else {
         return Err(Fault::from("no template is named"));
     };
-    if scope.executing(INCLUDE, name) > INCLUDES_MAX {
+    if scope.executing(INCLUDE, name)? > INCLUDES_MAX {
         return Err(Fault::Said(format!(
             "rendering template has a nested reference name: {}: unable to execute template",
             name.lossy()
@@ -283,5 +345,51 @@ mod tests {
             render("{{required \"no\" 0}}{{required \"no\" false}}").as_deref(),
             Ok("0false")
         );
+    }
+
+    #[derive(Debug)]
+    struct OneSecret;
+
+    impl crate::Lookup for OneSecret {
+        fn lookup(
+            &mut self,
+            version: &str,
+            kind: &str,
+            namespace: &str,
+            name: &str,
+        ) -> Result<Option<serde_json::Value>, String> {
+            match (version, kind, namespace, name) {
+                ("v1", "Secret", "ns", "one") => Ok(Some(serde_json::json!({"data": {"count": 3, "share": 0.5}}))),
+                ("v1", "Secret", ..) => Ok(None),
+                _ => Err(format!("no kind {kind}")),
+            }
+        }
+    }
+
+    fn looked_up(text: &str) -> String {
+        let mut set = Set::new("gotpl", Arc::new(Functions::new().with_helm()), MissingKey::Zero);
+        set.parse("t", text.as_bytes()).expect("it is a template");
+        let mut host = crate::Host {
+            lookup: Some(Box::new(OneSecret)),
+            ..crate::Host::default()
+        };
+        let mut context = Context {
+            limits: Limits::default(),
+            host: &mut host,
+        };
+        let rendered = Arc::new(set).render("t", Value::Nil, &mut context);
+        rendered.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output).into_owned(),
+        )
+    }
+
+    #[test]
+    fn what_is_looked_up_is_what_the_cluster_of_the_caller_has() {
+        let text = "{{with (lookup \"v1\" \"Secret\" \"ns\" \"one\").data}}{{printf \"%T %v %T %v\" .count .count .share .share}}{{end}}";
+        assert_eq!(looked_up(text), "int64 3 float64 0.5");
+        assert_eq!(looked_up("{{lookup \"v1\" \"Secret\" \"ns\" \"two\"}}"), "map[]");
+        let error = looked_up("{{lookup \"v1\" \"Mystery\" \"\" \"\"}}");
+        assert!(error.ends_with("error calling lookup: no kind Mystery"), "{error}");
     }
 }

@@ -23,17 +23,21 @@
 //!   its parameters, against which arguments are checked as Go checks them. One made by [`Function::rendering`] has a
 //!   template executed for its value, without a Rust call inside a Rust call.
 //!   [`Functions::with_sprig`] and [`Functions::with_helm`] add those of Sprig and Helm that are here.
-//! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`).
+//! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`): a [`Host`] for
+//!   those of Helm and Sprig.
 //! - [`Error`]: Go's message, or the limit that was met and where.
 //!
 //! # Hostile templates
 //! Reading, compiling, executing and dropping never call themselves, however templates and values nest; printing of nested
-//! values does, and has a limit. Steps, output, single strings and templates inside functions have limits
-//! ([`Limits`]).
+//! values and copying them does, and has a limit. Steps, output, single strings and templates inside functions have limits
+//! ([`Limits`]). What a function reads, copies or compares costs steps before it is done ([`Scope::spend`]): values may hold
+//! one thing many times.
 //!
 //! # What differs from Go
 //! - Values are those that YAML, JSON and Helm make: no channels, functions as values, pointers, maps whose keys are no
 //!   strings, and slices with room beyond their length.
+//! - Regular expressions are those of the crate `regex` behind Go's notation: classes are of its version of Unicode, groups
+//!   nest at most 200 deep, and an expression that is too large, or too large for so long a text, meets a limit.
 //! - `%p` shows no real address.
 //! - A value that holds itself is an error when it is printed; Go runs out of stack.
 
@@ -42,7 +46,9 @@ mod compile;
 mod error;
 mod function;
 mod helm;
+mod host;
 mod limits;
+mod measure;
 mod print;
 mod quote;
 mod run;
@@ -52,10 +58,11 @@ mod syntax;
 mod text;
 mod value;
 
-pub use error::{Error, Fault, LimitError};
+pub use error::{Error, ExecError, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
+pub use host::{Host, Lookup};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};
 pub use text::Str;
-pub use value::{IntKind, List, Map, Object, Type, UintKind, Value};
+pub use value::{IntKind, List, Map, Named, Object, Type, UintKind, Value};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::compile::{Program, compile};
-use crate::error::{Error, Fault};
+use crate::error::{Error, ExecError, Fault};
 use crate::function::Functions;
 use crate::limits::Limits;
 use crate::quote::quoted;
@@ -101,8 +101,23 @@ impl Set {
     /// There is no such template, it fails, or a limit is met: Go's message, with name, line, column and the piece of the
     /// template at fault.
     pub fn render(self: &Arc<Self>, name: &str, data: Value, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
-        let program = self.program(name.as_bytes()).map_err(Error::Exec)?;
-        Machine::new(&context.limits, context.host).run(self, program, data)
+        self.render_among(name, data, context, &mut 0)
+    }
+
+    /// Executes a template as one of several that share their limit on steps: `steps` counts those of all.
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_among(
+        self: &Arc<Self>,
+        name: &str,
+        data: Value,
+        context: &mut Context<'_>,
+        steps: &mut u64,
+    ) -> Result<Vec<u8>, Error> {
+        let program = self.program(name.as_bytes());
+        let program = program.map_err(|why| Error::Exec(ExecError::new(why, Vec::new())))?;
+        Machine::new(&context.limits, context.host).run(self, program, data, steps)
     }
 
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Program>> {

@@ -69,6 +69,12 @@ impl From<&[u8]> for Str {
     }
 }
 
+impl From<Arc<[u8]>> for Str {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
+    }
+}
+
 impl From<Vec<u8>> for Str {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Arc::from(bytes))
@@ -139,6 +145,45 @@ pub(crate) fn is_letter_or_digit(rune: char) -> bool {
     if rune.is_ascii() {
         return rune.is_ascii_alphanumeric();
     }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsLetter`.
+pub(crate) fn is_letter(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_alphabetic();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsUpper`.
+pub(crate) fn is_upper(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Lu}$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_uppercase();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsLower`.
+pub(crate) fn is_lower(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Ll}$").ok());
+    if rune.is_ascii() {
+        return rune.is_ascii_lowercase();
+    }
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsNumber`.
+pub(crate) fn is_number(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{N}$").ok());
+    is_of_class(&CLASS, rune)
+}
+
+/// `unicode.IsPunct`.
+pub(crate) fn is_punctuation(rune: char) -> bool {
+    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{P}$").ok());
     is_of_class(&CLASS, rune)
 }
 

@@ -47,7 +47,7 @@ fn parentheses_and_blocks_nest_as_deep_as_go_lets_them() {
     // The message shows all of it.
     let deep = "(".repeat(9_000) + ".a.b" + &")".repeat(9_000);
     let error = render(&format!("{{{{print {deep}}}}}"), Limits::default());
-    assert!(matches!(error, Err(Error::Exec(why)) if why.contains("can't evaluate field b")));
+    assert!(matches!(error, Err(Error::Exec(why)) if why.to_string().contains("can't evaluate field b")));
 }
 
 #[test]
@@ -150,4 +150,183 @@ fn one_set_renders_for_many_threads() {
             });
         }
     });
+}
+
+#[test]
+fn regular_expressions_that_explode_meet_a_limit() {
+    for text in [
+        "{{regexMatch (repeat 1000 \"(a\") \"a\"}}",
+        "{{regexMatch (repeat 100000 \"a\") \"a\"}}",
+        "{{regexMatch \"((\\\\pL{30}){30})+\" \"a\"}}",
+        "{{regexMatch \"(.{1000}|a)b\" (repeat 1000000 \"a\")}}",
+    ] {
+        assert_eq!(limit_of(text), Some(LimitError::Regex), "{text}");
+    }
+    let replaced = limit_of("{{regexReplaceAll \"a\" (repeat 100000 \"a\") (repeat 100 \"b\")}}");
+    assert!(matches!(replaced, Some(LimitError::Value(_))), "{replaced:?}");
+}
+
+/// `$a` and `$b` of sixty levels, each of which holds the one below twice: 2^60 values to who looks at each.
+fn doubled(make: &str) -> String {
+    let double = |name: &str| make.replace('@', name);
+    format!(
+        "{{{{$a := dict \"k\" (list 1)}}}}{{{{$b := dict \"k\" (list 1)}}}}{{{{range 60}}}}{}{}{{{{end}}}}",
+        double("$a"),
+        double("$b")
+    )
+}
+
+#[test]
+fn values_that_double_are_not_copied_or_merged_to_their_end() {
+    let maps = doubled("{{@ = dict \"x\" @ \"y\" @}}");
+    for end in [
+        "{{deepCopy $a | len}}",
+        "{{mustDeepCopy $a | len}}",
+        "{{merge $a $b | len}}",
+        "{{mustMergeOverwrite $a $b | len}}",
+    ] {
+        let limit = limit_of(&format!("{maps}{end}"));
+        assert_eq!(limit, Some(LimitError::Steps(2_000_000)), "{end}");
+    }
+}
+
+#[test]
+fn values_that_double_are_not_written_to_their_end() {
+    for make in ["{{@ = dict \"x\" @ \"y\" @}}", "{{@ = list @ @}}"] {
+        for end in [
+            "{{toYaml $a}}",
+            "{{toYamlPretty $a}}",
+            "{{toJson $a}}",
+            "{{toString $a}}",
+        ] {
+            let limit = limit_of(&format!("{}{end}", doubled(make)));
+            assert!(
+                matches!(
+                    limit,
+                    Some(LimitError::Value(PrintError::TooLong { .. }) | LimitError::Steps(_))
+                ),
+                "{end}: {limit:?}"
+            );
+        }
+    }
+    // Each of these is short by itself, and 300 deep: all together are 100,000 spaces a hundred times.
+    let indented = "{{$x := dict \"a\" 1}}{{range 300}}{{$x = dict \"a\" $x}}{{end}}{{list X | toYaml}}";
+    let limit = limit_of(&indented.replace('X', &"$x ".repeat(100)));
+    assert_eq!(
+        limit,
+        Some(LimitError::Value(PrintError::TooLong { bytes_max: 1 << 20 }))
+    );
+}
+
+#[test]
+fn values_that_double_are_compared_as_fast_as_go_compares_them() {
+    for make in ["{{@ = dict \"x\" @ \"y\" @}}", "{{@ = list @ @}}"] {
+        let text = doubled(make)
+            + "{{deepEqual $a $b}} {{has $a (list $b)}} {{without (list $a) $b}} {{uniq (list $a $b) | len}}";
+        assert_eq!(render(&text, small_limits()).as_deref(), Ok("true true [] 1"), "{make}");
+    }
+}
+
+#[test]
+fn each_pair_that_is_compared_costs_a_step() {
+    for text in [
+        "{{uniq (until 100000)}}",
+        "{{$l := until 100000}}{{range 100}}{{has -1 $l}}{{end}}",
+        "{{$l := until 100000}}{{$m := until 100000}}{{range 100}}{{deepEqual $l $m}}{{end}}",
+        "{{$l := list (repeat 1000000 \"a\") | toJson}}{{range 1000}}{{deepEqual $l (print $l)}}{{end}}",
+    ] {
+        assert_eq!(limit_of(text), Some(LimitError::Steps(2_000_000)), "{text}");
+    }
+}
+
+#[test]
+fn one_list_many_times_is_not_put_together() {
+    for make in [
+        "{{concat X}}",
+        "{{list X | toStrings}}",
+        "{{list X | sortAlpha}}",
+        "{{list X | join \"\"}}",
+        "{{$s := toString $l}}{{list Y | sortAlpha}}",
+        "{{list X | chunk 1 | toJson}}",
+    ] {
+        let text = make
+            .replace('X', &"$l ".repeat(10_000))
+            .replace('Y', &"$s ".repeat(10_000));
+        let limit = limit_of(&format!("{{{{$l := until 100000}}}}{text}"));
+        assert!(
+            matches!(
+                limit,
+                Some(LimitError::Steps(_) | LimitError::Value(PrintError::TooLong { .. }))
+            ),
+            "{make}: {limit:?}"
+        );
+    }
+    let maps = "{{$m := dict}}{{range $i := until 20000}}{{$_ := set $m (print $i) 1}}{{end}}";
+    for make in ["{{keys X}}", "{{omit $m Y}}"] {
+        let text = make
+            .replace('X', &"$m ".repeat(10_000))
+            .replace('Y', &"\"y\" ".repeat(10_000));
+        let limits = Limits::default();
+        let steps_max = limits.steps_max;
+        let limit = render(&format!("{maps}{text}"), limits).err();
+        assert!(
+            matches!(limit, Some(Error::Limit { limit: LimitError::Steps(max), .. }) if max == steps_max),
+            "{make}: {limit:?}"
+        );
+    }
+}
+
+#[test]
+fn long_texts_are_searched_in_one_go() {
+    let texts = "{{$text := repeat 2000000 \"ab\"}}{{$part := print (repeat 1000000 \"ab\") \"x\"}}";
+    for (end, output) in [
+        ("{{contains $part $text}}", "false"),
+        ("{{replace $part \"\" $text | len}}", "4000000"),
+        ("{{splitList $part $text | len}}", "1"),
+        ("{{split $part $text | len}}", "1"),
+        (
+            "{{trimAll (print $text \"x\") (repeat 2000000 \"c\") | len}}",
+            "2000000",
+        ),
+    ] {
+        let rendered = render(&format!("{texts}{end}"), Limits::default());
+        assert_eq!(rendered.as_deref(), Ok(output), "{end}");
+    }
+}
+
+#[test]
+fn texts_that_are_read_again_and_again_cost_steps() {
+    let loops = |what: &str| {
+        format!("{{{{$x := repeat 1000000 \"a\"}}}}{{{{$y := print $x}}}}{{{{range 1000}}}}{what}{{{{end}}}}")
+    };
+    for what in [
+        "{{$_ := sha256sum $x}}",
+        "{{if contains \"b\" $x}}{{end}}",
+        "{{if eq $x $y}}{{end}}",
+        "{{if regexMatch \"b\" $x}}{{end}}",
+        "{{if regexMatch (printf \"a{1,%d}\" (mod . 1000)) \"b\"}}{{end}}",
+        "{{$_ := fromYaml $x}}",
+        "{{$_ := toJson (list $x 1i)}}",
+    ] {
+        assert_eq!(limit_of(&loops(what)), Some(LimitError::Steps(2_000_000)), "{what}");
+    }
+}
+
+#[test]
+fn to_include_below_many_templates_costs_steps() {
+    let text =
+        "{{define \"y\"}}{{end}}{{define \"x\"}}{{include \"y\" .}}{{template \"x\" .}}{{end}}{{template \"x\" .}}";
+    assert_eq!(limit_of(text), Some(LimitError::Steps(2_000_000)));
+}
+
+#[test]
+fn widths_and_offsets_of_any_size_have_gos_answer() {
+    assert_eq!(
+        render(
+            "{{printf \"%.70000U\" 1 | len}} {{abbrevboth -9223372036854775808 5 \"xxxxxxxxxx\"}}|",
+            Limits::default()
+        )
+        .as_deref(),
+        Ok("70002 |")
+    );
 }

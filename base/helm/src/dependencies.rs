@@ -2,79 +2,184 @@
 //! (`dependencies.go`) of Helm 4.1.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use crate::Chart;
 use crate::chart::{Dependency, is_compatible};
-use crate::values::{CoalesceError, Null, Values, add_table, with_defaults};
+use crate::values::{CoalesceError, Copies, CopiesError, Null, Values, add_table, bytes_of, with_defaults};
+
+/// So many charts may there be in a chart, each as often as it has an alias, and so many may one chart want. Helm has no
+/// limit; who has many has some dozens.
+const CHARTS_MAX: usize = 1_000;
+
+/// Why dependencies are not settled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DependencyError {
+    /// Values of a chart in it are no map.
+    #[error(transparent)]
+    Values(#[from] CoalesceError),
+    /// Charts are in it too often.
+    #[error("chart {chart} has {count} charts in it, those under aliases among them, at most {CHARTS_MAX} are allowed")]
+    TooMany {
+        /// The outermost chart
+        chart: String,
+        /// How many there are, or would be with the next alias
+        count: usize,
+    },
+    /// It names too many.
+    #[error("chart {chart} has {count} dependencies in Chart.yaml, at most {CHARTS_MAX} are allowed")]
+    TooManyWanted {
+        /// Which chart
+        chart: String,
+        /// How many
+        count: usize,
+    },
+    /// There is too much of what is there many times.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
+}
 
 /// Settles the dependencies of `chart` for what the user says: takes out charts whose conditions or tags say no, names those
 /// with an alias, and imports values. In the values of `chart` null stays null until [`crate::values::coalesce_values`].
 ///
 /// # Errors
-/// Values of a chart in it that are no map.
-pub fn process_dependencies(chart: &mut Chart, values: &Values) -> Result<(), CoalesceError> {
-    choose(chart, values, "")?;
-    import_values(chart)
+/// Values of a chart in it that are no map, and more charts or copies than the limits allow.
+pub fn process_dependencies(chart: &mut Chart, values: &Values) -> Result<(), DependencyError> {
+    let mut settling = Settling {
+        chart: chart.metadata.name.clone(),
+        count: 0,
+        copies: Copies::default(),
+    };
+    settling.add(chart.count() - 1)?;
+    settling.choose(chart, values, "")?;
+    settling.import_values(chart)
 }
 
-fn choose(chart: &mut Chart, values: &Values, path: &str) -> Result<(), CoalesceError> {
-    if chart.metadata.dependencies.is_empty() {
-        return Ok(());
-    }
-    rename(chart);
-    let values = with_defaults(chart, values.clone(), Null::Removes)?;
-    let wanted = chart.metadata.dependencies.iter_mut().flatten();
-    for dependency in wanted {
-        dependency.enabled = by_tags(dependency, &values);
-        if let Some(enabled) = by_condition(dependency, &values, path) {
-            dependency.enabled = enabled;
+/// What has been settled.
+struct Settling {
+    /// The outermost chart, for errors
+    chart: String,
+    /// How many charts are in it
+    count: usize,
+    copies: Copies,
+}
+
+impl Settling {
+    fn add(&mut self, count: usize) -> Result<(), DependencyError> {
+        self.count += count;
+        if self.count > CHARTS_MAX {
+            return Err(DependencyError::TooMany {
+                chart: self.chart.clone(),
+                count: self.count,
+            });
         }
+        Ok(())
     }
-    let wanted = chart.metadata.dependencies.iter().flatten();
-    let refused: BTreeSet<String> = wanted
-        .filter(|dependency| !dependency.enabled)
-        .map(|dependency| dependency.name.clone())
-        .collect();
-    chart
-        .dependencies
-        .retain(|inner| !refused.contains(&inner.metadata.name));
-    let is_wanted = |dependency: &Option<Dependency>| {
-        dependency
-            .as_ref()
-            .is_none_or(|dependency| !refused.contains(&dependency.name))
-    };
-    chart.metadata.dependencies.retain(is_wanted);
-    for inner in &mut chart.dependencies {
-        let path = format!("{path}{}.", inner.metadata.name);
-        choose(inner, &values, &path)?;
-    }
-    Ok(())
-}
 
-/// Charts that nobody asked for first, then those that are asked for, each under its alias.
-fn rename(chart: &mut Chart) {
-    let mut wanted = chart.metadata.dependencies.iter_mut().flatten().collect::<Vec<_>>();
-    let is_asked_for = |inner: &Chart, dependency: &Dependency| {
-        inner.metadata.name == dependency.name && is_compatible(&dependency.version, &inner.metadata.version)
-    };
-    let (asked_for, mut chosen): (Vec<Chart>, Vec<Chart>) = std::mem::take(&mut chart.dependencies)
-        .into_iter()
-        .partition(|inner| wanted.iter().any(|dependency| is_asked_for(inner, dependency)));
-    for dependency in &mut wanted {
-        if let Some(inner) = asked_for.iter().find(|inner| is_asked_for(inner, dependency)) {
-            let mut inner = inner.clone();
-            if !dependency.alias.is_empty() {
-                inner.metadata.name.clone_from(&dependency.alias);
+    fn choose(&mut self, chart: &mut Chart, values: &Values, path: &str) -> Result<(), DependencyError> {
+        let count = chart.metadata.dependencies.len();
+        if count == 0 {
+            return Ok(());
+        }
+        if count > CHARTS_MAX {
+            return Err(DependencyError::TooManyWanted {
+                chart: chart.metadata.name.clone(),
+                count,
+            });
+        }
+        self.rename(chart)?;
+        let values = with_defaults(chart, values.clone(), Null::Removes)?;
+        let wanted = chart.metadata.dependencies.iter_mut().flatten();
+        for dependency in wanted {
+            dependency.enabled = by_tags(dependency, &values);
+            if let Some(enabled) = by_condition(dependency, &values, path) {
+                dependency.enabled = enabled;
             }
-            chosen.push(inner);
         }
-        if !dependency.alias.is_empty() {
-            dependency.name.clone_from(&dependency.alias);
+        let wanted = chart.metadata.dependencies.iter().flatten();
+        let refused: BTreeSet<String> = wanted
+            .filter(|dependency| !dependency.enabled)
+            .map(|dependency| dependency.name.clone())
+            .collect();
+        chart
+            .dependencies
+            .retain(|inner| !refused.contains(&inner.metadata.name));
+        let is_wanted = |dependency: &Option<Dependency>| {
+            dependency
+                .as_ref()
+                .is_none_or(|dependency| !refused.contains(&dependency.name))
+        };
+        chart.metadata.dependencies.retain(is_wanted);
+        for inner in &mut chart.dependencies {
+            let path = format!("{path}{}.", inner.metadata.name);
+            self.choose(inner, &values, &path)?;
         }
+        Ok(())
     }
-    chart.dependencies = chosen;
+
+    /// Charts that nobody asked for first, then those that are asked for, each under its alias.
+    fn rename(&mut self, chart: &mut Chart) -> Result<(), DependencyError> {
+        let mut wanted = chart.metadata.dependencies.iter_mut().flatten().collect::<Vec<_>>();
+        let is_asked_for = |inner: &Chart, dependency: &Dependency| {
+            inner.metadata.name == dependency.name && is_compatible(&dependency.version, &inner.metadata.version)
+        };
+        let (asked_for, mut chosen): (Vec<Chart>, Vec<Chart>) = std::mem::take(&mut chart.dependencies)
+            .into_iter()
+            .partition(|inner| wanted.iter().any(|dependency| is_asked_for(inner, dependency)));
+        let mut used = vec![false; asked_for.len()];
+        for dependency in &mut wanted {
+            let mut inners = asked_for.iter().zip(&mut used);
+            if let Some((inner, is_used)) = inners.find(|(inner, _)| is_asked_for(inner, dependency)) {
+                if std::mem::replace(is_used, true) {
+                    self.add(inner.count())?;
+                    self.copies.take(inner.copied_bytes(), &dependency.alias)?;
+                }
+                let mut inner = inner.clone();
+                if !dependency.alias.is_empty() {
+                    inner.metadata.name.clone_from(&dependency.alias);
+                }
+                chosen.push(inner);
+            }
+            if !dependency.alias.is_empty() {
+                dependency.name.clone_from(&dependency.alias);
+            }
+        }
+        chart.dependencies = chosen;
+        Ok(())
+    }
+
+    /// From the innermost charts outwards.
+    fn import_values(&mut self, chart: &mut Chart) -> Result<(), DependencyError> {
+        for inner in &mut chart.dependencies {
+            self.import_values(inner)?;
+        }
+        if chart.metadata.dependencies.is_empty() {
+            return Ok(());
+        }
+        let mut values = with_defaults(chart, Values::new(), Null::Stays)?;
+        let mut imported = Map::new();
+        for dependency in chart.metadata.dependencies.iter_mut().flatten() {
+            let mut settled = Vec::new();
+            for import in std::mem::take(&mut dependency.import_values) {
+                let (child, parent) = match &import {
+                    Value::String(name) => (format!("exports.{name}"), ".".to_owned()),
+                    Value::Object(names) => (printed(names.get("child")), printed(names.get("parent"))),
+                    _ => continue,
+                };
+                settled.push(json!({"child": child, "parent": parent}));
+                if let Some(table) = table_at(&values, &format!("{}.{child}", dependency.name)) {
+                    self.copies.take(bytes_of(table), &chart.metadata.name)?;
+                    add_table(&mut imported, below(&parent, table.clone()), Null::Stays);
+                }
+            }
+            dependency.import_values = settled;
+        }
+        add_table(&mut values, imported, Null::Stays);
+        chart.values = Arc::new(values);
+        Ok(())
+    }
 }
 
 fn by_tags(dependency: &Dependency, values: &Values) -> bool {
@@ -113,36 +218,6 @@ fn table_at<'v>(values: &'v Values, path: &str) -> Option<&'v Values> {
         .try_fold(values, |table, name| table.get(name)?.as_object())
 }
 
-/// From the innermost charts outwards.
-fn import_values(chart: &mut Chart) -> Result<(), CoalesceError> {
-    for inner in &mut chart.dependencies {
-        import_values(inner)?;
-    }
-    if chart.metadata.dependencies.is_empty() {
-        return Ok(());
-    }
-    let mut values = with_defaults(chart, Values::new(), Null::Stays)?;
-    let mut imported = Map::new();
-    for dependency in chart.metadata.dependencies.iter_mut().flatten() {
-        let mut settled = Vec::new();
-        for import in std::mem::take(&mut dependency.import_values) {
-            let (child, parent) = match &import {
-                Value::String(name) => (format!("exports.{name}"), ".".to_owned()),
-                Value::Object(names) => (printed(names.get("child")), printed(names.get("parent"))),
-                _ => continue,
-            };
-            settled.push(json!({"child": child, "parent": parent}));
-            if let Some(table) = table_at(&values, &format!("{}.{child}", dependency.name)) {
-                add_table(&mut imported, below(&parent, table.clone()), Null::Stays);
-            }
-        }
-        dependency.import_values = settled;
-    }
-    add_table(&mut values, imported, Null::Stays);
-    chart.values = values;
-    Ok(())
-}
-
 /// A name as Go prints it with `%v`.
 fn printed(name: Option<&Value>) -> String {
     match name {
@@ -164,3 +239,6 @@ fn below(path: &str, table: Values) -> Values {
         outer
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,13 @@
-//! Helm's charts: their files, their values, the order of what they render. It renders nothing itself, asks no registry and
-//! knows no cluster.
+//! Helm's charts: their files, their values, what they render and in which order. It asks no registry and knows no cluster.
 
 pub mod chart;
 mod dependencies;
+pub mod engine;
 mod manifest;
 pub mod render;
 pub mod values;
 
 pub use chart::{Chart, ChartError};
-pub use dependencies::process_dependencies;
+pub use dependencies::{DependencyError, process_dependencies};
+pub use engine::{Engine, RenderError, Rendered, Setting};
 pub use manifest::{HeadError, Hook, HookEvent, INSTALL_ORDER, Manifest, ManifestError, Sorted, sort_manifests};

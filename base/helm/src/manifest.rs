@@ -164,6 +164,20 @@ pub enum HeadError {
     },
 }
 
+/// The text that a template rendered.
+///
+/// # Errors
+/// It is not UTF-8, which no YAML may be.
+pub(crate) fn text_of_manifest(path: &str, rendered: Vec<u8>) -> Result<String, ManifestError> {
+    String::from_utf8(rendered).or_else(|bad| match go::read_exact(bad.as_bytes(), Twice::Allowed) {
+        Err(why) => Err(ManifestError {
+            path: path.to_owned(),
+            why: why.into(),
+        }),
+        Ok(_) => Ok(String::from_utf8_lossy(bad.as_bytes()).into_owned()),
+    })
+}
+
 /// Cuts what templates rendered, by their paths, into documents and puts these in order. Of files whose names begin with `_`
 /// and of empty ones nothing is taken.
 ///

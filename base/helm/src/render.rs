@@ -2,12 +2,13 @@
 //! `sortTemplates`) and `pkg/chart` (`MetadataAsMap`) of Helm 4.1. It runs no template itself.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::Chart;
 use crate::chart::{Dependency, File, Metadata};
-use crate::values::{CoalesceError, Values, coalesce_values};
-use crate::{Chart, ManifestError, Sorted, process_dependencies, sort_manifests};
+use crate::values::Values;
 
 /// What follows from a release: `.Release`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,10 +42,10 @@ impl Release {
 pub struct Scope<'c> {
     /// `.Chart`
     pub chart: Map<String, Value>,
-    /// `.Values`
-    pub values: Values,
+    /// Where `.Values` are: in those of that scope, under that name; of the chart itself they are all
+    pub inside: Option<(usize, String)>,
     /// `.Files`
-    pub files: &'c [File],
+    pub files: &'c Arc<Vec<File>>,
     /// `.Subcharts`: names, and places in [`Rendering::scopes`]
     pub subcharts: BTreeMap<String, usize>,
 }
@@ -57,7 +58,7 @@ pub struct Template<'c> {
     /// `.Template.BasePath`
     pub base_path: String,
     /// Its text, which need not be UTF-8
-    pub text: &'c [u8],
+    pub text: &'c Arc<[u8]>,
     /// The place of what it sees in [`Rendering::scopes`]
     pub scope: usize,
 }
@@ -73,51 +74,23 @@ impl Template<'_> {
 /// that a parent defines win.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendering<'c> {
+    /// The chart's values with those of the charts in it
+    pub values: Values,
     /// What templates see; the chart itself is the first
     pub scopes: Vec<Scope<'c>>,
     /// The templates
     pub templates: Vec<Template<'c>>,
 }
 
-/// Why a chart is not rendered; `E` is the engine's error.
-#[derive(Debug, thiserror::Error)]
-pub enum RenderError<E> {
-    /// Its values do not fit together.
-    #[error(transparent)]
-    Values(#[from] CoalesceError),
-    /// A template fails.
-    #[error("{0}")]
-    Engine(E),
-    /// A template makes no object.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-}
-
-/// Notes for a person are no manifests.
-const NOTES_FILE: &str = "NOTES.txt";
-
-/// The manifests of `chart` for what the user says. `engine` renders the templates, all but partial ones, by their names.
-///
-/// # Errors
-/// What [`RenderError`] lists.
-pub fn render<E>(
-    mut chart: Chart,
-    values: &Values,
-    engine: impl FnOnce(&Rendering<'_>) -> Result<BTreeMap<String, String>, E>,
-) -> Result<Sorted, RenderError<E>> {
-    process_dependencies(&mut chart, values)?;
-    let values = coalesce_values(&chart, values)?;
-    let mut rendered = engine(&Rendering::of(&chart, values)).map_err(RenderError::Engine)?;
-    rendered.retain(|name, _| !name.ends_with(NOTES_FILE));
-    Ok(sort_manifests(&rendered)?)
-}
-
 impl<'c> Rendering<'c> {
     /// Of a chart whose dependencies are settled, with all its values.
     pub fn of(chart: &'c Chart, values: Values) -> Self {
-        let mut rendering = Self::default();
+        let mut rendering = Self {
+            values,
+            ..Self::default()
+        };
         let path = chart.metadata.name.clone();
-        rendering.add(chart, values, &path, true);
+        rendering.add(chart, None, &path);
         let depth = |name: &str| name.matches('/').count();
         rendering
             .templates
@@ -129,26 +102,34 @@ impl<'c> Rendering<'c> {
         rendering
     }
 
-    fn add(&mut self, chart: &'c Chart, values: Values, path: &str, is_root: bool) -> usize {
+    /// `.Values` of a scope.
+    pub fn values_of(&self, scope: usize) -> Values {
+        let Some((parent, name)) = &self.scopes[scope].inside else {
+            return self.values.clone();
+        };
+        // A name with points in it is taken for a path, which finds nothing.
+        let around = self.values_of(*parent);
+        let own = name
+            .split('.')
+            .try_fold(&around, |table, name| table.get(name)?.as_object());
+        own.cloned().unwrap_or_default()
+    }
+
+    fn add(&mut self, chart: &'c Chart, inside: Option<(usize, String)>, path: &str) -> usize {
         let place = self.scopes.len();
         self.scopes.push(Scope {
-            chart: metadata_as_map(&chart.metadata, is_root),
-            values,
+            chart: metadata_as_map(&chart.metadata, inside.is_none()),
+            inside,
             files: &chart.files,
             subcharts: BTreeMap::new(),
         });
         for inner in &chart.dependencies {
             let name = &inner.metadata.name;
-            // A name with points in it is taken for a path, which finds nothing.
-            let own = name
-                .split('.')
-                .try_fold(&self.scopes[place].values, |table, name| table.get(name)?.as_object());
-            let own = own.cloned().unwrap_or_default();
-            let scope = self.add(inner, own, &format!("{path}/charts/{name}"), false);
+            let scope = self.add(inner, Some((place, name.clone())), &format!("{path}/charts/{name}"));
             self.scopes[place].subcharts.insert(name.clone(), scope);
         }
         let is_library = chart.metadata.chart_type.eq_ignore_ascii_case("library");
-        for file in &chart.templates {
+        for file in &*chart.templates {
             let template = Template {
                 name: format!("{path}/{}", file.name),
                 base_path: format!("{path}/templates"),

@@ -241,7 +241,40 @@ const SPRIG: [&str; 118] = [
     "splitList ss",
 ];
 /// More of them.
-const SPRIG_WORDS: [&str; 12] = [
+const SPRIG_WORDS: [&str; 45] = [
+    "duration a",
+    "durationRound s",
+    "camelcase w",
+    "snakecase w",
+    "kebabcase w",
+    "camelcase s",
+    "snakecase s",
+    "b32enc s",
+    "b32dec s",
+    "addf a*",
+    "subf aa*",
+    "mulf aa*",
+    "divf aa*",
+    "add1f a",
+    "regexMatch rs",
+    "mustRegexMatch rs",
+    "regexFind rs",
+    "mustRegexFind rs",
+    "regexFindAll rsi",
+    "mustRegexFindAll rsi",
+    "regexSplit rsi",
+    "regexReplaceAll rsd",
+    "mustRegexReplaceAll rsd",
+    "mustRegexReplaceAll rsd",
+    "regexReplaceAllLiteral rsd",
+    "regexQuoteMeta r",
+    "urlParse u",
+    "urlJoin m",
+    "semver v",
+    "semverCompare cv",
+    "semverCompare cv",
+    "fromJson j",
+    "mustFromJson j",
     "split ss",
     "splitn sis",
     "upper s",
@@ -284,6 +317,101 @@ const STRINGS: [&str; 28] = [
     "\"one two\\nthree\"",
     "\"99999999999999999999\"",
     "\"_1\"",
+];
+const VERSIONS: [&str; 14] = [
+    "\"1.2.3\"",
+    "\"v1.2\"",
+    "\"1\"",
+    "\"1.2.3-rc.1\"",
+    "\"1.2.4-alpha.2+b\"",
+    "\"0.0.3\"",
+    "\"0.2\"",
+    "\"1.x\"",
+    "\"*\"",
+    "\"2.0.X\"",
+    "\"1.3.0-0\"",
+    "\"01.2.3\"",
+    "\"1.2.3-01\"",
+    "\"x\"",
+];
+const URL_PARTS: [&str; 26] = [
+    "http://", "https:", "//", "/", "a", "b.c", ":", ":80", "@", "?", "#", "x=y", "&", "%20", "%2F", "%zz", "%25", "é",
+    "[::1]", " ", "+", "*", ";", "'", "u:p@", "mailto:",
+];
+const REGEX_PARTS: [&str; 60] = [
+    "a",
+    "b",
+    "o",
+    "l",
+    "1",
+    "é",
+    " ",
+    ".",
+    "*",
+    "+",
+    "?",
+    "*?",
+    "+?",
+    "??",
+    "{2}",
+    "{0,3}",
+    "{1,}",
+    "(",
+    ")",
+    "(",
+    ")",
+    "(?:",
+    "(?i)",
+    "(?s)",
+    "(?m)",
+    "(?U)",
+    "(?i:",
+    "(?-i)",
+    "(?P<n>",
+    "|",
+    "^",
+    "$",
+    "\\b",
+    "\\B",
+    "\\A",
+    "\\z",
+    "\\d",
+    "\\D",
+    "\\w",
+    "\\W",
+    "\\s",
+    "\\S",
+    "\\pL",
+    "\\PL",
+    "\\p{Greek}",
+    "[a-f]",
+    "[^a-f]",
+    "[[:alpha:]]",
+    "[^[:space:]é]",
+    "[\\d.-]",
+    "[",
+    "]",
+    "\\.",
+    "\\x41",
+    "\\x{e9}",
+    "\\Q.",
+    "\\E",
+    "\\",
+    "-",
+    "x*",
+];
+const OPERATORS: [&str; 13] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^", " "];
+const JSON: [&str; 10] = [
+    "`{\"a\":[1,-2.5e3,null,true],\"b\":{\"c\":\"d\"}}`",
+    "`[\"\\u00e9\\ud83d\\ude00\\n\", 1]`",
+    "`{\"a\": 1,}`",
+    "`[1 2]`",
+    "` \"x `",
+    "(toJson .l)",
+    "(toPrettyJson .m)",
+    "`truf`",
+    "`-`",
+    ".s",
 ];
 const INTS: [&str; 14] = [
     "0", "1", "2", "3", "-1", "-3", "5", "10", ".a", ".neg", "7", "100", "(len .l)", "4",
@@ -456,6 +584,13 @@ impl Drawer {
         match kind {
             's' => self.put(&STRINGS),
             'i' => self.put(&INTS),
+            'j' => self.put(&JSON),
+            'v' => self.put(&VERSIONS),
+            'c' => self.constraint(),
+            'u' => self.url(),
+            'r' => self.regex(),
+            'w' => self.words(),
+            'd' => self.put(&["`<$0>`", "`${1}`", "`$1x`", "`$n$$`", "\"\"", "\"x\""]),
             'l' => self.put(&LISTS),
             'm' => self.put(&MAPS),
             // What holds no dictionary of the data: Go does not bear one that holds itself.
@@ -465,6 +600,43 @@ impl Drawer {
             _ if self.one_in(2) => self.put(&FIELDS),
             _ => self.put(&LITERALS),
         }
+    }
+
+    fn words(&mut self) {
+        self.out.push('"');
+        for _ in 0..self.random.random_range(0..8) {
+            self.put(&[
+                "a", "b", "A", "B", "1", "2", "_", "-", " ", ".", "$", "é", "É", "名", "\\xff", "²", "ǅ", "HTTP", "foo",
+            ]);
+        }
+        self.out.push('"');
+    }
+
+    fn regex(&mut self) {
+        self.out.push('`');
+        for _ in 0..self.random.random_range(1..8) {
+            self.put(&REGEX_PARTS);
+        }
+        self.out.push('`');
+    }
+
+    fn url(&mut self) {
+        self.out.push('"');
+        for _ in 0..self.random.random_range(1..7) {
+            self.put(&URL_PARTS);
+        }
+        self.out.push('"');
+    }
+
+    fn constraint(&mut self) {
+        self.out.push('"');
+        for _ in 0..self.random.random_range(1..4) {
+            self.put(&OPERATORS);
+            let version = VERSIONS.choose(&mut self.random).copied().unwrap_or_default();
+            self.out.push_str(version.trim_matches('"'));
+            self.put(&[" ", ", ", " || ", "", " - "]);
+        }
+        self.put(&["\"", "1\"", "*\""]);
     }
 
     fn one_in(&mut self, count: u32) -> bool {

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base_gotemplate::{Context, Error, Functions, Limits, MissingKey, Set, Value};
+use base_clock::Entropy;
+use base_gotemplate::{Context, Functions, Host, Limits, MissingKey, Set, Value};
 
 use crate::case::{Answer, Case};
 use crate::{Outcome, data};
@@ -42,16 +43,19 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
 
 fn rendered(mut set: Set, name: &str, case: &Case, data: Value) -> Answer {
     let rendered = set.parse(name, case.template.as_bytes()).and_then(|_| {
+        let mut host = Host {
+            entropy: Some(Entropy::seeded(1)),
+            ..Host::default()
+        };
         let mut context = Context {
             limits: Limits::default(),
-            host: &mut (),
+            host: &mut host,
         };
         Arc::new(set).render(name, data, &mut context)
     });
     match rendered {
         Ok(output) => Answer::Output(output),
-        Err(Error::Parse(why) | Error::Exec(why)) => Answer::Error(why),
-        Err(limit) => Answer::Error(limit.to_string()),
+        Err(why) => Answer::Error(why.to_string()),
     }
 }
 

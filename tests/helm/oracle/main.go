@@ -38,6 +38,9 @@ var actions = map[string]func(*request) (string, error){
 	"archive":    loadArchive,
 	"coalesced":  coalesced,
 	"scopes":     scopes,
+	"template":   template,
+	"schema":     schema,
+	"versions":   versions,
 }
 
 func main() {

@@ -226,22 +226,37 @@ type chartWithValues struct {
 	Values json.RawMessage
 }
 
-// coalesced are the values that the templates of a chart see, once its dependencies are settled.
-func coalesced(asked *request) (string, error) {
-	var with chartWithValues
-	if err := json.Unmarshal(asked.Value, &with); err != nil {
-		return "", err
-	}
+// read is the chart that is asked about, and what the user sets.
+func (with chartWithValues) read() (*chart.Chart, map[string]any, error) {
 	from, err := fromFiles(with.Files)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	set, err := typed(with.Values)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	user, _ := set.(map[string]any)
-	if err := chartutil.ProcessDependencies(from, user); err != nil {
+	return from, user, nil
+}
+
+// settled is the chart that is asked about with its dependencies settled, and what the user sets.
+func settled(asked *request) (*chart.Chart, map[string]any, error) {
+	var with chartWithValues
+	if err := json.Unmarshal(asked.Value, &with); err != nil {
+		return nil, nil, err
+	}
+	from, user, err := with.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	return from, user, chartutil.ProcessDependencies(from, user)
+}
+
+// coalesced are the values that the templates of a chart see, once its dependencies are settled.
+func coalesced(asked *request) (string, error) {
+	from, user, err := settled(asked)
+	if err != nil {
 		return "", err
 	}
 	made, err := util.CoalesceValues(from, user)
@@ -256,20 +271,8 @@ const probe = `{{ toJson (dict "Values" .Values "Chart" .Chart "Template" .Templ
 
 // scopes are what each template of a chart sees.
 func scopes(asked *request) (string, error) {
-	var with chartWithValues
-	if err := json.Unmarshal(asked.Value, &with); err != nil {
-		return "", err
-	}
-	from, err := fromFiles(with.Files)
+	from, user, err := settled(asked)
 	if err != nil {
-		return "", err
-	}
-	set, err := typed(with.Values)
-	if err != nil {
-		return "", err
-	}
-	user, _ := set.(map[string]any)
-	if err := chartutil.ProcessDependencies(from, user); err != nil {
 		return "", err
 	}
 	release := common.ReleaseOptions{Name: "r", Namespace: "n", Revision: 1, IsInstall: true}

@@ -2,10 +2,14 @@
 
 use base_yaml::go::{self, Text, Twice, WriteError};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base_helm::chart::{File, Metadata, files_of_archive};
+use base_helm::engine::{API_VERSIONS, KubeVersion};
 use base_helm::render::{Release, Rendering};
-use base_helm::{Chart, Hook, Manifest, Sorted, process_dependencies, sort_manifests, values};
+use base_helm::{
+    Chart, Engine, Hook, Manifest, RenderError, Setting, Sorted, process_dependencies, sort_manifests, values,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -33,6 +37,9 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
         "load" => answer_of(Chart::from_files(files(&case.value)?).map(|chart| go::to_json(&shown(&chart)))),
         "coalesced" => answer_of(coalesced(&case.value)?),
         "scopes" => answer_of(scopes(&case.value)?),
+        "template" => answer_of(template(&case.value)?),
+        "schema" => answer_of(schema(&case.value)?),
+        "versions" => answer_of(Ok::<_, String>(go::to_json(&json!(API_VERSIONS.as_slice())))),
         "archive" => answer_of(files_of_archive(&text).map(|files| {
             let sizes = files.into_iter().map(|file| (file.name, file.data.len().into()));
             go::to_json(&Value::Object(sizes.collect()))
@@ -170,12 +177,7 @@ fn coalesced(asked: &Value) -> Outcome<Result<String, String>> {
 fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
     let files = files(&asked["Files"])?;
     let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
-    let release = Release {
-        name: "r".to_owned(),
-        namespace: "n".to_owned(),
-        revision: 1,
-        is_upgrade: false,
-    };
+    let release = release(false);
     let seen = || -> Result<String, String> {
         let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
         process_dependencies(&mut chart, &user).map_err(|error| error.to_string())?;
@@ -188,7 +190,7 @@ fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
             .map(|template| {
                 let scope = &rendering.scopes[template.scope];
                 let seen = json!({
-                    "Values": scope.values,
+                    "Values": rendering.values_of(template.scope),
                     "Chart": scope.chart,
                     "Template": {"Name": template.name, "BasePath": template.base_path},
                     "Release": release.as_value(),
@@ -199,6 +201,59 @@ fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
         Ok(go::to_json(&Value::Object(shown.collect())))
     };
     Ok(seen())
+}
+
+/// What `helm template r chart -n n` prints, then the notes.
+fn template(asked: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&asked["Files"])?;
+    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+    let rendered = || -> Result<String, String> {
+        let chart = Chart::from_files(files).map_err(|error| error.to_string())?;
+        let mut setting = Setting {
+            release: release(asked["IsUpgrade"] == json!(true)),
+            ..Setting::default()
+        };
+        if let Some(version) = asked["KubeVersion"].as_str().filter(|version| !version.is_empty()) {
+            setting.capabilities.kube_version = KubeVersion::read(version).map_err(|error| error.to_string())?;
+        }
+        let more = asked["APIVersions"].as_array().into_iter().flatten();
+        let more = more.filter_map(|version| Some(version.as_str()?.to_owned()));
+        setting.capabilities.api_versions.extend(more);
+        let rendered = Engine::default().render(&chart, &user, &setting);
+        let rendered = rendered.map_err(|error| error.to_string())?;
+        let mut printed = rendered.manifest(asked["IncludeCRDs"] == json!(true));
+        if !rendered.notes.is_empty() {
+            printed += &format!("NOTES:\n{}", rendered.notes);
+        }
+        Ok(printed)
+    };
+    Ok(rendered())
+}
+
+/// Whether the schemas of a chart and of those in it take its values.
+fn schema(asked: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&asked["Files"])?;
+    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+    let checked = || -> Result<String, String> {
+        let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
+        // What it renders is not the question.
+        chart.templates = Arc::default();
+        match Engine::default().render(&chart, &user, &Setting::default()) {
+            Ok(_) => Ok("accepted".to_owned()),
+            Err(RenderError::Schema(_)) => Ok("refused".to_owned()),
+            Err(why) => Err(why.to_string()),
+        }
+    };
+    Ok(checked())
+}
+
+fn release(is_upgrade: bool) -> Release {
+    Release {
+        name: "r".to_owned(),
+        namespace: "n".to_owned(),
+        revision: 1,
+        is_upgrade,
+    }
 }
 
 /// The value that `{"$float": ...}` stands for.
@@ -219,7 +274,7 @@ fn files(value: &Value) -> Outcome<Vec<File>> {
     Ok(files
         .map(|(name, text)| File {
             name,
-            data: text.into_bytes(),
+            data: text.into_bytes().into(),
         })
         .collect())
 }
@@ -242,7 +297,7 @@ fn shown(chart: &Chart) -> Value {
         "files": named(&chart.files),
         "metadata": metadata(&chart.metadata),
         "templates": named(&chart.templates),
-        "values": tag(&Value::Object(chart.values.clone())),
+        "values": tag(&Value::Object((*chart.values).clone())),
     })
 }
 

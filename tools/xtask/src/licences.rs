@@ -5,7 +5,7 @@ use cargo_metadata::{CargoOpt, MetadataCommand};
 use crate::Outcome;
 
 /// Licences that may be linked into an Apache-2.0 program and shipped with a notice.
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -16,6 +16,7 @@ const ALLOWED: [&str; 13] = [
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

@@ -126,20 +126,20 @@ struct Digits {
 impl Digits {
     /// The shortest digits, or so many.
     fn of(number: f64, count: Option<usize>) -> Self {
-        let text = match count {
-            None => format!("{number:e}"),
-            Some(count) => format!("{number:.*e}", count.saturating_sub(1).min(DIGITS_MAX)),
+        let Some(count) = count else {
+            let (digits, exponent) = base_yaml::go::shortest_digits(number);
+            return Self::new(&digits, exponent);
         };
+        let text = format!("{number:.*e}", count.saturating_sub(1).min(DIGITS_MAX));
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-        let digits = digits.trim_end_matches('0').to_owned();
-        if digits.is_empty() {
-            return Self { text: digits, point: 0 };
-        }
-        Self {
-            text: digits,
-            point: exponent.parse::<i32>().unwrap_or(0) + 1,
-        }
+        Self::new(&digits, exponent.parse().unwrap_or(0))
+    }
+
+    fn new(digits: &str, exponent: i32) -> Self {
+        let text = digits.trim_end_matches('0').to_owned();
+        let point = if text.is_empty() { 0 } else { exponent + 1 };
+        Self { text, point }
     }
 
     fn digit(&self, at: i64) -> char {

@@ -81,8 +81,12 @@ impl Printer<'_> {
     }
 
     fn unicode(&mut self, number: Integer) {
-        let digits = self.precision.unwrap_or(0).max(UNICODE_DIGITS_MIN);
-        let mut out = format!("U+{:0digits$X}", number.bits()).into_bytes();
+        let digits = format!("{:X}", number.bits());
+        let wanted = self.precision.unwrap_or(0).max(UNICODE_DIGITS_MIN);
+        let mut out = b"U+".to_vec();
+        // Not by the formatter, whose widths end at 65,535.
+        out.resize(out.len() + wanted.saturating_sub(digits.len()), b'0');
+        out.extend_from_slice(digits.as_bytes());
         if self.flags.sharp && number.bits() <= u64::from(u32::from(char::MAX)) {
             let rune = number.rune();
             // A surrogate has no character to show.

@@ -6,7 +6,7 @@ use super::number::Integer;
 use super::{DEPTH_MAX, PrintError, Printer};
 use crate::quote::{can_backquote, quote_with};
 use crate::text::{Str, runes};
-use crate::value::{List, Map, Object, Type, UintKind, Value};
+use crate::value::{List, Map, Object, Type, UintKind, Value, is_pointer};
 
 const NIL: &str = "<nil>";
 
@@ -242,8 +242,16 @@ impl Printer<'_> {
         if let Some(value) = object.underlying() {
             return self.value(&value, verb, depth);
         }
+        let type_name = object.type_name();
+        if is_pointer(type_name) && depth > 0 {
+            // An address of Go's heap.
+            return self.text("0xc000000000");
+        }
+        if is_pointer(type_name) {
+            self.out.push(b'&');
+        }
         if self.flags.sharp_v {
-            self.text(object.type_name());
+            self.text(type_name.trim_start_matches('*'));
         }
         self.out.push(b'{');
         for (at, (name, value)) in object.fields().into_iter().enumerate() {

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use super::{At, BYTES_PER_STEP, Failure, Flow, Machine, Outcome, Program, Rendered, Value};
+use super::{At, Failure, Flow, Machine, Outcome, Program, Rendered, Value};
 use crate::compile::constant_for_type;
 use crate::error::{Fault, LimitError};
 use crate::function::{Body, Function, Render, Scope};
-use crate::limits::TEMPLATE_DEPTH_MAX;
+use crate::limits::{BYTES_PER_STEP, TEMPLATE_DEPTH_MAX};
 use crate::quote::quoted;
 use crate::syntax::NodeId;
 use crate::text::Str;
 use crate::value::Type;
+
+/// How an error of a function begins.
+const CALLING: &str = "error calling ";
 
 impl Machine<'_> {
     /// Calls a function with what lies on the stack.
@@ -24,8 +27,14 @@ impl Machine<'_> {
             set: &frame.set,
             host: self.host,
             executed: &self.frames,
+            steps: &self.steps,
         };
+        let before = self.steps.get();
         let args = self.stack.get(from..).unwrap_or_default();
+        let read: usize = args.iter().map(text_bytes).sum();
+        if let Err(fault) = scope.spend_bytes(read) {
+            return Err(called(function, fault, at));
+        }
         let value = match &function.body {
             Body::Plain(plain) => plain(&mut scope, args),
             Body::Call => crate::builtin::call(args),
@@ -42,9 +51,15 @@ impl Machine<'_> {
         };
         self.stack.truncate(from);
         let value = value.map_err(|fault| called(function, fault, at))?;
-        self.spend(size(&value));
+        self.spend_on(&value, before);
         self.stack.push(value);
         Ok(Flow::Next)
+    }
+
+    /// What a function's value costs beyond what the function has spent since there were so many steps.
+    pub(super) fn spend_on(&self, value: &Value, before: u64) {
+        let size = u64::try_from(size(value)).unwrap_or(u64::MAX);
+        self.steps.set(self.steps.get().max(before.saturating_add(size)));
     }
 
     /// Has a template executed for the value of a function.
@@ -136,6 +151,14 @@ impl Machine<'_> {
     }
 }
 
+/// What is read if a text is.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::Str(text) | Value::Bytes(text) => text.len(),
+        _ => 0,
+    }
+}
+
 /// What a function's value costs.
 fn size(value: &Value) -> usize {
     match value {
@@ -149,7 +172,13 @@ fn size(value: &Value) -> usize {
 /// What is said of a function that failed.
 pub(super) fn called(function: &Function, fault: Fault, at: At) -> Failure {
     match fault {
-        Fault::Said(why) => Failure::Said(format!("error calling {}: {why}", function.name()), at),
+        Fault::Said(why) => Failure::Said(format!("{CALLING}{}: {why}", function.name()), at),
         Fault::Limit(limit) => Failure::Limit(limit),
     }
+}
+
+/// How many bytes the error has that a function gave, if that is what is said.
+pub(super) fn cause(what: &str) -> Option<usize> {
+    let (_, why) = what.strip_prefix(CALLING)?.split_once(": ")?;
+    Some(why.len())
 }

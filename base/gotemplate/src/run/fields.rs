@@ -25,7 +25,10 @@ impl Machine<'_> {
     /// text/template's `evalField` without arguments.
     fn field(&mut self, receiver: Value, name: &str, at: At) -> Outcome<Value> {
         match &receiver {
-            Value::Map(map) => self.entry(map, name, at),
+            Value::Map(map) => match map.method(name) {
+                Some(method) => self.call_without(&method, at),
+                None => self.entry(map, name, at),
+            },
             Value::Absent => match self.missing_key() {
                 MissingKey::Error => Err(Failure::Said(format!("nil data; no entry for key \"{name}\""), at)),
                 _ => Ok(Value::Absent),
@@ -58,8 +61,7 @@ impl Machine<'_> {
 
     fn object_field(&mut self, object: &Arc<dyn Object>, name: &str, at: At) -> Outcome<Value> {
         if let Some(method) = object.method(name) {
-            method.check_count(0, false).map_err(|why| Failure::Said(why, at))?;
-            return self.call_plain(&method, at);
+            return self.call_without(&method, at);
         }
         if let Some(value) = object.field(name) {
             self.is_wrapped = false;
@@ -67,12 +69,18 @@ impl Machine<'_> {
         }
         match object.underlying() {
             Some(Value::Map(map)) => self.entry(&map, name, at),
+            _ if object.fields().iter().any(|(known, _)| *known == name) => {
+                let of = object.type_name();
+                let what = format!("{name} is an unexported field of struct type {of}");
+                Err(Failure::Said(what, at))
+            }
             _ => Err(self.no_field(&Value::Object(Arc::clone(object)), name, at)),
         }
     }
 
     /// A method without arguments, in the middle of a chain of fields.
-    fn call_plain(&mut self, method: &Function, at: At) -> Outcome<Value> {
+    fn call_without(&mut self, method: &Function, at: At) -> Outcome<Value> {
+        method.check_count(0, false).map_err(|why| Failure::Said(why, at))?;
         let (Some(frame), Body::Plain(plain)) = (self.frames.last(), &method.body) else {
             return Ok(Value::Absent);
         };
@@ -81,9 +89,13 @@ impl Machine<'_> {
             set: &frame.set,
             host: self.host,
             executed: &self.frames,
+            steps: &self.steps,
         };
         self.is_wrapped = false;
-        plain(&mut scope, &[]).map_err(|fault| called(method, fault, at))
+        let before = self.steps.get();
+        let value = plain(&mut scope, &[]).map_err(|fault| called(method, fault, at))?;
+        self.spend_on(&value, before);
+        Ok(value)
     }
 
     fn no_field(&self, receiver: &Value, name: &str, at: At) -> Failure {
@@ -116,14 +128,19 @@ impl Machine<'_> {
                 self.mark(at);
                 return Ok(Flow::Jump(binding.skip.get().copied().unwrap_or(Target::MAX)));
             }
-            Value::Object(object) => {
-                if let Some(method) = object.method(name) {
+            Value::Map(_) | Value::Object(_) => {
+                let method = match &receiver {
+                    Value::Map(map) => map.method(name),
+                    Value::Object(object) => object.method(name),
+                    _ => None,
+                };
+                if let Some(method) = method {
                     let counted = method.check_count(binding.written, binding.is_piped);
                     counted.map_err(|why| Failure::Said(why, at))?;
                     self.bound.push(method);
                     return Ok(Flow::Next);
                 }
-                if object.field(name).is_some() {
+                if matches!(&receiver, Value::Object(object) if object.field(name).is_some()) {
                     return said(format!("{name} has arguments but cannot be invoked as function"));
                 }
             }

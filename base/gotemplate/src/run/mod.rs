@@ -5,26 +5,24 @@ mod fields;
 mod ranges;
 
 use std::any::Any;
+use std::cell::Cell;
 use std::mem;
 use std::sync::Arc;
 
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
-use crate::error::{Error, Fault, LimitError};
+use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
-use crate::limits::Limits;
+use crate::limits::{BYTES_PER_STEP, Limits};
 use crate::print::Printer;
 use crate::quote::quoted;
 use crate::set::Set;
 use crate::syntax::NodeId;
 use crate::value::{Type, Value};
-use calls::called;
+use calls::{called, cause};
 use ranges::Iteration;
 
 /// What prints where there is no value.
 const NO_VALUE: &[u8] = b"<no value>";
-
-/// So many bytes of text cost a step.
-const BYTES_PER_STEP: usize = 8;
 
 /// An execution.
 pub(crate) struct Machine<'a> {
@@ -38,7 +36,8 @@ pub(crate) struct Machine<'a> {
     bound: Vec<Arc<Function>>,
     /// What has been written, that of templates for a function's value last.
     outputs: Vec<Vec<u8>>,
-    steps: u64,
+    /// Functions count theirs, too.
+    steps: Cell<u64>,
     /// Bytes that are in none of the outputs any more.
     bytes_done: usize,
     /// What was looked at last, as far as operations do not know it.
@@ -86,6 +85,10 @@ impl Executed for Vec<Frame> {
         let asked_for = self.iter().filter(is_asked_for);
         asked_for.filter(|frame| *frame.program.name == *template).count()
     }
+
+    fn depth(&self) -> usize {
+        self.len()
+    }
 }
 
 /// Why an operation failed.
@@ -124,7 +127,7 @@ impl<'a> Machine<'a> {
             iterations: Vec::new(),
             bound: Vec::new(),
             outputs: vec![Vec::new()],
-            steps: 0,
+            steps: Cell::new(0),
             bytes_done: 0,
             last: None,
             is_wrapped: false,
@@ -133,12 +136,21 @@ impl<'a> Machine<'a> {
     }
 
     /// Executes a template to its end.
-    pub(crate) fn run(mut self, set: &Arc<Set>, program: Arc<Program>, data: Value) -> Result<Vec<u8>, Error> {
+    pub(crate) fn run(
+        mut self,
+        set: &Arc<Set>,
+        program: Arc<Program>,
+        data: Value,
+        steps: &mut u64,
+    ) -> Result<Vec<u8>, Error> {
+        self.steps.set(*steps);
         self.enter(Arc::clone(set), program, data, 0, None);
         while let Some(frame) = self.frames.last() {
             let program = Arc::clone(&frame.program);
             let (next, base) = (frame.next, frame.base);
-            if let Err(failure) = self.frame(&program, next, base) {
+            let done = self.frame(&program, next, base);
+            *steps = self.steps.get();
+            if let Err(failure) = done {
                 return Err(self.error(failure));
             }
         }
@@ -164,8 +176,8 @@ impl<'a> Machine<'a> {
     /// Executes the top frame until another is the top.
     fn frame(&mut self, program: &Program, mut next: usize, base: usize) -> Outcome<()> {
         while let Some(op) = program.ops.get(next) {
-            self.steps += 1;
-            if self.steps > self.limits.steps_max {
+            self.spend(1);
+            if self.steps.get() > self.limits.steps_max {
                 return Err(LimitError::Steps(self.limits.steps_max).into());
             }
             next += 1;
@@ -306,8 +318,9 @@ impl<'a> Machine<'a> {
     }
 
     /// What has been made costs steps by its size, so that steps bound time and memory.
-    fn spend(&mut self, size: usize) {
-        self.steps = self.steps.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+    fn spend(&self, size: usize) {
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        self.steps.set(self.steps.get().saturating_add(size));
     }
 
     fn check_output(&self) -> Outcome<()> {
@@ -346,7 +359,11 @@ impl<'a> Machine<'a> {
         match top {
             Value::Absent if wanted.can_be_nil() => *top = wanted.zero(),
             Value::Absent => return Err(Failure::Said(format!("invalid value; expected {wanted}"), at)),
-            top if wanted.takes(top) => {}
+            top if wanted.takes(top) => {
+                if let Some(passed) = passed(wanted, top) {
+                    *top = passed;
+                }
+            }
             top => {
                 let given = top.type_name();
                 let what = format!("wrong type for value; expected {wanted}; got {given}");
@@ -358,6 +375,7 @@ impl<'a> Machine<'a> {
 
     /// The error of a failure: Go's words about the place, and about the functions on the way to it.
     fn error(mut self, failure: Failure) -> Error {
+        let mut causes = Vec::new();
         let mut text = match failure {
             Failure::Limit(limit) => {
                 return Error::Limit {
@@ -365,17 +383,25 @@ impl<'a> Machine<'a> {
                     limit,
                 };
             }
-            Failure::Said(what, at) => self.located(&what, at),
+            Failure::Said(what, at) => {
+                causes.extend(cause(&what));
+                self.located(&what, at)
+            }
         };
         while let Some(frame) = self.frames.pop() {
             if let Some(rendered) = frame.render {
+                causes.push(text.len());
+                if !rendered.context.is_empty() {
+                    causes.push(text.len() + rendered.context.len());
+                }
                 let fault = Fault::Said(rendered.context + &text);
                 if let Failure::Said(what, at) = called(&rendered.function, fault, rendered.at) {
                     text = self.located(&what, at);
                 }
             }
         }
-        Error::Exec(text)
+        causes.reverse();
+        Error::Exec(ExecError::new(text, causes))
     }
 
     /// An error of the top frame, with its place.
@@ -400,5 +426,15 @@ impl<'a> Machine<'a> {
         let name = self.frames.pop().map(|frame| frame.program.name.clone());
         mem::take(&mut self.outputs);
         name.unwrap_or_default().lossy().into_owned()
+    }
+}
+
+/// What an argument becomes on its way to a parameter, if it does not stay what it is: a map's own type is lost where a
+/// plain map is asked for.
+fn passed(wanted: &Type, given: &Value) -> Option<Value> {
+    match (wanted, given) {
+        (Type::Any, Value::Object(object)) => object.passed().map(Value::Object),
+        (Type::Map(_), Value::Map(map)) => Some(Value::Map(map.unnamed())),
+        _ => None,
     }
 }

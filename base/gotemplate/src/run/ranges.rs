@@ -77,6 +77,7 @@ impl Machine<'_> {
             }
             Value::Bytes(bytes) if !bytes.is_empty() => Iteration::new(Over::Bytes(bytes.clone(), 0), false),
             Value::Map(map) if !map.is_empty() => {
+                self.spend(map.len());
                 let entries = map.entries().into_iter();
                 Iteration::new(Over::Map(entries), *map.element() == Type::Any)
             }

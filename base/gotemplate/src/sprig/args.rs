@@ -1,10 +1,12 @@
 //! What the functions do with their arguments and values, whatever they are about.
 
+use memchr::memmem;
+
 use crate::error::Fault;
 use crate::function::Scope;
-use crate::print::{PrintError, sprint};
+use crate::print::sprint;
 use crate::text::Str;
-use crate::value::{List, Map, Type, UintKind, Value};
+use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
@@ -45,18 +47,25 @@ pub(super) fn map(args: &[Value], place: usize) -> Map {
     }
 }
 
-/// Sprig's `strval`: strings and bytes as they are, all else as it prints.
+/// Sprig's `strval`: strings and bytes as they are, all else as it prints, which costs steps.
 pub(super) fn string_of(value: &Value, scope: &Scope<'_>) -> Result<Str, Fault> {
     Ok(match value {
         Value::Str(text) | Value::Bytes(text) => text.clone(),
         // Where `fmt` says `<nil>` and templates `<no value>`.
-        value => sprint(std::slice::from_ref(value), scope.limits.string_bytes_max)?.into(),
+        value => printed(value, scope)?.into(),
     })
+}
+
+/// What `fmt.Sprint` says, which costs steps.
+pub(super) fn printed(value: &Value, scope: &Scope<'_>) -> Result<Vec<u8>, Fault> {
+    let text = sprint(std::slice::from_ref(value), scope.limits.string_bytes_max)?;
+    scope.spend_bytes(text.len())?;
+    Ok(text)
 }
 
 /// Sprig's `strslice`: a list as strings without what is nothing, all else as one string.
 pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
-    match items(value) {
+    match items(value, scope)? {
         Some(items) => items
             .iter()
             .filter(|item| !item.is_nil())
@@ -67,18 +76,28 @@ pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, F
     }
 }
 
-/// The items of a slice.
-pub(super) fn items(value: &Value) -> Option<Vec<Value>> {
-    match value {
-        Value::List(list) => Some(list.items().to_vec()),
-        Value::Bytes(bytes) => Some(
-            bytes
-                .iter()
-                .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
-                .collect(),
-        ),
+/// The items of a slice, each of which costs a step.
+pub(super) fn items(value: &Value, scope: &Scope<'_>) -> Result<Option<Vec<Value>>, Fault> {
+    Ok(match value {
+        Value::List(list) => {
+            scope.spend(list.items().len())?;
+            Some(list.items().to_vec())
+        }
+        Value::Bytes(bytes) => {
+            scope.spend(bytes.len())?;
+            let bytes = bytes.iter();
+            Some(
+                bytes
+                    .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
+                    .collect(),
+            )
+        }
+        Value::Object(object) => match object.underlying() {
+            Some(value) => items(&value, scope)?,
+            None => None,
+        },
         _ => None,
-    }
+    })
 }
 
 /// A `[]string`.
@@ -88,11 +107,16 @@ pub(super) fn string_list(items: Vec<Str>) -> Value {
 
 /// Refuses a string that would be longer than the limit, before it is made.
 pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault> {
-    let bytes_max = scope.limits.string_bytes_max;
-    if bytes > bytes_max {
-        return Err(PrintError::TooLong { bytes_max }.into());
+    scope.check_length(bytes)
+}
+
+/// What Go prints for a float that is no number or has no end.
+pub(super) fn non_finite(number: f64) -> &'static str {
+    match number {
+        f64::INFINITY => "+Inf",
+        f64::NEG_INFINITY => "-Inf",
+        _ => "NaN",
     }
-    Ok(())
 }
 
 /// The name of a value's kind: `reflect.Kind`.
@@ -107,13 +131,15 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Str(_) => "string",
         Value::Bytes(_) | Value::List(_) => "slice",
         Value::Map(_) => "map",
+        Value::Object(object) if is_pointer(object.type_name()) => "ptr",
         Value::Object(object) => object.underlying().map_or("struct", |value| kind(&value)),
     }
 }
 
 /// Text joined by what stands between.
 pub(super) fn joined(parts: &[Str], separator: &[u8], scope: &Scope<'_>) -> Answer {
-    let bytes: usize = parts.iter().map(|part| part.len() + separator.len()).sum();
+    let lengths = parts.iter().map(|part| part.len() + separator.len());
+    let bytes = lengths.fold(0, usize::saturating_add);
     check_length(bytes, scope)?;
     let parts: Vec<&[u8]> = parts.iter().map(Str::bytes).collect();
     Ok(Value::string(parts.join(separator)))
@@ -121,13 +147,7 @@ pub(super) fn joined(parts: &[Str], separator: &[u8], scope: &Scope<'_>) -> Answ
 
 /// Where a text is found from some place on.
 pub(super) fn find(text: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
-    let rest = text.get(from..)?;
-    if wanted.is_empty() {
-        return Some(from);
-    }
-    rest.windows(wanted.len())
-        .position(|found| found == wanted)
-        .map(|at| from + at)
+    memmem::find(text.get(from..)?, wanted).map(|at| from + at)
 }
 
 /// The text between what separates it, in at most so many parts: `strings.SplitN`. By nothing at all it is split into
@@ -149,8 +169,9 @@ pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> 
         }
         return parts;
     }
+    let mut found_all = memmem::find_iter(text, separator);
     while !is_last(&parts)
-        && let Some(found) = find(text, separator, from)
+        && let Some(found) = found_all.next()
     {
         parts.push(text.get(from..found).unwrap_or_default().into());
         from = found + separator.len();

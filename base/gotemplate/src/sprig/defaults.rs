@@ -40,8 +40,8 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("kindIs", [Str, Any], |_, args| {
             Ok(Value::Bool(kind(at(args, 1)).as_bytes() == text(args, 0)))
         }),
-        Function::new("deepEqual", [Any, Any], |_, args| {
-            Ok(Value::Bool(deep_equal(at(args, 0), at(args, 1))))
+        Function::new("deepEqual", [Any, Any], |scope, args| {
+            Ok(Value::Bool(deep_equal(at(args, 0), at(args, 1), scope)?))
         }),
         Function::new("toString", [Any], |scope, args| -> Answer {
             let text: Text = string_of(at(args, 0), scope)?;

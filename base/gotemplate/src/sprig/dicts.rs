@@ -3,6 +3,7 @@
 use super::args::{Answer, at, map, map_type, string_of, text};
 use crate::error::Fault;
 use crate::function::{Function, Scope};
+use crate::limits::MAP_STEPS;
 use crate::text::Str;
 use crate::value::{List, Map, Type, Value};
 
@@ -36,11 +37,15 @@ pub(super) fn functions() -> Vec<Function> {
             let maps = (1..args.len()).map(|place| map(args, place));
             Ok(Value::list(maps.filter_map(|map| map.get(text(args, 0))).collect()))
         }),
-        Function::variadic("keys", [], map_any(), |_, args| {
+        Function::variadic("keys", [], map_any(), |scope, args| {
             // Go gives them in no order; ours is one that it may give.
-            let maps = (0..args.len()).map(|place| map(args, place));
-            let keys = maps.flat_map(|map| map.entries()).map(|(key, _)| Value::Str(key));
-            Ok(Value::List(List::new(Type::Str, keys.collect())))
+            let mut keys = Vec::new();
+            for place in 0..args.len() {
+                let map = map(args, place);
+                scope.spend(map.len())?;
+                keys.extend(map.entries().into_iter().map(|(key, _)| Value::Str(key)));
+            }
+            Ok(Value::List(List::new(Type::Str, keys)))
         }),
         Function::new("values", [map_any()], |_, args| {
             let entries = map(args, 0).entries().into_iter();
@@ -54,7 +59,8 @@ pub(super) fn functions() -> Vec<Function> {
             });
             Ok(Value::map(picked.collect::<Vec<_>>()))
         }),
-        Function::variadic("omit", [map_any()], Text, |_, args| {
+        Function::variadic("omit", [map_any()], Text, |scope, args| {
+            scope.spend(map(args, 0).len().saturating_mul(args.len()))?;
             let is_omitted = |key: &Str| {
                 args.iter()
                     .skip(1)
@@ -68,6 +74,7 @@ pub(super) fn functions() -> Vec<Function> {
 }
 
 fn dict(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    scope.spend(MAP_STEPS)?;
     let made = Map::new::<Str>(Type::Any, []);
     for pair in args.chunks(2) {
         let value = pair.get(1).cloned().unwrap_or_else(|| Value::from(""));
@@ -106,7 +113,7 @@ fn dig(_: &mut Scope<'_>, args: &[Value]) -> Answer {
 
 fn as_map(value: &Value) -> Result<Map, Fault> {
     match value {
-        Value::Map(map) if *map.element() == Type::Any => Ok(map.clone()),
+        Value::Map(map) if map.type_of() == Type::Map(Box::new(Type::Any)) => Ok(map.clone()),
         other => Err(conversion(other, "map[string]interface {}")),
     }
 }

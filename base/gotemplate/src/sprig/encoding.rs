@@ -1,4 +1,4 @@
-//! Base64 and sums.
+//! Base64, base32 and sums.
 
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
@@ -7,6 +7,7 @@ use crate::function::Function;
 use crate::value::{Type, Value};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const ALPHABET_32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const PADDING: u8 = b'=';
 /// The modulus of Adler-32.
 const ADLER: u32 = 65_521;
@@ -33,6 +34,16 @@ pub(super) fn functions() -> Vec<Function> {
                 Ok(bytes) => Value::string(bytes),
                 // The error is the value.
                 Err(at) => Value::from(format!("illegal base64 data at input byte {at}")),
+            })
+        }),
+        Function::new("b32enc", [Type::Str], |scope, args| {
+            check_length(text(args, 0).len() / 5 * 8, scope)?;
+            Ok(Value::string(encode32(text(args, 0))))
+        }),
+        Function::new("b32dec", [Type::Str], |_, args| {
+            Ok(match decode32(text(args, 0)) {
+                Ok(bytes) => Value::string(bytes),
+                Err(at) => Value::from(format!("illegal base32 data at input byte {at}")),
             })
         }),
         sum("sha1sum", &SHA1_FOR_LEGACY_USE_ONLY),
@@ -126,4 +137,62 @@ fn padded(text: &[u8], mut at: usize, digits: usize) -> Result<usize, usize> {
         _ => {}
     }
     Ok(skip(at))
+}
+
+/// `base32.StdEncoding`.
+fn encode32(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(5) * 8);
+    for chunk in bytes.chunks(5) {
+        let mut bits = 0u64;
+        for place in 0..5 {
+            bits = bits << 8 | u64::from(chunk.get(place).copied().unwrap_or(0));
+        }
+        let digits = (chunk.len() * 8).div_ceil(5);
+        for place in 0..8 {
+            let digit = ALPHABET_32[(bits >> (35 - 5 * place) & 0x1F) as usize];
+            out.push(if place >= digits { PADDING } else { digit });
+        }
+    }
+    out
+}
+
+/// `base32.StdEncoding` of Go 1.26: line ends do not count, and the error is the byte at fault without them.
+fn decode32(text: &[u8]) -> Result<Vec<u8>, usize> {
+    let text: Vec<u8> = text.iter().copied().filter(|byte| !is_line_end(Some(byte))).collect();
+    let mut out = Vec::with_capacity(text.len() / 8 * 5);
+    let mut at = 0;
+    while at < text.len() {
+        let (mut bits, mut count) = (0u64, 0);
+        while count < 8 {
+            let byte = *text.get(at).ok_or(at - count)?;
+            at += 1;
+            let left = text.len() - at;
+            if byte == PADDING && count >= 2 && left < 8 {
+                check_padding(&text, at, count)?;
+                bits <<= 5 * (8 - count);
+                out.extend(bits.to_be_bytes().into_iter().skip(3).take(count * 5 / 8));
+                return Ok(out);
+            }
+            let digit = ALPHABET_32.iter().position(|digit| *digit == byte).ok_or(at - 1)?;
+            bits = bits << 5 | u64::try_from(digit).unwrap_or(0);
+            count += 1;
+        }
+        out.extend(bits.to_be_bytes().into_iter().skip(3));
+    }
+    Ok(out)
+}
+
+/// The padding behind so many digits, the first character of which has been read.
+fn check_padding(text: &[u8], at: usize, digits: usize) -> Result<(), usize> {
+    let rest = text.get(at..).unwrap_or_default();
+    if rest.len() + digits < 7 {
+        return Err(text.len());
+    }
+    if let Some(other) = rest.iter().take(7 - digits).position(|byte| *byte != PADDING) {
+        return Err(at + other - 1);
+    }
+    match digits {
+        3 | 6 => Err(at - 1),
+        _ => Ok(()),
+    }
 }

@@ -1,11 +1,19 @@
-//! `reflect.DeepEqual`.
+//! `reflect.DeepEqual` of Go 1.26.
 
-use crate::value::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
 
-/// Whether two values are the same through and through, types included. Maps that hold themselves are compared as far as
-/// they go: a pair that is the same map is not looked into.
-pub(super) fn deep_equal(one: &Value, other: &Value) -> bool {
+use crate::error::Fault;
+use crate::function::Scope;
+use crate::value::{List, Map, Value};
+
+/// Whether two values are the same through and through, types included. As in Go, what is one list or one map is the same,
+/// and a pair that has been looked into is not looked into again: values may hold themselves, or one thing many times.
+/// It costs a step for each pair.
+pub(super) fn deep_equal(one: &Value, other: &Value, scope: &Scope<'_>) -> Result<bool, Fault> {
+    scope.spend(1)?;
     let mut pairs = vec![(one.clone(), other.clone())];
+    let mut seen = HashSet::new();
     while let Some(pair) = pairs.pop() {
         let is_same = match &pair {
             (Value::Absent | Value::Nil, Value::Absent | Value::Nil) => true,
@@ -14,36 +22,55 @@ pub(super) fn deep_equal(one: &Value, other: &Value) -> bool {
             (Value::Uint(kind, one), Value::Uint(other_kind, other)) => kind == other_kind && one == other,
             (Value::Float(one), Value::Float(other)) => one == other,
             (Value::Complex(a, b), Value::Complex(c, d)) => a == c && b == d,
-            (Value::Str(one), Value::Str(other)) | (Value::Bytes(one), Value::Bytes(other)) => one == other,
-            (Value::List(one), Value::List(other)) => {
-                let is_alike = one.element() == other.element()
-                    && one.is_nil() == other.is_nil()
-                    && one.items().len() == other.items().len();
-                if is_alike {
+            (Value::Str(one), Value::Str(other)) | (Value::Bytes(one), Value::Bytes(other)) => {
+                if one.len() == other.len() {
+                    scope.spend_bytes(one.len())?;
+                }
+                one == other
+            }
+            (Value::List(one), Value::List(other)) => match lists_are_alike(one, other) {
+                true if one.is(other) || !seen.insert((one.address(), other.address())) => true,
+                true => {
+                    scope.spend(one.items().len())?;
                     pairs.extend(one.items().iter().cloned().zip(other.items().iter().cloned()));
+                    true
                 }
-                is_alike
-            }
-            (Value::Map(one), Value::Map(other)) if one.is(other) => true,
-            (Value::Map(one), Value::Map(other)) => {
-                let (entries, others) = (one.entries(), other.entries());
-                let has_same_keys = entries
-                    .iter()
-                    .map(|entry| &entry.0)
-                    .eq(others.iter().map(|entry| &entry.0));
-                let is_alike = one.element() == other.element() && one.is_nil() == other.is_nil() && has_same_keys;
-                if is_alike {
-                    let values = entries.into_iter().map(|entry| entry.1);
-                    pairs.extend(values.zip(others.into_iter().map(|entry| entry.1)));
+                false => false,
+            },
+            (Value::Map(one), Value::Map(other)) => match maps_are_alike(one, other) {
+                true if one.is(other) || !seen.insert((one.address(), other.address())) => true,
+                true => {
+                    scope.spend(one.len())?;
+                    add_values(&mut pairs, one, other, scope)?
                 }
-                is_alike
-            }
-            (Value::Object(one), Value::Object(other)) => std::sync::Arc::ptr_eq(one, other),
+                false => false,
+            },
+            (Value::Object(one), Value::Object(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
         if !is_same {
-            return false;
+            return Ok(false);
         }
     }
-    true
+    Ok(true)
+}
+
+fn lists_are_alike(one: &List, other: &List) -> bool {
+    one.element() == other.element() && one.is_nil() == other.is_nil() && one.items().len() == other.items().len()
+}
+
+fn maps_are_alike(one: &Map, other: &Map) -> bool {
+    one.element() == other.element() && one.is_nil() == other.is_nil() && one.len() == other.len()
+}
+
+/// The values of two maps, if their keys are the same.
+fn add_values(pairs: &mut Vec<(Value, Value)>, one: &Map, other: &Map, scope: &Scope<'_>) -> Result<bool, Fault> {
+    for ((key, value), (other_key, other_value)) in one.entries().into_iter().zip(other.entries()) {
+        scope.spend_bytes(key.len())?;
+        if key != other_key {
+            return Ok(false);
+        }
+        pairs.push((value, other_value));
+    }
+    Ok(true)
 }

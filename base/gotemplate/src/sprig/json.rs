@@ -1,6 +1,6 @@
 //! Values as JSON, as Go's `encoding/json` of Go 1.26 writes them.
 
-use super::args::{Answer, at, check_length};
+use super::args::{Answer, at, check_length, non_finite};
 use super::encoding::encode;
 use crate::error::{Fault, LimitError};
 use crate::function::{Function, Scope};
@@ -63,8 +63,10 @@ fn write(value: &Value, form: Form, scope: &Scope<'_>) -> Result<Vec<u8>, Fault>
         form,
         scope,
     };
-    writer.value(value, 0)?;
-    Ok(writer.out)
+    let written = writer.value(value, 0);
+    // What has been written for nothing costs as much.
+    scope.spend_bytes(writer.out.len())?;
+    written.map(|()| writer.out)
 }
 
 impl Writer<'_> {
@@ -92,9 +94,10 @@ impl Writer<'_> {
                 let entries = map.entries().into_iter();
                 self.items(entries.map(|(key, value)| (Some(key), value)), (b'{', b'}'), depth)?;
             }
-            Value::Object(object) => match object.underlying() {
-                Some(value) => self.value(&value, depth)?,
-                None => {
+            Value::Object(object) => match (object.marshalled(), object.underlying()) {
+                (Some(text), _) => self.string(text.as_bytes()),
+                (None, Some(value)) => self.value(&value, depth)?,
+                (None, None) => {
                     let fields = object.fields().into_iter();
                     self.items(
                         fields.map(|(name, value)| (Some(name.into()), value)),
@@ -147,11 +150,7 @@ impl Writer<'_> {
 
     fn float(&mut self, number: f64) -> Result<(), Fault> {
         if !number.is_finite() {
-            let name = match number {
-                _ if number.is_nan() => "NaN",
-                f64::INFINITY => "+Inf",
-                _ => "-Inf",
-            };
+            let name = non_finite(number);
             return Err(Fault::Said(format!("json: unsupported value: {name}")));
         }
         if number.is_sign_negative() {

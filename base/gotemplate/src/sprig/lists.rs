@@ -16,10 +16,13 @@ pub(super) fn functions() -> Vec<Function> {
     let mut functions = vec![
         list_of("list"),
         list_of("tuple"),
-        Function::variadic("concat", [], Any, |_, args| {
+        Function::variadic("concat", [], Any, |scope, args| {
+            // Before the first is copied: a list may be given many times.
+            let lengths = args.iter().map(length).fold(0, usize::saturating_add);
+            scope.spend(lengths)?;
             let mut all = Vec::new();
             for list in args {
-                all.extend(list_items(list, "Cannot concat type {} as list")?);
+                all.extend(list_items(list, "Cannot concat type {} as list", scope)?);
             }
             Ok(if all.is_empty() { nothing() } else { Value::list(all) })
         }),
@@ -32,10 +35,14 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         Function::new("sortAlpha", [Any], |scope, args| {
             let list = at(args, 0);
-            if items(list).is_none() {
+            if items(list, scope)?.is_none() {
                 return Ok(string_list(vec![string_of(list, scope)?]));
             }
             let mut strings = strings_of(list, scope)?;
+            // Each is compared about so often, to its end if all begin alike.
+            let rounds = strings.len().checked_ilog2().unwrap_or(0) as usize + 1;
+            let bytes = strings.iter().map(|text| text.len()).fold(0, usize::saturating_add);
+            scope.spend_bytes(bytes.saturating_mul(rounds))?;
             strings.sort();
             Ok(string_list(strings))
         }),
@@ -72,12 +79,20 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// The items of a list, or what is said of another kind in place of `{}`.
-fn list_items(list: &Value, complaint: &str) -> Result<Vec<Value>, Fault> {
-    match items(list) {
+/// The items of a list, each of which costs a step, or what is said of another kind in place of `{}`.
+fn list_items(list: &Value, complaint: &str, scope: &Scope<'_>) -> Result<Vec<Value>, Fault> {
+    match items(list, scope)? {
         Some(items) => Ok(items),
         None if list.is_nil() => Err(Fault::from(NIL_POINTER)),
         None => Err(Fault::Said(complaint.replace("{}", kind(list)))),
+    }
+}
+
+fn length(list: &Value) -> usize {
+    match list {
+        Value::List(list) => list.items().len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
     }
 }
 
@@ -86,85 +101,99 @@ fn nothing() -> Value {
     Value::List(List::nil(Type::Any))
 }
 
-fn push(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let mut items = list_items(at(args, 0), "Cannot push on type {}")?;
+fn push(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let mut items = list_items(at(args, 0), "Cannot push on type {}", scope)?;
     items.push(at(args, 1).clone());
     Ok(Value::list(items))
 }
 
-fn prepend(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let mut items = list_items(at(args, 0), "Cannot prepend on type {}")?;
+fn prepend(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let mut items = list_items(at(args, 0), "Cannot prepend on type {}", scope)?;
     items.insert(0, at(args, 1).clone());
     Ok(Value::list(items))
 }
 
-fn has(_: &mut Scope<'_>, args: &[Value]) -> Answer {
+fn is_among(wanted: &Value, items: &[Value], scope: &Scope<'_>) -> Result<bool, Fault> {
+    for item in items {
+        if deep_equal(wanted, item, scope)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn has(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     if at(args, 1).is_nil() {
         return Ok(Value::Bool(false));
     }
-    let items = list_items(at(args, 1), "Cannot find has on type {}")?;
-    Ok(Value::Bool(items.iter().any(|item| deep_equal(at(args, 0), item))))
+    let items = list_items(at(args, 1), "Cannot find has on type {}", scope)?;
+    Ok(Value::Bool(is_among(at(args, 0), &items, scope)?))
 }
 
-fn first(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let items = list_items(at(args, 0), "Cannot find first on type {}")?;
+fn first(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let items = list_items(at(args, 0), "Cannot find first on type {}", scope)?;
     Ok(items.first().cloned().unwrap_or(Value::Nil))
 }
 
-fn last(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let items = list_items(at(args, 0), "Cannot find last on type {}")?;
+fn last(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let items = list_items(at(args, 0), "Cannot find last on type {}", scope)?;
     Ok(items.last().cloned().unwrap_or(Value::Nil))
 }
 
-fn rest(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let items = list_items(at(args, 0), "Cannot find rest on type {}")?;
+fn rest(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let items = list_items(at(args, 0), "Cannot find rest on type {}", scope)?;
     if items.is_empty() {
         return Ok(nothing());
     }
     Ok(Value::list(items.into_iter().skip(1).collect()))
 }
 
-fn initial(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let mut items = list_items(at(args, 0), "Cannot find initial on type {}")?;
+fn initial(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let mut items = list_items(at(args, 0), "Cannot find initial on type {}", scope)?;
     match items.pop() {
         Some(_) => Ok(Value::list(items)),
         None => Ok(nothing()),
     }
 }
 
-fn reverse(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let mut items = list_items(at(args, 0), "Cannot find reverse on type {}")?;
+fn reverse(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let mut items = list_items(at(args, 0), "Cannot find reverse on type {}", scope)?;
     items.reverse();
     Ok(Value::list(items))
 }
 
-fn compact(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let mut items = list_items(at(args, 0), "Cannot compact on type {}")?;
+fn compact(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let mut items = list_items(at(args, 0), "Cannot compact on type {}", scope)?;
     items.retain(|item| !is_empty(item));
     Ok(Value::list(items))
 }
 
-fn uniq(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let items = list_items(at(args, 0), "Cannot find uniq on type {}")?;
+fn uniq(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let items = list_items(at(args, 0), "Cannot find uniq on type {}", scope)?;
     let mut kept: Vec<Value> = Vec::new();
     for item in items {
-        if !kept.iter().any(|known| deep_equal(&item, known)) {
+        if !is_among(&item, &kept, scope)? {
             kept.push(item);
         }
     }
     Ok(Value::list(kept))
 }
 
-fn without(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let mut items = list_items(at(args, 0), "Cannot find without on type {}")?;
+fn without(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let items = list_items(at(args, 0), "Cannot find without on type {}", scope)?;
     let omitted = args.get(1..).unwrap_or_default();
-    items.retain(|item| !omitted.iter().any(|omitted| deep_equal(item, omitted)));
-    Ok(Value::list(items))
+    let mut kept = Vec::new();
+    for item in items {
+        if !is_among(&item, omitted, scope)? {
+            kept.push(item);
+        }
+    }
+    Ok(Value::list(kept))
 }
 
-fn slice(_: &mut Scope<'_>, args: &[Value]) -> Answer {
+fn slice(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let list = at(args, 0);
-    let all = list_items(list, "list should be type of slice or array but {}")?;
+    let all = list_items(list, "list should be type of slice or array but {}", scope)?;
     if all.is_empty() {
         return Ok(Value::Nil);
     }
@@ -184,8 +213,8 @@ fn slice(_: &mut Scope<'_>, args: &[Value]) -> Answer {
     })
 }
 
-fn chunk(_: &mut Scope<'_>, args: &[Value]) -> Answer {
-    let items = list_items(at(args, 1), "Cannot chunk type {}")?;
+fn chunk(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
+    let items = list_items(at(args, 1), "Cannot chunk type {}", scope)?;
     let size = match int(args, 0) {
         size @ ..=0 => chunk_size_below_one(size, items.len())?,
         size => usize::try_from(size).unwrap_or(usize::MAX),

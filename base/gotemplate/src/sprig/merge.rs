@@ -3,6 +3,7 @@
 use super::args::{Answer, at, map, map_type};
 use crate::error::{Fault, LimitError};
 use crate::function::{Function, Scope};
+use crate::limits::MAP_STEPS;
 use crate::print::PrintError;
 use crate::value::{List, Map, Type, Value};
 
@@ -15,20 +16,20 @@ pub(super) fn functions() -> Vec<Function> {
             name,
             [map_type()],
             map_type(),
-            move |_: &mut Scope<'_>, args: &[Value]| {
+            move |scope: &mut Scope<'_>, args: &[Value]| {
                 let mut into = map(args, 0);
                 for place in 1..args.len() {
                     let from = map(args, place);
                     if into.is_nil() && !from.is_empty() {
                         into = Map::new::<&str>(Type::Any, []);
                     }
-                    merge(&into, &from, overwrites)?;
+                    merge(&into, &from, overwrites, scope)?;
                 }
                 Ok(Value::Map(into))
             },
         )
     };
-    let copy = |name: &str| Function::new(name, [Type::Any], |_, args| copy(at(args, 0)));
+    let copy = |name: &str| Function::new(name, [Type::Any], |scope, args| copy(at(args, 0), scope));
     vec![
         named("merge", false),
         named("mustMerge", false),
@@ -39,7 +40,8 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-fn merge(into: &Map, from: &Map, overwrites: bool) -> Result<(), Fault> {
+/// It costs a step for each entry.
+fn merge(into: &Map, from: &Map, overwrites: bool, scope: &Scope<'_>) -> Result<(), Fault> {
     let mut open = vec![(into.clone(), from.clone(), 0)];
     while let Some((into, from, depth)) = open.pop() {
         if into.is(&from) {
@@ -48,7 +50,9 @@ fn merge(into: &Map, from: &Map, overwrites: bool) -> Result<(), Fault> {
         if depth > DEPTH_MAX {
             return Err(too_deep());
         }
+        scope.spend(from.len())?;
         for (key, value) in from.entries() {
+            scope.spend_bytes(key.len())?;
             let before = into.get(&key);
             let is_empty = before.as_ref().is_none_or(|before| !before.is_true());
             match (&value, &before) {
@@ -70,27 +74,30 @@ fn too_deep() -> Fault {
     Fault::Limit(LimitError::Value(PrintError::TooDeep))
 }
 
-/// A copy that shares no dictionary with the value.
-fn copy(value: &Value) -> Answer {
+/// A copy that shares no dictionary with the value. It costs a step for each value, and some for each dictionary.
+fn copy(value: &Value, scope: &Scope<'_>) -> Answer {
     if value.is_nil() {
         return Err(Fault::from("reflect: call of reflect.Value.Type on zero Value"));
     }
-    copy_at(value, 0)
+    copy_at(value, 0, scope)
 }
 
-fn copy_at(value: &Value, depth: usize) -> Answer {
+fn copy_at(value: &Value, depth: usize, scope: &Scope<'_>) -> Answer {
     if depth > DEPTH_MAX {
         return Err(too_deep());
     }
     Ok(match value {
         Value::List(list) => {
-            let items = list.items().iter().map(|item| copy_at(item, depth + 1));
+            scope.spend(1 + list.items().len())?;
+            let items = list.items().iter().map(|item| copy_at(item, depth + 1, scope));
             Value::List(List::new(list.element().clone(), items.collect::<Result<_, _>>()?))
         }
         Value::Map(map) => {
+            scope.spend(MAP_STEPS + map.len())?;
             let copied = Map::new::<&str>(map.element().clone(), []);
             for (key, value) in map.entries() {
-                copied.set(key, copy_at(&value, depth + 1)?);
+                scope.spend_bytes(key.len())?;
+                copied.set(key, copy_at(&value, depth + 1, scope)?);
             }
             Value::Map(copied)
         }

@@ -1,21 +1,30 @@
 //! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths and JSON that is written; what needs a clock, randomness, keys, versions, regular expressions or decimal fractions is not here yet,
-//! and a template that calls it is refused when it is read.
+//! paths, JSON, versions, URLs, regular expressions, random texts and lengths of time; dates and what needs keys are not
+//! here yet, and a template that calls one is refused when it is read.
 
 mod args;
+mod cases;
+mod decimal;
 mod defaults;
 mod dicts;
+mod durations;
 mod encoding;
 mod equal;
 mod json;
+mod json_read;
 mod lists;
 mod merge;
 mod numbers;
 mod paths;
+mod random;
+mod regex;
+mod semver;
 mod strings;
+mod url;
 mod words;
 
 pub(crate) use encoding::encode as base64;
+pub(crate) use json_read::{Read, read as read_json};
 
 use crate::function::{Function, Functions};
 
@@ -23,15 +32,23 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 10] = [
+        let groups: [fn() -> Vec<Function>; 18] = [
+            cases::functions,
+            decimal::functions,
             defaults::functions,
             dicts::functions,
+            durations::functions,
             encoding::functions,
             json::functions,
+            json_read::functions,
             lists::functions,
             numbers::functions,
             paths::functions,
+            random::functions,
+            regex::functions,
+            semver::functions,
             strings::functions,
+            url::functions,
             words::functions,
             merge::functions,
         ];

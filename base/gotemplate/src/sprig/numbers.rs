@@ -133,7 +133,7 @@ pub(super) fn to_float(value: &Value) -> f64 {
 }
 
 /// `strconv.Atoi`: 0 for what is no number, the nearest for what is too large.
-fn atoi(text: &[u8]) -> i64 {
+pub(super) fn atoi(text: &[u8]) -> i64 {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -170,6 +170,7 @@ fn until_step(start: i64, stop: i64, step: i64, scope: &Scope<'_>) -> Result<Vec
         usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(ITEM_BYTES),
         scope,
     )?;
+    scope.spend(usize::try_from(count).unwrap_or(usize::MAX))?;
     let mut numbers = Vec::new();
     let mut next = start;
     for _ in 0..count {

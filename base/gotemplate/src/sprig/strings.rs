@@ -1,13 +1,18 @@
 //! Strings as bytes: cutting, joining, finding, quoting.
 
-use super::args::{Answer, at, check_length, find, int, split, string_list, string_of, text};
+use super::args::{Answer, at, check_length, find, int, printed, split, string_list, string_of, text};
+use std::collections::HashSet;
+
+use memchr::memmem;
+
 use crate::error::Fault;
 use crate::function::{Function, Scope};
-use crate::print::sprint;
 use crate::quote::quote;
 use crate::text::runes;
 use crate::value::{Map, Type, Value};
 
+/// What is abbreviated at both ends has at least so many bytes.
+const BOTH_WIDTH_MIN: i64 = 7;
 const NEGATIVE_REPEAT: &str = "strings: negative Repeat count";
 
 pub(super) fn functions() -> Vec<Function> {
@@ -52,7 +57,7 @@ fn cuts() -> Vec<Function> {
         }),
         Function::new("abbrevboth", [INT, INT, Str], |_, args| {
             let (left, right) = (int(args, 0), int(args, 1));
-            let least = if left > 0 { 7 } else { 4 };
+            let least = if left > 0 { BOTH_WIDTH_MIN } else { 4 };
             Ok(Value::string(abbreviated(text(args, 2), left, right, least)))
         }),
         Function::new("repeat", [INT, Str], |scope, args| {
@@ -82,15 +87,10 @@ fn parts() -> Vec<Function> {
         }),
         Function::variadic("squote", [], Any, |scope, args| {
             each(scope, args, |value, scope| {
-                let printed = sprint(std::slice::from_ref(value), scope.limits.string_bytes_max)?;
-                Ok([b"'", printed.as_slice(), b"'"].concat())
+                Ok([b"'", printed(value, scope)?.as_slice(), b"'"].concat())
             })
         }),
-        Function::variadic("cat", [], Any, |scope, args| {
-            each(scope, args, |value, scope| {
-                Ok(sprint(std::slice::from_ref(value), scope.limits.string_bytes_max)?)
-            })
-        }),
+        Function::variadic("cat", [], Any, |scope, args| each(scope, args, printed)),
         Function::new("plural", [Str, Str, INT], |_, args| {
             Ok(at(args, if int(args, 2) == 1 { 0 } else { 1 }).clone())
         }),
@@ -143,7 +143,8 @@ fn trim(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
 }
 
 fn trim_all(text: &[u8], cut: &[u8]) -> Vec<u8> {
-    trim(text, |rune| runes(cut).any(|(_, cut, _)| cut == rune)).to_vec()
+    let cut: HashSet<char> = runes(cut).map(|(_, rune, _)| rune).collect();
+    trim(text, |rune| cut.contains(&rune)).to_vec()
 }
 
 fn trunc(length: i64, text: &[u8]) -> &[u8] {
@@ -194,11 +195,15 @@ fn abbreviated(text: &[u8], offset: i64, width: i64, width_min: i64) -> Vec<u8> 
         range.and_then(|(from, to)| text.get(from..to)).unwrap_or_default()
     };
     let mut offset = offset.min(length);
-    if length - offset < width - 3 {
+    // Of the smallest offsets the difference overflows, and is small.
+    if length.wrapping_sub(offset) < width - 3 {
         offset = length - (width - 3);
     }
     if offset <= 4 {
         return [part(0, width - 3), DOTS].concat();
+    }
+    if width < BOTH_WIDTH_MIN {
+        return Vec::new();
     }
     if offset + width - 3 < length {
         // What is left for the inside may be too little for dots of its own.
@@ -228,7 +233,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
         out.extend_from_slice(new);
         return Ok(Value::string(out));
     }
-    while let Some(found) = find(text, old, from) {
+    for found in memmem::find_iter(text, old) {
         out.extend_from_slice(text.get(from..found).unwrap_or_default());
         out.extend_from_slice(new);
         from = found + old.len();

@@ -2,7 +2,7 @@
 
 use super::args::{check_length, find, int, text};
 use crate::function::Function;
-use crate::text::{is_letter_or_digit, push_rune, runes};
+use crate::text::{is_letter_or_digit, is_lower, is_upper, push_rune, runes};
 use crate::value::{Type, Value};
 
 pub(super) fn functions() -> Vec<Function> {
@@ -31,7 +31,7 @@ pub(super) fn functions() -> Vec<Function> {
 }
 
 /// `unicode.ToUpper`: one rune for one rune, which full Unicode does not promise.
-fn upper(rune: char) -> char {
+pub(super) fn upper(rune: char) -> char {
     let mut full = rune.to_uppercase();
     match (full.next(), full.next()) {
         (Some(upper), None) => upper,
@@ -52,7 +52,7 @@ fn title_case(rune: char) -> char {
 }
 
 /// `unicode.ToLower`.
-fn lower(rune: char) -> char {
+pub(super) fn lower(rune: char) -> char {
     rune.to_lowercase().next().unwrap_or(rune)
 }
 
@@ -94,10 +94,10 @@ fn swap_case(text: &[u8]) -> Vec<u8> {
     let mut begins = true;
     each_rune(text, |rune| {
         let is_title = matches!(rune, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ');
-        if rune.is_uppercase() || is_title {
+        if is_upper(rune) || is_title {
             begins = false;
             lower(rune)
-        } else if rune.is_lowercase() {
+        } else if is_lower(rune) {
             match std::mem::take(&mut begins) {
                 true => title_case(rune),
                 false => upper(rune),

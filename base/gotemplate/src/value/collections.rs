@@ -3,11 +3,12 @@
 //! Values can be nested as deep as a template likes, so that nothing here descends into them by calling itself, not even
 //! when they are dropped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{Type, Value};
+use crate::function::Function;
 use crate::text::Str;
 
 /// A slice of Go.
@@ -60,6 +61,16 @@ impl List {
         &self.0.element
     }
 
+    /// Whether both are one slice.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where it is in memory, by which it is known as long as somebody holds it.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Its type.
     pub fn type_of(&self) -> Type {
         Type::List(Box::new(self.0.element.clone()))
@@ -75,7 +86,16 @@ impl Drop for ListBody {
 
 /// A map of Go with keys that are strings, ordered by their bytes.
 #[derive(Clone, Debug)]
-pub struct Map(Arc<MapBody>);
+pub struct Map(Arc<MapBody>, Option<&'static Named>);
+
+/// A type of the caller's that is a map: its name, and its methods.
+#[derive(Debug)]
+pub struct Named {
+    /// As errors and `%T` say it
+    pub name: &'static str,
+    /// The method of a name, bound to a map
+    pub method: fn(&Map, &str) -> Option<Arc<Function>>,
+}
 
 #[derive(Debug)]
 struct MapBody {
@@ -90,20 +110,39 @@ impl Map {
     /// A map to values of that type.
     pub fn new<K: Into<Str>>(element: Type, entries: impl IntoIterator<Item = (K, Value)>) -> Self {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
-        Self(Arc::new(MapBody {
+        let body = MapBody {
             element,
             is_nil: false,
             entries: RwLock::new(entries),
-        }))
+        };
+        Self(Arc::new(body), None)
+    }
+
+    /// The same map, taken for a value of that type.
+    #[must_use]
+    pub fn named(&self, name: &'static Named) -> Self {
+        Self(Arc::clone(&self.0), Some(name))
+    }
+
+    /// The same map, taken for a plain one.
+    #[must_use]
+    pub fn unnamed(&self) -> Self {
+        Self(Arc::clone(&self.0), None)
+    }
+
+    /// The method of that name, if the map's type has methods.
+    pub(crate) fn method(&self, name: &str) -> Option<Arc<Function>> {
+        self.1.and_then(|named| (named.method)(self, name))
     }
 
     /// Go's nil map: empty, and nothing can be put into it.
     pub fn nil(element: Type) -> Self {
-        Self(Arc::new(MapBody {
+        let body = MapBody {
             element,
             is_nil: true,
             entries: RwLock::default(),
-        }))
+        };
+        Self(Arc::new(body), None)
     }
 
     /// Whether it is nil. Who changes maps asks this first.
@@ -118,7 +157,10 @@ impl Map {
 
     /// Its type.
     pub fn type_of(&self) -> Type {
-        Type::Map(Box::new(self.0.element.clone()))
+        match self.1 {
+            Some(named) => Type::Named(named.name),
+            None => Type::Map(Box::new(self.0.element.clone())),
+        }
     }
 
     /// The value under a key.
@@ -147,6 +189,25 @@ impl Map {
         drop(before);
     }
 
+    /// Empties the map and all maps in it. For a caller who is done with a map that templates have seen: one that was put
+    /// into itself would stay forever.
+    pub fn dismantle(&self) {
+        let mut open = vec![Value::Map(self.clone())];
+        // A list may be in many places, and does not become empty.
+        let mut lists = Vec::new();
+        let mut seen = HashSet::new();
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Map(map) => open.extend(mem::take(&mut *map.write()).into_values()),
+                Value::List(list) if seen.insert(Arc::as_ptr(&list.0)) => {
+                    open.extend_from_slice(list.items());
+                    lists.push(list);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.read().len()
@@ -168,6 +229,11 @@ impl Map {
     /// Whether both are one map.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where it is in memory, by which it is known as long as somebody holds it.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     // Nobody can have left a map half changed: each change is one call of `BTreeMap`.
@@ -202,7 +268,7 @@ fn drop_flat(mut values: Vec<Value>) {
                     values.extend(body.items.iter_mut().filter_map(take_nested));
                 }
             }
-            Value::Map(Map(mut body)) => {
+            Value::Map(Map(mut body, _)) => {
                 if let Some(body) = Arc::get_mut(&mut body) {
                     let entries = body.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
                     values.extend(entries.values_mut().filter_map(take_nested));
@@ -227,6 +293,16 @@ mod tests {
             };
         }
         drop(value);
+    }
+
+    #[test]
+    fn a_map_that_was_put_into_itself_goes_when_it_is_dismantled() {
+        let map = Map::new::<&str>(Type::Any, []);
+        let inner = Map::new::<&str>(Type::Any, []);
+        map.set("list".into(), Value::list(vec![Value::Map(inner.clone())]));
+        inner.set("map".into(), Value::Map(map.clone()));
+        map.dismantle();
+        assert!(map.is_empty() && inner.is_empty());
     }
 
     #[test]

@@ -6,8 +6,9 @@ mod object;
 mod serialize;
 mod types;
 
-pub use collections::{List, Map};
+pub use collections::{List, Map, Named};
 pub use object::Object;
+pub(crate) use types::is_pointer;
 pub use types::{IntKind, Type, UintKind};
 
 use std::borrow::Cow;

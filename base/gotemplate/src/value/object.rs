@@ -24,7 +24,7 @@ pub trait Object: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The fields in the order of their declaration, for printing.
+    /// The fields in the order of their declaration, for printing; those that [`Self::field`] does not give are unexported.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
@@ -34,8 +34,19 @@ pub trait Object: Send + Sync + fmt::Debug {
         None
     }
 
+    /// What the type's `MarshalText` says, if it has one: what JSON and YAML have in place of the value.
+    fn marshalled(&self) -> Option<String> {
+        None
+    }
+
     /// The map, slice or plain value that the type is at bottom; none if it is a struct.
     fn underlying(&self) -> Option<Value> {
+        None
+    }
+
+    /// What it is once it was passed as an `interface {}`, if that is something else: the methods of a pointer to it are
+    /// there only before.
+    fn passed(&self) -> Option<Arc<dyn Object>> {
         None
     }
 

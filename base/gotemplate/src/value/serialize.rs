@@ -35,9 +35,10 @@ impl Serialize for Value {
                 }
                 items.end()
             }
-            Self::Object(object) => match object.underlying() {
-                Some(value) => value.serialize(serializer),
-                None => {
+            Self::Object(object) => match (object.marshalled(), object.underlying()) {
+                (Some(text), _) => serializer.serialize_str(&text),
+                (None, Some(value)) => value.serialize(serializer),
+                (None, None) => {
                     let fields = object.fields();
                     let mut items = serializer.serialize_map(Some(fields.len()))?;
                     for (name, value) in &fields {

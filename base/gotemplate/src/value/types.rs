@@ -101,10 +101,11 @@ impl Type {
 
     /// Whether the untyped nil can be given where this type is asked for.
     pub(crate) fn can_be_nil(&self) -> bool {
-        matches!(
-            self,
-            Self::Reflect | Self::Any | Self::Bytes | Self::List(_) | Self::Map(_)
-        )
+        match self {
+            Self::Reflect | Self::Any | Self::Bytes | Self::List(_) | Self::Map(_) => true,
+            Self::Named(name) => is_pointer(name),
+            _ => false,
+        }
     }
 
     /// The type's own zero: what a missing key is under `missingkey=zero`, and nil where the type can be nil.
@@ -139,6 +140,11 @@ impl Type {
             _ => false,
         }
     }
+}
+
+/// Whether the type of that name is a pointer, which can be nil.
+pub(crate) fn is_pointer(type_name: &str) -> bool {
+    type_name.starts_with('*')
 }
 
 impl fmt::Display for Type {

@@ -119,7 +119,7 @@ pub(super) fn files_within(archive: &[u8], budget: &mut Budget) -> Result<Vec<Fi
         }
         files.push(File {
             name,
-            data: without_mark(data),
+            data: without_mark(data).into(),
         });
     }
     if files.is_empty() {

@@ -121,7 +121,7 @@ impl Walk {
         let data = fs::read(path).map_err(|why| unreadable(path, why))?;
         self.files.push(File {
             name,
-            data: without_mark(data),
+            data: without_mark(data).into(),
         });
         Ok(())
     }

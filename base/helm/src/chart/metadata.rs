@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use base_yaml::go;
 use serde_json::{Map, Value};
 
-use super::version;
-
 /// Chart.yaml, or what requirements.yaml adds to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "Chart.yaml's documentation says what they are")]
@@ -235,7 +233,7 @@ impl Metadata {
         if self.version.is_empty() {
             return refuse("chart.metadata.version is required".to_owned());
         }
-        if !version::is_version(&self.version) {
+        if !base_version::is_version(&self.version) {
             let version = go::quoted(&self.version);
             return refuse(format!("chart.metadata.version {version} is invalid"));
         }

@@ -4,10 +4,10 @@ mod archive;
 mod folder;
 mod ignore;
 mod metadata;
-mod version;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use base_yaml::go::{self, GoYamlError, Twice};
 use base64::Engine as _;
@@ -15,12 +15,12 @@ use base64::engine::general_purpose::STANDARD;
 
 pub use archive::{ArchiveError, CHART_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, files_of_archive};
 use archive::{Budget, files_within};
+pub(crate) use base_version::is_compatible;
 pub use folder::{FolderError, files_of_folder};
 pub use ignore::IgnoreError;
 pub use metadata::{Dependency, FieldError, Maintainer, Metadata, ValidationError};
-pub(crate) use version::is_compatible;
 
-use crate::values::{Values, ValuesError, load_values};
+use crate::values::{Values, ValuesError, bytes_of, bytes_of_value, load_values};
 
 /// Charts lie at most so deep in each other. Helm has no limit.
 const CHART_DEPTH_MAX: usize = 16;
@@ -34,26 +34,29 @@ pub struct File {
     /// Its path from the chart's folder on, with slashes
     pub name: String,
     /// What it holds, without a byte order mark
-    pub data: Vec<u8>,
+    pub data: Arc<[u8]>,
 }
 
-/// A chart with the charts in its `charts/`, which are there whether they are wanted or not.
+/// A chart with the charts in its `charts/`, which are there whether they are wanted or not. Clones share all that is large:
+/// one chart may be there under many aliases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     /// What Chart.yaml says
     pub metadata: Metadata,
     /// What Chart.lock says, unread but for its form
-    pub lock: Option<serde_json::Value>,
+    pub lock: Option<Arc<serde_json::Value>>,
     /// What values.yaml says
-    pub values: Values,
+    pub values: Arc<Values>,
     /// values.schema.json as it is
-    pub schema: Option<Vec<u8>>,
+    pub schema: Option<Arc<[u8]>>,
     /// All below `templates/`
-    pub templates: Vec<File>,
+    pub templates: Arc<Vec<File>>,
     /// All that is nothing else, which templates see as `.Files`
-    pub files: Vec<File>,
+    pub files: Arc<Vec<File>>,
     /// The charts in it, by the names of their folders or archives
     pub dependencies: Vec<Chart>,
+    /// About how much `metadata` takes
+    metadata_bytes: usize,
 }
 
 /// Why there is no chart.
@@ -204,6 +207,7 @@ impl Chart {
 
     fn describe(&mut self, file: &'static str, data: &[u8]) -> Result<(), ChartError> {
         let value = go::read_exact(data, Twice::Allowed).map_err(|why| ChartError::Yaml { file, why })?;
+        self.metadata_bytes = self.metadata_bytes.saturating_add(bytes_of_value(&value));
         self.metadata
             .apply(&value)
             .map_err(|why| ChartError::Field { file, why })
@@ -214,29 +218,29 @@ impl Chart {
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => self.lock("Chart.lock", &file.data)?,
-            "values.yaml" => self.values = load_values(&file.data)?,
+            "values.yaml" => self.values = Arc::new(load_values(&file.data)?),
             "values.schema.json" => self.schema = Some(file.data),
             "requirements.yaml" => {
                 self.describe("requirements.yaml", &file.data)?;
                 if self.metadata.api_version == API_VERSION_V1 {
-                    self.files.push(file);
+                    Arc::make_mut(&mut self.files).push(file);
                 }
             }
             "requirements.lock" => {
                 self.lock("requirements.lock", &file.data)?;
                 if is_v1 {
-                    self.files.push(file);
+                    Arc::make_mut(&mut self.files).push(file);
                 }
             }
-            name if name.starts_with("templates/") => self.templates.push(file),
-            _ => self.files.push(file),
+            name if name.starts_with("templates/") => Arc::make_mut(&mut self.templates).push(file),
+            _ => Arc::make_mut(&mut self.files).push(file),
         }
         Ok(())
     }
 
     fn lock(&mut self, file: &'static str, data: &[u8]) -> Result<(), ChartError> {
         let lock = go::read_map(data).map_err(|why| ChartError::Yaml { file, why })?;
-        self.lock = Some(lock.into());
+        self.lock = Some(Arc::new(lock.into()));
         Ok(())
     }
 
@@ -282,18 +286,34 @@ impl Chart {
         Ok(())
     }
 
+    /// How many charts there are: it and those in it.
+    pub(crate) fn count(&self) -> usize {
+        1 + self.dependencies.iter().map(Self::count).sum::<usize>()
+    }
+
+    /// About how much another one of it would take where it is rendered: what it shares with itself is left out.
+    pub(crate) fn copied_bytes(&self) -> usize {
+        let files = self.templates.iter().chain(self.own_crds());
+        let files = files.map(|file| file.name.len() + file.data.len());
+        let inner = self.dependencies.iter().map(Self::copied_bytes);
+        let own = [self.metadata_bytes, bytes_of(&self.values)];
+        own.into_iter().chain(files).chain(inner).fold(0, usize::saturating_add)
+    }
+
     /// The files below `crds/` that hold objects, those of the charts in it last.
     pub fn crds(&self) -> Vec<&File> {
+        let inner = self.dependencies.iter().flat_map(Self::crds);
+        self.own_crds().chain(inner).collect()
+    }
+
+    /// The files below `crds/` that hold objects.
+    pub fn own_crds(&self) -> impl Iterator<Item = &File> {
         let is_manifest = |file: &&File| {
             let extension = file.name.rsplit_once('.').map_or("", |(_, extension)| extension);
             let known = ["yaml", "yml", "json"];
             file.name.starts_with("crds/") && known.iter().any(|known| extension.eq_ignore_ascii_case(known))
         };
-        let mut crds: Vec<&File> = self.files.iter().filter(is_manifest).collect();
-        for dependency in &self.dependencies {
-            crds.extend(dependency.crds());
-        }
-        crds
+        self.files.iter().filter(is_manifest)
     }
 }
 

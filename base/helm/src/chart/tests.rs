@@ -123,7 +123,7 @@ fn what_is_no_file_and_links_that_lead_back_are_refused_in_folders() {
     assert!(error.starts_with("cannot load irregular file"), "{error}");
     std::fs::write(folder.path().join(".helmignore"), "socket\n.helmignore\n").unwrap();
     let chart = Chart::from_folder(folder.path()).unwrap();
-    assert_eq!(chart.files, []);
+    assert_eq!(*chart.files, []);
 }
 
 #[test]

@@ -6,17 +6,26 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::Values;
+use super::copies::{Copies, CopiesError, bytes_of_value};
 use crate::Chart;
 
 /// The key of what all charts see.
 const GLOBAL: &str = "global";
 
-/// The values of a chart in it are no map.
+/// Why values do not become those of a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("type mismatch on {chart}: {found}")]
-pub struct CoalesceError {
-    chart: String,
-    found: String,
+pub enum CoalesceError {
+    /// The values of a chart in it are no map.
+    #[error("type mismatch on {chart}: {found}")]
+    Mismatch {
+        /// The chart in it
+        chart: String,
+        /// Its values as Go shows them where it expects a boolean
+        found: String,
+    },
+    /// Globals are too large for so many charts.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
 }
 
 /// What becomes of null.
@@ -31,17 +40,17 @@ pub(crate) enum Null {
 /// The values that the templates of `chart` and of the charts in it see when the user says `values`.
 ///
 /// # Errors
-/// Values of a chart in it that are no map.
+/// Values of a chart in it that are no map, and globals that are too large for so many charts.
 pub fn coalesce_values(chart: &Chart, values: &Values) -> Result<Values, CoalesceError> {
     with_defaults(chart, values.clone(), Null::Removes)
 }
 
 pub(crate) fn with_defaults(chart: &Chart, mut values: Values, null: Null) -> Result<Values, CoalesceError> {
-    coalesce(chart, &mut values, null)?;
+    coalesce(chart, &mut values, null, &mut Copies::default())?;
     Ok(values)
 }
 
-fn coalesce(chart: &Chart, values: &mut Values, null: Null) -> Result<(), CoalesceError> {
+fn coalesce(chart: &Chart, values: &mut Values, null: Null, copies: &mut Copies) -> Result<(), CoalesceError> {
     add_defaults(chart, values, null);
     for inner in &chart.dependencies {
         let name = &inner.metadata.name;
@@ -49,14 +58,15 @@ fn coalesce(chart: &Chart, values: &mut Values, null: Null) -> Result<(), Coales
             None => Values::new(),
             Some(Value::Object(own)) => own,
             Some(other) => {
-                return Err(CoalesceError {
+                return Err(CoalesceError::Mismatch {
                     chart: name.clone(),
                     found: as_bool(&other),
                 });
             }
         };
+        copies.take(values.get(GLOBAL).map_or(0, bytes_of_value), name)?;
         pass_globals(&mut own, values);
-        let coalesced = coalesce(inner, &mut own, null);
+        let coalesced = coalesce(inner, &mut own, null, copies);
         share_globals(values, &own);
         values.insert(name.clone(), Value::Object(own));
         coalesced?;
@@ -82,7 +92,7 @@ fn as_bool(value: &Value) -> String {
 
 /// The chart's own defaults where nothing is said.
 fn add_defaults(chart: &Chart, values: &mut Values, null: Null) {
-    for (key, default) in &chart.values {
+    for (key, default) in &*chart.values {
         match values.get_mut(key) {
             None => {
                 values.insert(key.clone(), default.clone());

@@ -2,11 +2,14 @@
 //! `--set-literal`, as Helm 4.1 puts them together (`pkg/cli/values`, `pkg/chart/v2/loader`).
 
 mod coalesce;
+mod copies;
 mod strvals;
 
 use base_yaml::go::{self, GoYamlError};
 pub use coalesce::{CoalesceError, coalesce_values};
 pub(crate) use coalesce::{Null, add_table, with_defaults};
+pub use copies::CopiesError;
+pub(crate) use copies::{Copies, bytes_of, bytes_of_value};
 use serde_json::{Map, Value};
 use strvals::{Mode, parse_into};
 

@@ -144,10 +144,15 @@ impl<'a> Decoder<'a> {
         Ok(followed)
     }
 
-    fn scalar(&mut self, node: &Node, value: &[u8], implicit: bool) -> Decoded<Value> {
+    /// What of a text aliases repeat, in values and in keys.
+    fn count_bytes(&mut self, text: &[u8]) {
         if !self.following.is_empty() {
-            self.bytes_by_alias += value.len();
+            self.bytes_by_alias += text.len();
         }
+    }
+
+    fn scalar(&mut self, node: &Node, value: &[u8], implicit: bool) -> Decoded<Value> {
+        self.count_bytes(value);
         Ok(match self.resolve(node, value, implicit)? {
             (Resolved::Null, _) => Value::Null,
             (Resolved::Bool(truth), _) => Value::Bool(truth),
@@ -230,6 +235,7 @@ impl<'a> Decoder<'a> {
             }
             Kind::Scalar { value, implicit } => {
                 self.count()?;
+                self.count_bytes(value);
                 Ok(match self.resolve(self.node(id), value, *implicit)? {
                     (Resolved::Null, _) => Key::Null,
                     (Resolved::Bool(truth), _) => Key::Bool(truth),

@@ -1,8 +1,8 @@
 //! YAML as Helm reads and writes it, byte for byte and word for word: sigs.k8s.io/yaml 1.6 on go.yaml.in/yaml/v2 2.4, and
 //! go.yaml.in/yaml/v3 3.0 for `toYamlPretty`. Numbers that are read are floats, as Go's JSON makes them.
 //!
-//! Differences that are meant: collections lie at most 500 deep in each other (Go: 10,000), and texts that aliases repeat
-//! have at most 64 MiB together. Of keys that become the same text (1 and "1") the later wins; in Go chance decides.
+//! Differences that are meant: collections lie at most 500 deep in each other (Go: 10,000), texts that aliases repeat and
+//! prefixes that tags repeat have at most 64 MiB together each, and a document has at most 100 `%TAG` directives. Of keys that become the same text (1 and "1") the later wins; in Go chance decides.
 
 mod decode;
 mod json;
@@ -17,7 +17,7 @@ use serde_json::{Map, Number, Value};
 
 use decode::{Decoder, Fault};
 pub use json::to_json;
-pub use number::format_float;
+pub use number::{format_float, shortest_digits};
 pub use syntax::{is_print, quoted};
 pub use write::{Text, WriteError, write, write_pretty};
 

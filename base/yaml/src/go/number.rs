@@ -98,6 +98,13 @@ pub fn format_float(number: f64) -> String {
     Decimal::of(number).general()
 }
 
+/// The fewest decimal digits that are read as a finite `number`, without its sign and without zeros behind them, and where
+/// the point stands: behind the first digit at 0. Of two that are equally near it is the even one, as in Go.
+pub fn shortest_digits(number: f64) -> (String, i32) {
+    let Decimal { digits, exponent, .. } = Decimal::of(number);
+    (digits, exponent)
+}
+
 /// [`format_float`] for a number of 32 bits, which Go's YAML makes of keys and of numbers where a text is wanted.
 pub(super) fn format_float_32(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "what is asked for")]

@@ -41,10 +41,37 @@ fn aliases_that_multiply_are_refused_by_count_and_by_size() {
     assert!(problem(&text).ends_with("document contains excessive aliasing"));
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(90));
     assert!(problem(&long).ends_with("document contains excessive aliasing"));
+    let long_key = format!("a: &a {{? {} : 1}}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(90));
+    assert!(problem(&long_key).ends_with("document contains excessive aliasing"));
+    let merged = format!(
+        "a: &a {{? {} : 1}}\nb: [{}]\n",
+        "x".repeat(1 << 20),
+        "{<<: *a},".repeat(90)
+    );
+    assert!(problem(&merged).ends_with("document contains excessive aliasing"));
     let chain: String = (1..2000)
         .map(|level| format!("a{level}: &a{level} [*a{}]\n", level - 1))
         .collect();
     assert!(problem(&format!("a0: &a0 1\n{chain}")).contains("exceeded max depth"));
+}
+
+#[test]
+fn prefixes_of_tags_are_few_and_repeated_up_to_a_size() {
+    let tagged = |times: usize| {
+        let prefix = "x".repeat(1 << 20);
+        format!("%TAG !e! {prefix}\n---\n[{}]\n", "!e!a b,".repeat(times))
+    };
+    assert_eq!(
+        read(tagged(60).as_bytes(), Twice::Allowed).unwrap(),
+        json!(vec!["b"; 60])
+    );
+    assert!(problem(&tagged(70)).ends_with("prefixes of tags have more than 67108864 bytes together"));
+    let directives = |count: usize| -> String {
+        let lines = (0..count).map(|number| format!("%TAG !{number}! x\n"));
+        lines.collect::<String>() + "---\na\n"
+    };
+    assert!(read(directives(100).as_bytes(), Twice::Allowed).is_ok());
+    assert!(problem(&directives(101)).ends_with("document has more than 100 %TAG directives"));
 }
 
 #[test]

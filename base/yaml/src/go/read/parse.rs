@@ -4,6 +4,11 @@ use super::Problem;
 use super::scan::Scanner;
 use super::token::Kind;
 
+/// Prefixes of tags may have so many bytes together, each as often as it is used: every node has its tag written out.
+const PREFIX_BYTES_MAX: usize = 64 << 20;
+/// So many `%TAG` directives may a document have. Go has no limit, and nobody writes one.
+const TAG_DIRECTIVES_MAX: usize = 100;
+
 /// What a document consists of.
 #[derive(Debug)]
 pub(super) enum Event {
@@ -57,6 +62,7 @@ pub(super) struct Parser<'a> {
     lines: Vec<usize>,
     /// Handles and prefixes of tags.
     tag_directives: Vec<(Vec<u8>, Vec<u8>)>,
+    prefix_bytes: usize,
 }
 
 type Parsed = Result<Placed, Problem>;
@@ -74,6 +80,7 @@ impl<'a> Parser<'a> {
             states: Vec::new(),
             lines: Vec::new(),
             tag_directives: Vec::new(),
+            prefix_bytes: 0,
         })
     }
 
@@ -181,13 +188,16 @@ impl<'a> Parser<'a> {
         let mut versioned = false;
         while let Kind::VersionDirective { .. } | Kind::TagDirective { .. } = self.peek()? {
             let token = self.scanner.take();
-            let problem = |problem| Err(Problem::of_parser(token.line, 0, problem));
+            let problem = |problem: &str| Err(Problem::of_parser(token.line, 0, problem));
             match token.kind {
                 Kind::VersionDirective { .. } if versioned => return problem("found duplicate %YAML directive"),
                 Kind::VersionDirective { major: 1, minor: 1 } => versioned = true,
                 Kind::TagDirective { handle, prefix } => {
                     if self.tag_directives.iter().any(|(known, _)| *known == handle) {
                         return problem("found duplicate %TAG directive");
+                    }
+                    if self.tag_directives.len() >= TAG_DIRECTIVES_MAX {
+                        return problem(&format!("document has more than {TAG_DIRECTIVES_MAX} %TAG directives"));
                     }
                     self.tag_directives.push((handle, prefix));
                 }
@@ -267,14 +277,19 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn whole_tag(&self, handle: &[u8], suffix: Vec<u8>, at: usize, line: usize) -> Result<Vec<u8>, Problem> {
+    fn whole_tag(&mut self, handle: &[u8], suffix: Vec<u8>, at: usize, line: usize) -> Result<Vec<u8>, Problem> {
         if handle.is_empty() {
             return Ok(suffix);
         }
-        match self.tag_directives.iter().find(|(known, _)| known == handle) {
-            Some((_, prefix)) => Ok([prefix.as_slice(), &suffix].concat()),
-            None => Err(Problem::of_parser(at, line, "found undefined tag handle")),
+        let Some((_, prefix)) = self.tag_directives.iter().find(|(known, _)| known == handle) else {
+            return Err(Problem::of_parser(at, line, "found undefined tag handle"));
+        };
+        self.prefix_bytes += prefix.len();
+        if self.prefix_bytes > PREFIX_BYTES_MAX {
+            let problem = format!("prefixes of tags have more than {PREFIX_BYTES_MAX} bytes together");
+            return Err(Problem::of_parser(at, line, &problem));
         }
+        Ok([prefix.as_slice(), &suffix].concat())
     }
 
     fn node_event(

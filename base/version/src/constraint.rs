@@ -1,100 +1,31 @@
-//! Versions of charts and what is asked of them, as Masterminds/semver 3.4 has it, which is looser than the standard: `v1.2`
-//! is a version, and `1.x` a constraint.
+//! Constraints: comparisons that all hold, and alternatives of these.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use crate::Version;
+
 /// A constraint is not longer: it stands in one line of Chart.yaml.
 const CONSTRAINT_BYTES_MAX: usize = 1024;
 
-/// A version, or the one in a constraint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Version {
-    /// Major, minor, patch
-    numbers: [u64; 3],
-    pre_release: String,
-}
+/// What a version has to be.
+#[derive(Clone, Debug)]
+pub struct Constraint(Vec<Vec<Comparison>>);
 
-/// Whether `text` is a version: `semver.NewVersion`.
-pub(super) fn is_version(text: &str) -> bool {
-    Version::read(text).is_some()
-}
-
-/// Whether `version` is one that `constraint` allows: `IsCompatibleRange` of Helm.
-pub(crate) fn is_compatible(constraint: &str, version: &str) -> bool {
-    let Some(version) = Version::read(version) else {
-        return false;
-    };
-    is_allowed(constraint, &version).unwrap_or(false)
-}
-
-fn is_identifier(part: &str) -> bool {
-    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-}
-
-fn is_number(part: &str) -> bool {
-    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-impl Version {
-    fn read(text: &str) -> Option<Self> {
-        let text = text.strip_prefix('v').unwrap_or(text);
-        let (text, build) = split(text, '+');
-        let (core, pre_release) = split(text, '-');
-        let mut numbers = [0; 3];
-        for (at, number) in core.split('.').enumerate() {
-            *numbers.get_mut(at)? = is_number(number).then(|| number.parse().ok())??;
-        }
-        let leads_with_zero = |part: &str| is_number(part) && part.len() > 1 && part.starts_with('0');
-        let pre_release_fits = |text: &str| {
-            text.split('.')
-                .all(|part| is_identifier(part) && !leads_with_zero(part))
-        };
-        let fits =
-            build.is_none_or(|build| build.split('.').all(is_identifier)) && pre_release.is_none_or(pre_release_fits);
-        fits.then(|| Self {
-            numbers,
-            pre_release: pre_release.unwrap_or_default().to_owned(),
-        })
-    }
-}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_pre_release = || match (self.pre_release.is_empty(), other.pre_release.is_empty()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) => compare_pre_releases(&self.pre_release, &other.pre_release),
-        };
-        self.numbers.cmp(&other.numbers).then_with(by_pre_release)
-    }
-}
-
-/// Part by part; numbers come before words.
-fn compare_pre_releases(left: &str, right: &str) -> Ordering {
-    let compare = |(left, right): (&str, &str)| match (left.parse::<u64>(), right.parse::<u64>()) {
-        (Ok(left), Ok(right)) => left.cmp(&right),
-        (Ok(_), Err(_)) => Ordering::Less,
-        (Err(_), Ok(_)) => Ordering::Greater,
-        (Err(_), Err(_)) => left.cmp(right),
-    };
-    let parts = left.split('.').zip(right.split('.'));
-    let differs = parts.map(compare).find(|order| order.is_ne());
-    differs.unwrap_or_else(|| left.split('.').count().cmp(&right.split('.').count()))
-}
-
-fn split(text: &str, at: char) -> (&str, Option<&str>) {
-    text.split_once(at)
-        .map_or((text, None), |(before, after)| (before, Some(after)))
+/// Why a text is no constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConstraintError {
+    /// It does not look like one
+    #[error("improper constraint: {0}")]
+    Form(String),
+    /// A version in it is none
+    #[error("constraint parser error")]
+    Version,
+    /// It is longer than what is read
+    #[error("constraint is longer than {CONSTRAINT_BYTES_MAX} bytes")]
+    Length,
 }
 
 /// The forms of constraints.
@@ -107,8 +38,9 @@ struct Forms {
 
 static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
     let version = r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
+    // Go's white space is ASCII's.
+    let new = |form: String| Regex::new(&form.replace(r"\s", r"[\t\n\f\r ]")).ok();
     let operator = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-    let new = |form: String| Regex::new(&form).ok();
     Some(Forms {
         one: new(format!(r"^\s*({operator})\s*({version})\s*$"))?,
         range: new(format!(r"\s*({version})\s+-\s+({version})\s*"))?,
@@ -120,6 +52,7 @@ static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
 });
 
 /// One comparison, with what is left open in its version.
+#[derive(Clone, Debug)]
 struct Comparison {
     operator: String,
     version: Version,
@@ -129,30 +62,40 @@ struct Comparison {
     open: bool,
 }
 
-/// Nothing for what is no constraint.
-fn is_allowed(constraint: &str, version: &Version) -> Option<bool> {
-    let forms = FORMS.as_ref()?;
-    if constraint.len() > CONSTRAINT_BYTES_MAX {
-        return None;
-    }
-    let constraint = forms.range.replace_all(constraint, |found: &Captures<'_>| {
-        let part = |at| found.get(at).map_or("", |part| part.as_str());
-        format!(">= {}, <= {} ", part(1), part(11))
-    });
-    let mut allowed = false;
-    for alternative in constraint.split("||") {
-        if !forms.valid.is_match(alternative) {
-            return None;
+impl Constraint {
+    /// Reads a constraint: `NewConstraint`.
+    ///
+    /// # Errors
+    /// The text is none, or longer than 1,024 bytes.
+    pub fn read(text: &str) -> Result<Self, ConstraintError> {
+        let wrong = |text: &str| ConstraintError::Form(text.to_owned());
+        let forms = FORMS.as_ref().ok_or_else(|| wrong(text))?;
+        if text.len() > CONSTRAINT_BYTES_MAX {
+            return Err(ConstraintError::Length);
         }
-        let found = forms.find.find_iter(alternative).map(|found| found.as_str());
-        let all = found
-            .map(|one| Comparison::read(one, forms))
-            .collect::<Option<Vec<_>>>()?;
-        // A pre-release is allowed only where one is asked for.
-        let with_pre = all.iter().any(|one| !one.version.pre_release.is_empty());
-        allowed |= (with_pre || version.pre_release.is_empty()) && all.iter().all(|one| one.allows(version));
+        let text = forms.range.replace_all(text, |found: &Captures<'_>| {
+            let part = |at| found.get(at).map_or("", |part| part.as_str());
+            format!(">= {}, <= {} ", part(1), part(11))
+        });
+        let alternatives = text.split("||").map(|alternative| {
+            if !forms.valid.is_match(alternative) {
+                return Err(wrong(alternative));
+            }
+            let found = forms.find.find_iter(alternative).map(|found| found.as_str());
+            found
+                .map(|one| Comparison::read(one, forms).ok_or(ConstraintError::Version))
+                .collect()
+        });
+        Ok(Self(alternatives.collect::<Result<_, _>>()?))
     }
-    Some(allowed)
+
+    /// Whether a version is one of those asked for. One before a release is so only where one is named: `Check`.
+    pub fn allows(&self, version: &Version) -> bool {
+        self.0.iter().any(|all| {
+            let with_pre = all.iter().any(|one| !one.version.pre_release.is_empty());
+            (with_pre || version.pre_release.is_empty()) && all.iter().all(|one| one.allows(version))
+        })
+    }
 }
 
 impl Comparison {
@@ -172,7 +115,7 @@ impl Comparison {
         };
         Some(Self {
             operator: part(1).to_owned(),
-            version: Version::read(&version)?,
+            version: Version::read(&version).ok()?,
             any_minor,
             any_patch,
             open,

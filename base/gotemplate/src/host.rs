@@ -1,0 +1,24 @@
+//! What functions ask of whoever executes templates: a cluster and randomness. Nothing here has either by itself.
+
+use base_clock::Entropy;
+use serde_json::Value as Json;
+
+/// What `lookup` asks: the objects of a cluster.
+pub trait Lookup: Send {
+    /// The object of that name, or the list of all of that kind if the name is empty: of one namespace, or of all if that
+    /// is empty too. Nothing if it is not there.
+    ///
+    /// # Errors
+    /// What the template's author is told: the kind is unknown, the cluster does not answer.
+    fn lookup(&mut self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Option<Json>, String>;
+}
+
+/// What Helm's and Sprig's functions find in [`crate::Context::host`]. With anything else there it is as if there were
+/// nothing of all this.
+#[derive(Default)]
+pub struct Host {
+    /// The cluster, if there is one; else nothing is found, as with `helm template`
+    pub lookup: Option<Box<dyn Lookup>>,
+    /// Where random texts come from; without it, the functions that make them are errors
+    pub entropy: Option<Entropy>,
+}

@@ -1,0 +1,355 @@
+//! Regular expressions as `regexp` of Go 1.26 matches them: the expressions are written anew for the crate `regex`
+//! ([`read`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
+//! sees them.
+
+mod class;
+mod read;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
+
+use self::read::{ReadError, read};
+use super::args::{Answer, check_length, int, string_list, text};
+use crate::error::{Fault, LimitError};
+use crate::function::{Function, Scope};
+use crate::quote::{can_backquote, quoted};
+use crate::text::{Str, push_rune, runes};
+use crate::value::{List, Type, Value};
+
+/// What a compiled expression may take: `\pL{100}` takes about one.
+const COMPILED_BYTES_MAX: usize = 4 << 20;
+/// Expressions that are kept: a chart has a few, and each may take as much as the bound above.
+const KEPT_MAX: usize = 16;
+/// Instructions times bytes of text: a second or two where nothing can be left out.
+const WORK_MAX: usize = 1 << 28;
+/// So much of it costs a step: the greatest costs four million.
+const WORK_PER_STEP: usize = 64;
+/// What it costs to compile an instruction, unless the expression is kept.
+const COMPILE_STEPS: usize = 256;
+
+/// An expression that can be searched for.
+struct Program {
+    regex: Regex,
+    names: Vec<Option<Vec<u8>>>,
+    size: usize,
+    is_empty: bool,
+}
+
+type Kept = Arc<Mutex<HashMap<Str, Arc<Program>>>>;
+type Work = fn(&Search<'_>, &Scope<'_>, &[Value]) -> Answer;
+
+pub(super) fn functions() -> Vec<Function> {
+    use Type::Str;
+    const INT: Type = Type::INT;
+    let kept = Kept::default();
+    let forms: [(&str, &str, Vec<Type>, Work); 6] = [
+        ("regexMatch", "mustRegexMatch", vec![Str, Str], |search, _, _| {
+            Ok(Value::Bool(search.find(0).is_some()))
+        }),
+        ("regexFind", "mustRegexFind", vec![Str, Str], |search, _, _| {
+            let found = search.find(0).map(|(from, to)| search.slice(from, to));
+            Ok(Value::string(found.unwrap_or_default()))
+        }),
+        ("regexFindAll", "mustRegexFindAll", vec![Str, Str, INT], find_all),
+        ("regexSplit", "mustRegexSplit", vec![Str, Str, INT], split),
+        (
+            "regexReplaceAll",
+            "mustRegexReplaceAll",
+            vec![Str, Str, Str],
+            replace_all,
+        ),
+        (
+            "regexReplaceAllLiteral",
+            "mustRegexReplaceAllLiteral",
+            vec![Str, Str, Str],
+            |search, scope, args| {
+                search.replace(scope, |out, _| {
+                    out.extend_from_slice(text(args, 2));
+                })
+            },
+        ),
+    ];
+    let mut functions = vec![Function::new("regexQuoteMeta", [Str], |scope, args| {
+        check_length(text(args, 0).len().saturating_mul(2), scope)?;
+        Ok(Value::string(quote_meta(text(args, 0))))
+    })];
+    for (name, must, params, work) in forms {
+        for (name, panics) in [(name, true), (must, false)] {
+            let kept = Arc::clone(&kept);
+            // What is no expression does not match, says the one; the others of its kind panic.
+            let forgives = name == "regexMatch";
+            functions.push(Function::new(name, params.clone(), move |scope, args| {
+                let pattern = text(args, 0);
+                let program = match program(&kept, pattern, scope) {
+                    Err(Fault::Said(_)) if forgives => return Ok(Value::Bool(false)),
+                    Err(Fault::Said(why)) if panics => {
+                        let shown = match can_backquote(pattern) {
+                            true => format!("`{}`", String::from_utf8_lossy(pattern)),
+                            false => quoted(pattern),
+                        };
+                        return Err(Fault::Said(format!("regexp: Compile({shown}): {why}")));
+                    }
+                    program => program?,
+                };
+                work(&Search::new(&program, text(args, 1), scope)?, scope, args)
+            }));
+        }
+    }
+    functions
+}
+
+fn program(kept: &Kept, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Program>, Fault> {
+    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let pattern = Str::from(pattern);
+    if let Some(program) = lock().get(&pattern) {
+        return Ok(Arc::clone(program));
+    }
+    let limit = Fault::Limit(LimitError::Regex);
+    let read = match read(&pattern) {
+        Ok(read) => read,
+        Err(ReadError::Said(why)) => return Err(Fault::Said(why)),
+        Err(ReadError::Limit) => return Err(limit),
+    };
+    scope.spend(read.size.saturating_mul(COMPILE_STEPS))?;
+    let built = RegexBuilder::new(&read.text).size_limit(COMPILED_BYTES_MAX).build();
+    let program = Arc::new(Program {
+        // All that it can refuse now is the size.
+        regex: built.map_err(|_| limit)?,
+        names: read.names,
+        size: read.size,
+        is_empty: pattern.is_empty(),
+    });
+    let mut kept = lock();
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept.insert(pattern, Arc::clone(&program));
+    Ok(program)
+}
+
+/// An expression and the text it is searched in.
+struct Search<'s> {
+    program: &'s Program,
+    text: &'s [u8],
+    /// The text as UTF-8
+    shown: Cow<'s, [u8]>,
+    /// Where each byte of `shown` comes from, if that is not the text itself
+    places: Vec<usize>,
+}
+
+impl<'s> Search<'s> {
+    fn new(program: &'s Program, text: &'s [u8], scope: &Scope<'_>) -> Result<Self, Fault> {
+        if text.len().saturating_mul(program.size) > WORK_MAX {
+            return Err(Fault::Limit(LimitError::Regex));
+        }
+        scope.spend(text.len() * program.size / WORK_PER_STEP)?;
+        let (mut shown, mut places) = (Cow::Borrowed(text), Vec::new());
+        if std::str::from_utf8(text).is_err() {
+            let mut valid = Vec::with_capacity(text.len());
+            for (at, rune, _) in runes(text) {
+                push_rune(&mut valid, rune);
+                places.resize(valid.len(), at);
+            }
+            places.push(text.len());
+            shown = Cow::Owned(valid);
+        }
+        Ok(Self {
+            program,
+            text,
+            shown,
+            places,
+        })
+    }
+
+    /// A part of the text by places of what is searched.
+    fn slice(&self, from: usize, to: usize) -> &'s [u8] {
+        let place = |at: usize| match self.places.is_empty() {
+            true => at,
+            false => self.places.get(at).copied().unwrap_or(self.text.len()),
+        };
+        self.text.get(place(from)..place(to)).unwrap_or_default()
+    }
+
+    /// Whether a rune begins at that place, or the text ends.
+    fn is_boundary(&self, at: usize) -> bool {
+        self.shown.get(at).is_none_or(|byte| byte & 0xC0 != 0x80)
+    }
+
+    /// The place behind the rune that begins there.
+    fn behind(&self, at: usize) -> usize {
+        let mut next = at + 1;
+        while !self.is_boundary(next) {
+            next += 1;
+        }
+        next
+    }
+
+    /// The first match from some place on.
+    fn find(&self, mut from: usize) -> Option<(usize, usize)> {
+        loop {
+            let found = self.program.regex.find_at(&self.shown, from)?;
+            // `\B` matches between the bytes of a rune too, where Go does not look.
+            if self.is_boundary(found.start()) {
+                return Some((found.start(), found.end()));
+            }
+            from = self.behind(found.start());
+        }
+    }
+
+    /// The first matches, none of them empty where the one before has ended: `allMatches`.
+    fn all(&self, count_max: Option<usize>) -> Vec<(usize, usize)> {
+        let mut matches = Vec::new();
+        let (mut at, mut last_end) = (0, None);
+        while at <= self.shown.len()
+            && count_max.is_none_or(|max| matches.len() < max)
+            && let Some((from, to)) = self.find(at)
+        {
+            let is_empty = to == at;
+            at = if is_empty { self.behind(at) } else { to };
+            if !is_empty || last_end != Some(from) {
+                matches.push((from, to));
+            }
+            last_end = Some(to);
+        }
+        matches
+    }
+
+    /// `replaceAll`
+    fn replace(&self, scope: &Scope<'_>, write: impl Fn(&mut Vec<u8>, &CaptureLocations)) -> Answer {
+        let mut out = Vec::new();
+        let mut locations = self.program.regex.capture_locations();
+        let (mut last_end, mut at) = (0, 0);
+        while at <= self.shown.len()
+            && let Some((from, to)) = self.find(at)
+        {
+            self.program.regex.captures_read_at(&mut locations, &self.shown, from);
+            out.extend_from_slice(self.slice(last_end, from));
+            if to > last_end || from == 0 {
+                write(&mut out, &locations);
+            }
+            check_length(out.len(), scope)?;
+            last_end = to;
+            at = to.max(self.behind(at));
+        }
+        out.extend_from_slice(self.slice(last_end, self.shown.len()));
+        check_length(out.len(), scope)?;
+        Ok(Value::string(out))
+    }
+
+    fn group(&self, locations: &CaptureLocations, at: usize) -> Option<&'s [u8]> {
+        locations.get(at).map(|(from, to)| self.slice(from, to))
+    }
+
+    /// `expand`: what a template names of a match.
+    fn expand(&self, template: &[u8], locations: &CaptureLocations, out: &mut Vec<u8>) {
+        let mut rest = template;
+        while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
+            let (before, behind) = rest.split_at(dollar);
+            out.extend_from_slice(before);
+            if let Some(behind) = behind.strip_prefix(b"$$") {
+                out.push(b'$');
+                rest = behind;
+                continue;
+            }
+            let Some((name, behind)) = group_name(behind) else {
+                out.push(b'$');
+                rest = behind.get(1..).unwrap_or_default();
+                continue;
+            };
+            rest = behind;
+            let group = match number(name) {
+                Some(number) => self.group(locations, number),
+                None => {
+                    let names = self.program.names.iter().enumerate();
+                    names
+                        .filter(|(_, known)| known.as_deref() == Some(name))
+                        .find_map(|(at, _)| self.group(locations, at))
+                }
+            };
+            out.extend_from_slice(group.unwrap_or_default());
+        }
+        out.extend_from_slice(rest);
+    }
+}
+
+/// The name behind a dollar, and what follows it: the longest that there can be.
+fn group_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.strip_prefix(b"$")?;
+    let inner = text.strip_prefix(b"{");
+    let name = inner.unwrap_or(text);
+    let is_part = |rune: char| rune == '_' || crate::text::is_letter_or_digit(rune);
+    let end = runes(name).find(|(_, rune, _)| !is_part(*rune));
+    let (name, behind) = name.split_at(end.map_or(name.len(), |(at, ..)| at));
+    if name.is_empty() {
+        return None;
+    }
+    match inner {
+        Some(_) => Some((name, behind.strip_prefix(b"}")?)),
+        None => Some((name, behind)),
+    }
+}
+
+/// The number that a name is, unless it has zeros in front or is too large.
+fn number(name: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(name).ok()?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    is_number.then(|| text.parse().ok())?
+}
+
+fn count(args: &[Value]) -> Option<usize> {
+    usize::try_from(int(args, 2)).ok()
+}
+
+fn find_all(search: &Search<'_>, _: &Scope<'_>, args: &[Value]) -> Answer {
+    let matches = search.all(count(args));
+    if matches.is_empty() {
+        return Ok(Value::List(List::nil(Type::Str)));
+    }
+    let found = matches.into_iter().map(|(from, to)| search.slice(from, to).into());
+    Ok(string_list(found.collect()))
+}
+
+fn split(search: &Search<'_>, _: &Scope<'_>, args: &[Value]) -> Answer {
+    let parts_max = count(args);
+    if parts_max == Some(0) {
+        return Ok(Value::List(List::nil(Type::Str)));
+    }
+    if !search.program.is_empty && search.text.is_empty() {
+        return Ok(string_list(vec!["".into()]));
+    }
+    let mut parts: Vec<Str> = Vec::new();
+    let (mut begin, mut end) = (0, 0);
+    for (from, to) in search.all(parts_max) {
+        if parts_max.is_some_and(|max| parts.len() + 1 >= max) {
+            break;
+        }
+        end = from;
+        if to != 0 {
+            parts.push(search.slice(begin, end).into());
+        }
+        begin = to;
+    }
+    if end != search.shown.len() {
+        parts.push(search.slice(begin, search.shown.len()).into());
+    }
+    Ok(string_list(parts))
+}
+
+fn replace_all(search: &Search<'_>, scope: &Scope<'_>, args: &[Value]) -> Answer {
+    let template = text(args, 2);
+    search.replace(scope, |out, locations| search.expand(template, locations, out))
+}
+
+fn quote_meta(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text {
+        if b"\\.+*?()|[]{}^$".contains(byte) {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out
+}

@@ -1,0 +1,124 @@
+//! Files of a chart for its templates: `.Files`. `pkg/engine/files.go` of Helm 4.1.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base_gotemplate::{Fault, Function, List, Map, Named, Scope, Type, Value};
+use base_yaml::go::{self, Text};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use super::glob::matcher;
+use crate::chart::File;
+
+/// The type of `.Files`: file names, and what they hold.
+static FILES: Named = Named {
+    name: "engine.files",
+    method,
+};
+
+/// `.Files` of a chart.
+pub(super) fn files(of: &[File]) -> Value {
+    let entries = of
+        .iter()
+        .map(|file| (file.name.as_str(), Value::Bytes(Arc::clone(&file.data).into())));
+    Value::Map(Map::new(Type::Bytes, entries).named(&FILES))
+}
+
+fn method(map: &Map, name: &str) -> Option<Arc<Function>> {
+    type Body = fn(&Map, &mut Scope<'_>, &[Value]) -> Result<Value, Fault>;
+    let (takes, body): (bool, Body) = match name {
+        "Get" => (true, |map, _, args| Ok(Value::Str(held(map, args)))),
+        "GetBytes" => (true, |map, _, args| Ok(Value::Bytes(held(map, args)))),
+        "Glob" => (true, glob),
+        "Lines" => (true, lines),
+        "AsConfig" => (false, |map, scope, _| as_yaml(map, scope, |text| text)),
+        "AsSecrets" => (false, |map, scope, _| {
+            let encoded = |data: Held| STANDARD.encode(&*data).into();
+            as_yaml(map, scope, encoded)
+        }),
+        _ => return None,
+    };
+    let params = if takes { vec![Type::Str] } else { Vec::new() };
+    let map = map.clone();
+    Some(Arc::new(Function::new(name, params, move |scope, args| {
+        body(&map, scope, args)
+    })))
+}
+
+/// What a file holds, and what is made of it.
+type Held = base_gotemplate::Str;
+
+fn named(map: &Map, args: &[Value]) -> Option<Held> {
+    match args {
+        [Value::Str(name)] => match map.get(name)? {
+            Value::Bytes(data) => Some(data),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Nothing, if there is no such file.
+fn held(map: &Map, args: &[Value]) -> Held {
+    named(map, args).unwrap_or_default()
+}
+
+fn glob(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
+    scope.spend(map.len())?;
+    let pattern = match args {
+        [Value::Str(pattern)] => pattern.lossy(),
+        _ => "".into(),
+    };
+    let is_matched = matcher(&pattern);
+    let found = map.entries().into_iter().filter(|(name, _)| is_matched(&name.lossy()));
+    Ok(Value::Map(Map::new(Type::Bytes, found).named(&FILES)))
+}
+
+fn lines(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
+    let text = match named(map, args) {
+        None => return Ok(Value::List(List::new(Type::Str, Vec::new()))),
+        Some(text) if text.is_empty() => return Err(Fault::from("runtime error: index out of range [-1]")),
+        Some(text) => text,
+    };
+    scope.spend_bytes(text.len())?;
+    let text = text.strip_suffix(b"\n").unwrap_or(&text);
+    let lines = text.split(|byte| *byte == b'\n').map(Value::string);
+    Ok(Value::List(List::new(Type::Str, lines.collect())))
+}
+
+/// YAML in which each file stands under the last part of its name.
+fn as_yaml(map: &Map, scope: &Scope<'_>, shown: fn(Held) -> Held) -> Result<Value, Fault> {
+    let entries = map.entries();
+    let files = entries.into_iter().filter_map(|(name, data)| match data {
+        Value::Bytes(data) => Some((base(&name.lossy()).to_owned(), data)),
+        _ => None,
+    });
+    let files: BTreeMap<String, Held> = files.collect();
+    let bytes: usize = files.iter().map(|(name, data)| name.len() + data.len()).sum();
+    scope.check_length(bytes)?;
+    scope.spend_bytes(bytes)?;
+    let files = files.into_iter().map(|(name, data)| (name, shown(data))).collect();
+    // What is no YAML is nothing.
+    let yaml = go::write(&Shown(&files)).unwrap_or_default();
+    Ok(Value::from(yaml.strip_suffix('\n').unwrap_or(&yaml)))
+}
+
+/// `path.Base`.
+fn base(path: &str) -> &str {
+    let trimmed = path.trim_end_matches('/');
+    match trimmed.rsplit('/').next() {
+        Some("") | None if path.is_empty() => ".",
+        Some("") | None => "/",
+        Some(base) => base,
+    }
+}
+
+struct Shown<'f>(&'f BTreeMap<String, Held>);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, data)| (name, Text(data))))
+    }
+}

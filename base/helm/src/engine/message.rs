@@ -1,0 +1,110 @@
+//! Go's errors of templates in Helm's words: `pkg/engine/engine.go` of Helm 4.1 (`cleanupParseError`,
+//! `reformatExecErrorMsg`). It reads texts, for that is what Helm does.
+
+use base_gotemplate::ExecError;
+
+/// What `fail` and `required` put around the words of a chart's author.
+const AUTHOR_START: &str = "HELM_ERR_START";
+const AUTHOR_END: &str = "HELM_ERR_END";
+const TEMPLATE: &str = "template: ";
+
+/// Helm's words for a text that is no template.
+pub(super) fn of_parsing(file: &str, said: &str) -> String {
+    let mut parts = said.split(": ");
+    let (Some(_), Some(place)) = (parts.next(), parts.next()) else {
+        return format!("parse error in ({file}): {said}");
+    };
+    format!("parse error at ({place}): {}", parts.last().unwrap_or(place))
+}
+
+/// Helm's words for a template that fails.
+pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
+    let said = error.to_string();
+    let mut parts = said.splitn(3, ": ");
+    let (Some(_), Some(place), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        return format!("execution error in ({file}): {said}");
+    };
+    if let Some(words) = words_of_author(rest) {
+        return format!("execution error at ({place}): {words}");
+    }
+    let mut traced: Vec<Traced<'_>> = Vec::new();
+    for one in error.chain() {
+        // An error that is not a template's leaves the whole as Go says it.
+        let Some(found) = Traced::read(one) else {
+            return said;
+        };
+        if traced.last() != Some(&found) {
+            traced.push(found);
+        }
+    }
+    let all: String = traced.iter().map(Traced::shown).collect();
+    all.trim().to_owned()
+}
+
+/// From the first mark to the last.
+fn words_of_author(said: &str) -> Option<&str> {
+    let (_, behind) = said.split_once(AUTHOR_START)?;
+    behind.rsplit_once(AUTHOR_END).map(|(words, _)| words)
+}
+
+/// An error of a template, taken apart.
+#[derive(PartialEq, Eq)]
+struct Traced<'e> {
+    place: &'e str,
+    /// Template, and piece of it
+    executing: Option<(&'e str, &'e str)>,
+    message: &'e str,
+}
+
+impl<'e> Traced<'e> {
+    fn read(said: &'e str) -> Option<Self> {
+        let rest = said.strip_prefix(TEMPLATE)?;
+        if rest.starts_with("no template ") {
+            return Some(Self {
+                place: "",
+                executing: None,
+                message: said,
+            });
+        }
+        Self::read_executing(rest).or_else(|| {
+            let (place, message) = rest.rsplit_once(": ")?;
+            Some(Self {
+                place,
+                executing: None,
+                message: alone(message),
+            })
+        })
+    }
+
+    /// `NAME: executing "TEMPLATE" at <PIECE>: MESSAGE`
+    fn read_executing(rest: &'e str) -> Option<Self> {
+        let (place, rest) = rest.split_once(": executing ")?;
+        let (template, rest) = rest.strip_prefix('"')?.split_once('"')?;
+        let (piece, message) = rest.strip_prefix(" at <")?.split_once(">: ")?;
+        Some(Self {
+            place,
+            executing: Some((template, piece)),
+            message: alone(message),
+        })
+    }
+
+    fn shown(&self) -> String {
+        let mut shown = String::new();
+        if !self.place.is_empty() {
+            shown = format!("{}\n  ", self.place);
+        }
+        if let Some((template, piece)) = self.executing {
+            shown += &format!("executing \"{template}\" at <{piece}>:\n    ");
+        }
+        if !self.message.is_empty() {
+            shown += self.message;
+            shown.push('\n');
+        }
+        shown
+    }
+}
+
+/// A message without the error that it goes on with.
+fn alone(message: &str) -> &str {
+    message.split_once(" template:").map_or(message, |(alone, _)| alone)
+}

@@ -1,0 +1,295 @@
+//! Renders charts: their templates compiled once and run often, with what Helm 4.1 shows them, and with Helm's words where
+//! they fail. It asks no cluster and no registry.
+
+mod capabilities;
+mod files;
+mod glob;
+mod message;
+mod objects;
+mod schema;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base_clock::Entropy;
+use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, Set};
+
+pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
+use objects::Objects;
+pub use schema::SchemaError;
+use schema::Schemas;
+
+use crate::chart::is_compatible;
+use crate::manifest::text_of_manifest;
+use crate::render::{Release, Rendering};
+use crate::values::{CoalesceError, Values, coalesce_values};
+use crate::{Chart, DependencyError, ManifestError, Sorted, process_dependencies, sort_manifests};
+
+/// What an error of Go calls all templates together.
+const NAME: &str = "gotpl";
+/// What prints for what is not there, which Helm takes out.
+const NO_VALUE: &str = "<no value>";
+/// Notes for a person are no manifests.
+const NOTES_FILE: &str = "NOTES.txt";
+/// So many charts stay compiled: a seed has some dozens, each in one or two forms by the conditions of its dependencies.
+const COMPILED_MAX: usize = 128;
+
+/// Renders charts, many at once if need be. Templates stay compiled between renders, whatever the values.
+#[derive(Debug)]
+pub struct Engine {
+    functions: Arc<Functions>,
+    limits: Limits,
+    /// For `randAlphaNum`, `uuidv4` and the like
+    entropy: Entropy,
+    /// The latest used last
+    compiled: Mutex<VecDeque<Arc<Compiled>>>,
+    schemas: Schemas,
+}
+
+/// The templates of a chart.
+#[derive(Debug)]
+struct Compiled {
+    /// Names and texts, by which it is found again
+    sources: Vec<(String, Arc<[u8]>)>,
+    set: Arc<Set>,
+}
+
+/// What a chart is rendered for.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// `.Release`
+    pub release: Release,
+    /// `.Capabilities`
+    pub capabilities: Capabilities,
+}
+
+/// Why a chart is not rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// Its dependencies cannot be settled.
+    #[error("chart dependencies processing failed: {0}")]
+    Dependencies(DependencyError),
+    /// Its values do not fit together.
+    #[error(transparent)]
+    Values(CoalesceError),
+    /// They are not as a schema wants them.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// It is for other versions of Kubernetes.
+    #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {found}")]
+    KubeVersion {
+        /// The constraint of Chart.yaml
+        wanted: String,
+        /// The cluster's version
+        found: String,
+    },
+    /// A template cannot be read, or fails: Helm's words, with file, line and column.
+    #[error("{0}")]
+    Template(String),
+    /// Templates take more than is allowed.
+    #[error("{file}: {limit}")]
+    Limit {
+        /// The template that was run
+        file: String,
+        /// The limit
+        limit: LimitError,
+    },
+    /// A template makes no object.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+/// What a chart is rendered to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// What each template made by the template's name, but for notes
+    pub texts: BTreeMap<String, String>,
+    /// The chart's notes for a person; those of charts in it are left out
+    pub notes: String,
+    /// The objects and hooks in order
+    pub sorted: Sorted,
+    /// What stands below `crds/`, by its path: the chart's first, then those of charts in it
+    pub crds: Vec<(String, String)>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Engine {
+    /// One that allows the templates of a chart together so many steps and bytes.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            functions: Arc::new(Functions::new().with_sprig().with_helm()),
+            limits,
+            entropy: Entropy::os(),
+            compiled: Mutex::default(),
+            schemas: Schemas::default(),
+        }
+    }
+
+    /// As it is, but that what is random in charts comes from `entropy`: a seeded one renders a chart alike each time.
+    #[must_use]
+    pub fn with_entropy(self, entropy: Entropy) -> Self {
+        Self { entropy, ..self }
+    }
+
+    /// Renders `chart` for what the user says: `helm template`.
+    ///
+    /// # Errors
+    /// What [`RenderError`] lists.
+    pub fn render(&self, chart: &Chart, values: &Values, setting: &Setting) -> Result<Rendered, RenderError> {
+        let mut chart = chart.clone();
+        process_dependencies(&mut chart, values).map_err(RenderError::Dependencies)?;
+        let values = coalesce_values(&chart, values).map_err(RenderError::Values)?;
+        self.schemas.check(&chart, &values)?;
+        let version = &setting.capabilities.kube_version;
+        let wanted = &chart.metadata.kube_version;
+        if !wanted.is_empty() && !is_compatible(wanted, version.numbers()) {
+            return Err(RenderError::KubeVersion {
+                wanted: wanted.clone(),
+                found: version.version().to_owned(),
+            });
+        }
+        let mut texts = self.execute(&Rendering::of(&chart, values), setting)?;
+        let notes = texts.remove(&format!("{}/templates/{NOTES_FILE}", chart.metadata.name));
+        texts.retain(|name, _| !name.ends_with(NOTES_FILE));
+        Ok(Rendered {
+            sorted: sort_manifests(&texts)?,
+            notes: notes.unwrap_or_default(),
+            texts,
+            crds: crds(&chart, &chart.metadata.name),
+        })
+    }
+
+    /// What each template makes, by its name.
+    fn execute(&self, rendering: &Rendering<'_>, setting: &Setting) -> Result<BTreeMap<String, String>, RenderError> {
+        let compiled = self.compiled(rendering)?;
+        let objects = Objects::new(rendering, setting);
+        let mut limits = self.limits.clone();
+        let mut host = Host {
+            lookup: None,
+            entropy: Some(self.entropy.clone()),
+        };
+        let mut steps = 0;
+        let mut texts = BTreeMap::new();
+        for template in rendering.templates.iter().filter(|template| !template.is_partial()) {
+            let mut context = Context {
+                limits: limits.clone(),
+                host: &mut host,
+            };
+            let data = objects.of(template);
+            let made = compiled
+                .set
+                .render_among(&template.name, data, &mut context, &mut steps);
+            let text = made.map_err(|error| failed(&template.name, error))?;
+            limits.output_bytes_max = limits.output_bytes_max.saturating_sub(text.len());
+            let text = if template.name.ends_with(NOTES_FILE) {
+                String::from_utf8_lossy(&text).into_owned()
+            } else {
+                text_of_manifest(&template.name, text)?
+            };
+            texts.insert(template.name.clone(), text.replace(NO_VALUE, ""));
+        }
+        Ok(texts)
+    }
+
+    /// The templates, compiled now or before.
+    fn compiled(&self, rendering: &Rendering<'_>) -> Result<Arc<Compiled>, RenderError> {
+        let found = {
+            let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = all.iter().rposition(|compiled| compiled.is_of(rendering));
+            let found = place.and_then(|place| all.remove(place));
+            all.extend(found.clone());
+            found
+        };
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let fresh = Arc::new(Compiled::new(rendering, &self.functions)?);
+        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= COMPILED_MAX {
+            all.pop_front();
+        }
+        all.push_back(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+}
+
+impl Compiled {
+    fn new(rendering: &Rendering<'_>, functions: &Arc<Functions>) -> Result<Self, RenderError> {
+        let mut set = Set::new(NAME, Arc::clone(functions), MissingKey::Zero);
+        for template in &rendering.templates {
+            set.parse(&template.name, template.text)
+                .map_err(|error| failed(&template.name, error))?;
+        }
+        let sources = rendering.templates.iter();
+        Ok(Self {
+            sources: sources
+                .map(|template| (template.name.clone(), Arc::clone(template.text)))
+                .collect(),
+            set: Arc::new(set),
+        })
+    }
+
+    fn is_of(&self, rendering: &Rendering<'_>) -> bool {
+        let sources = rendering.templates.iter();
+        let sources = sources.map(|template| (template.name.as_str(), template.text));
+        sources.eq(self.sources.iter().map(|(name, text)| (name.as_str(), text)))
+    }
+}
+
+/// Definitions with their paths: `CRDObjects` of Helm.
+fn crds(chart: &Chart, path: &str) -> Vec<(String, String)> {
+    let own = chart.own_crds();
+    let own = own.map(|file| {
+        (
+            format!("{path}/{}", file.name),
+            String::from_utf8_lossy(&file.data).into_owned(),
+        )
+    });
+    let inner = chart
+        .dependencies
+        .iter()
+        .flat_map(|inner| crds(inner, &format!("{path}/charts/{}", inner.metadata.name)));
+    own.chain(inner).collect()
+}
+
+fn failed(file: &str, error: Error) -> RenderError {
+    match error {
+        Error::Parse(why) => RenderError::Template(message::of_parsing(file, &why)),
+        Error::Exec(why) => RenderError::Template(message::of_executing(file, &why)),
+        Error::Limit { limit, .. } => RenderError::Limit {
+            file: file.to_owned(),
+            limit,
+        },
+    }
+}
+
+impl Rendered {
+    /// What `helm template` prints: objects in install order, then hooks; before them definitions, if they are wanted.
+    pub fn manifest(&self, with_crds: bool) -> String {
+        let mut manifest = String::new();
+        let mut add = |path: &str, content: &str| {
+            for part in ["---\n# Source: ", path, "\n", content, "\n"] {
+                manifest.push_str(part);
+            }
+        };
+        for (path, content) in self.crds.iter().filter(|_| with_crds) {
+            add(path, content);
+        }
+        for object in &self.sorted.manifests {
+            add(&object.path, &object.content);
+        }
+        let mut manifest = format!("{}\n", manifest.trim());
+        for hook in &self.sorted.hooks {
+            manifest += &format!("---\n# Source: {}\n{}\n", hook.manifest.path, hook.manifest.content);
+        }
+        manifest
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Whether the values of a chart are as its values.schema.json wants them: `pkg/chart/common/util/jsonschema.go` of Helm
+//! 4.1. Nothing that a schema refers to outside of itself is fetched: Helm would read files and ask servers.
+//!
+//! What else differs from Helm: a reference that leads to itself says nothing, where Helm refuses the schema; the schema of
+//! draft 7 is not there to be referred to; of formats, `uri-reference` is stricter and `duration` is asked from 2019-09 on.
+
+use std::collections::VecDeque;
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
+use serde_json::{Map, Value};
+
+use crate::Chart;
+use crate::values::Values;
+
+/// So many faults of a chart's values are told; who has more mends these first.
+const FAULTS_MAX: usize = 20;
+/// A fault shows the value at fault, of which this much is enough to find it.
+const FAULT_CHARACTERS_MAX: usize = 400;
+/// Numbers up to here are exact as floats: 2^53.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+/// Schemas nest in each other at most so deep, far less than what the library can walk; nobody writes them by hand so deep.
+const DEPTH_MAX: usize = 64;
+/// So many schemas stay read: as many as charts stay compiled.
+const SCHEMAS_MAX: usize = super::COMPILED_MAX;
+/// What Helm leaves unchecked if nobody has told it what it stands for.
+const URN: &str = "urn";
+
+/// Values are not as a schema wants them, or the schema is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
+pub struct SchemaError(String);
+
+/// A text that is a schema, or why it is none.
+#[derive(Debug)]
+struct Schema {
+    text: Arc<[u8]>,
+    validator: Result<Validator, String>,
+}
+
+/// Schemas that have been read, the latest used last: charts are rendered often, and one may be in another many times.
+#[derive(Debug, Default)]
+pub(super) struct Schemas(Mutex<VecDeque<Arc<Schema>>>);
+
+impl Schemas {
+    /// Holds the values of a chart, and of those in it, against their schemas.
+    pub(super) fn check(&self, chart: &Chart, values: &Values) -> Result<(), SchemaError> {
+        let mut said = String::new();
+        self.check_into(&mut said, chart, values);
+        if said.is_empty() {
+            Ok(())
+        } else {
+            Err(SchemaError(said))
+        }
+    }
+
+    fn check_into(&self, said: &mut String, chart: &Chart, values: &Values) {
+        let name = &chart.metadata.name;
+        if let Some(schema) = &chart.schema {
+            let faults = match &self.read(schema).validator {
+                Ok(validator) => faults(validator, values),
+                Err(why) => vec![why.clone()],
+            };
+            if !faults.is_empty() {
+                *said += &format!("{name}:\n{}\n", faults.join("\n"));
+            }
+        }
+        for inner in &chart.dependencies {
+            let name = &inner.metadata.name;
+            match values.get(name) {
+                None | Some(Value::Null) => {}
+                Some(Value::Object(own)) => self.check_into(said, inner, own),
+                Some(_) => *said += &format!("{name}:\nthe values of this chart are no map\n"),
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What a text is, read now or before.
+    fn read(&self, text: &Arc<[u8]>) -> Arc<Schema> {
+        let found = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = all.iter().rposition(|schema| schema.text == *text);
+            let found = place.and_then(|place| all.remove(place));
+            all.extend(found.clone());
+            found
+        };
+        if let Some(found) = found {
+            return found;
+        }
+        let fresh = Arc::new(Schema {
+            text: Arc::clone(text),
+            validator: validator(text),
+        });
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SCHEMAS_MAX {
+            all.pop_front();
+        }
+        all.push_back(Arc::clone(&fresh));
+        fresh
+    }
+}
+
+fn validator(schema: &[u8]) -> Result<Validator, String> {
+    let schema: Value =
+        serde_json::from_slice(schema).map_err(|why| format!("values.schema.json is no JSON: {why}"))?;
+    if depth(&schema) > DEPTH_MAX {
+        return Err(format!("values.schema.json nests more than {DEPTH_MAX} deep"));
+    }
+    // What a text is encoded as, Helm's library does not look at. Its patterns are Go's, as this engine's are but for details.
+    let options = jsonschema::options()
+        .with_retriever(Nowhere)
+        .with_pattern_options(PatternOptions::regex())
+        .with_format("uuid", is_uuid)
+        .without_content_encoding_support("base64")
+        .without_content_media_type_support("application/json");
+    let built = options.build(&schema);
+    built.map_err(|why| format!("values.schema.json is no schema: {}", shortened(&why.to_string())))
+}
+
+/// Helm's library asks for it in the drafts before it, too.
+fn is_uuid(text: &str) -> bool {
+    let parts = text.split('-');
+    let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex(&text.replace('-', "")) && parts.map(str::len).eq([8, 4, 4, 4, 12])
+}
+
+fn faults(validator: &Validator, values: &Values) -> Vec<String> {
+    let values = Value::Object(whole(values));
+    let faults = validator.iter_errors(&values).take(FAULTS_MAX);
+    let shown = faults.map(|fault| {
+        let mut said = format!("- at '{}'", fault.instance_path());
+        let _ = write!(said, ": {}", shortened(&fault.to_string()));
+        said
+    });
+    shown.collect()
+}
+
+fn shortened(said: &str) -> String {
+    match said.char_indices().nth(FAULT_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &said[..end]),
+        None => said.to_owned(),
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(entries) => 1 + entries.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Floats without a fraction as integers, which they are to all drafts.
+fn whole(values: &Values) -> Map<String, Value> {
+    let entries = values.iter().map(|(key, value)| (key.clone(), whole_value(value)));
+    entries.collect()
+}
+
+fn whole_value(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is small enough")]
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT_MAX => (float as i64).into(),
+            _ => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(whole_value).collect(),
+        Value::Object(entries) => Value::Object(whole(entries)),
+        other => other.clone(),
+    }
+}
+
+/// Has no schema but those that Helm makes up.
+struct Nowhere;
+
+impl Retrieve for Nowhere {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn StdError + Send + Sync>> {
+        if uri.scheme().as_str() == URN {
+            return Ok(Value::Bool(true));
+        }
+        Err(format!("it refers to {uri}, and schemas are not fetched: put it into the schema itself").into())
+    }
+}
