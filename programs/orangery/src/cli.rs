@@ -54,6 +54,9 @@ pub enum Command {
     ProviderLocal(ProviderLocal),
     /// Say what blocks a Shoot, who is to act, and one thing to do
     Why(Why),
+    /// Render Helm charts
+    #[command(subcommand)]
+    Chart(Chart),
     /// Print the completion script of a shell
     Completion(Completion),
     /// Print the manual page of the program or of one of its commands, as roff
@@ -252,6 +255,71 @@ pub enum OutputForm {
     Text,
     /// For programs
     Json,
+}
+
+/// What is done with a chart.
+#[derive(Debug, Subcommand)]
+pub enum Chart {
+    /// Print the objects that a chart makes, as `helm template` does
+    Render(Box<ChartRender>),
+}
+
+/// Arguments of `orangery chart render`; named as Helm names them.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "orangery chart render [OPTIONS] [NAME] <CHART>",
+    after_help = "\
+Values: those of the chart's values.yaml, then --values, --set-json, --set, --set-string, --set-file, --set-literal; what comes \
+later wins, and so does the later of two of a kind.
+
+Examples:
+  orangery chart render charts/provider-local
+    The objects of a chart with its own values, for a release called release-name.
+  orangery chart render db postgresql-16.2.1.tgz -f prod.yaml --set primary.replicas=3 -n databases
+    Those of an archive, for a release db, with a file of values and one value more.
+  orangery chart render charts/operator --include-crds --kube-version 1.32 | kubectl apply -f -
+    Straight into a cluster, definitions first."
+)]
+pub struct ChartRender {
+    /// The release's name, release-name if there is none; then the chart: a folder or an archive (.tgz)
+    #[arg(value_names = ["NAME", "CHART"], num_args = 1..=2, required = true)]
+    pub name_and_chart: Vec<String>,
+    /// File of values in YAML, - for standard input
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub values: Vec<String>,
+    /// Values: name=value,list[0]=value,outer.inner=value
+    #[arg(long, value_name = "VALUES")]
+    pub set: Vec<String>,
+    /// Values that are texts whatever they look like
+    #[arg(long, value_name = "VALUES")]
+    pub set_string: Vec<String>,
+    /// Values in JSON: name={\"a\":1}, or a whole object
+    #[arg(long, value_name = "VALUES")]
+    pub set_json: Vec<String>,
+    /// Values that are the texts of files: name=file
+    #[arg(long, value_name = "VALUES")]
+    pub set_file: Vec<String>,
+    /// One value that is all behind the =, whatever characters it has
+    #[arg(long, value_name = "VALUE")]
+    pub set_literal: Vec<String>,
+    /// The release's namespace
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    pub namespace: String,
+    /// The cluster's version in .Capabilities.KubeVersion; by default the one that Helm assumes
+    #[arg(long, value_name = "VERSION")]
+    pub kube_version: Option<String>,
+    /// API versions in .Capabilities.APIVersions, beside those of Kubernetes; separated by commas
+    #[arg(short, long, value_name = "VERSIONS", value_delimiter = ',')]
+    pub api_versions: Vec<String>,
+    /// Print the definitions below crds/ first
+    #[arg(long)]
+    pub include_crds: bool,
+    /// Leave hooks out
+    #[arg(long)]
+    pub no_hooks: bool,
+    /// Set .Release.IsUpgrade instead of .Release.IsInstall
+    #[arg(long)]
+    pub is_upgrade: bool,
 }
 
 /// Arguments of `orangery completion`.

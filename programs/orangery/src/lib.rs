@@ -3,6 +3,7 @@
 
 pub mod apiserver;
 mod audit_file;
+pub mod chart;
 pub mod cli;
 pub mod container_logs;
 mod data_folder;

@@ -12,7 +12,7 @@ use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::container_logs::Both;
 use programs_orangery::live::Console;
-use programs_orangery::{apiserver, envtest, kubeconfig, provider_local, shell, up, why};
+use programs_orangery::{apiserver, chart, envtest, kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -52,6 +52,7 @@ async fn main() -> ExitCode {
         Command::Why(arguments) => {
             return ended(why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from));
         }
+        Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()),
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
     };

@@ -3,6 +3,7 @@
 mod archive;
 mod folder;
 mod ignore;
+mod installable;
 mod metadata;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use archive::{Budget, files_within};
 pub(crate) use base_version::is_compatible;
 pub use folder::{FolderError, files_of_folder};
 pub use ignore::IgnoreError;
+pub use installable::NotInstallable;
 pub use metadata::{Dependency, FieldError, Maintainer, Metadata, ValidationError};
 
 use crate::values::{Values, ValuesError, bytes_of, bytes_of_value, load_values};

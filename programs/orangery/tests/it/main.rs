@@ -4,6 +4,7 @@
 
 mod apiserver;
 mod capacity;
+mod chart;
 mod cli_reference;
 mod clock;
 mod errors;

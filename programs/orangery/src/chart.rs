@@ -1,0 +1,187 @@
+//! `orangery chart`: renders a chart of this machine as `helm template` does (Helm 4.1, `pkg/cmd/template.go`). It asks no
+//! cluster.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use api_meta::Fault;
+use base_helm::chart::{CHART_BYTES_MAX, NotInstallable};
+use base_helm::engine::{Capabilities, KubeVersion};
+use base_helm::render::Release;
+use base_helm::values::{FILE_BYTES_MAX, Options};
+use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
+
+use crate::cli;
+
+/// The release's name if the user gives it none.
+const RELEASE: &str = "release-name";
+/// Longest name of a release (Helm's `pkg/chart/common/util/validate_name.go`).
+const RELEASE_NAME_MAX: usize = 53;
+/// What stands for standard input among files of values.
+const STANDARD_INPUT: &str = "-";
+
+/// Does what is asked, and prints to `out`.
+///
+/// # Errors
+/// A chart or values that are not there or that Helm refuses, each with one thing to do; `out` takes no more.
+pub fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
+    match command {
+        cli::Chart::Render(arguments) => {
+            let manifest = render(arguments)?.manifest(arguments.include_crds);
+            let written = out.write_all(manifest.as_bytes()).and_then(|()| out.flush());
+            match written {
+                // Whoever reads has seen enough.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => written.map_err(|error| Fault::user(format!("cannot print the objects: {error}"))),
+            }
+        }
+    }
+}
+
+fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
+    let (name, path) = match arguments.name_and_chart.as_slice() {
+        [name, chart] => (name.as_str(), chart),
+        [chart] => (RELEASE, chart),
+        other => unreachable!("the command line takes one or two, not {other:?}"),
+    };
+    if !is_release_name(name) {
+        let why = format!(
+            "{name:?} is no name of a release: such a name has at most {RELEASE_NAME_MAX} characters of a-z, 0-9, - and ., \
+             and begins and ends with a letter or digit, as does each part between dots"
+        );
+        return Err(Fault::user(why).hint("give another NAME, or none: then it is release-name"));
+    }
+    let capabilities = capabilities(arguments)?;
+    let values = Options {
+        files: arguments.values.clone(),
+        json: arguments.set_json.clone(),
+        set: arguments.set.clone(),
+        string: arguments.set_string.clone(),
+        file: arguments.set_file.clone(),
+        literal: arguments.set_literal.clone(),
+    };
+    let values = values
+        .merge(&read_values)
+        .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))?;
+    let chart = load(path)?;
+    chart.check_installable().map_err(|why| match &why {
+        NotInstallable::Type(_) => Fault::user(format!("{path}: {why}")).hint("render a chart that uses it"),
+        NotInstallable::Missing(_) => Fault::user(format!("{path}: {why}"))
+            .hint("fetch them with `helm dependency build`, or take them out of Chart.yaml"),
+    })?;
+    let setting = Setting {
+        release: Release {
+            name: name.to_owned(),
+            namespace: arguments.namespace.clone(),
+            revision: 1,
+            is_upgrade: arguments.is_upgrade,
+        },
+        capabilities,
+    };
+    let rendered = Engine::default().render(&chart, &values, &setting);
+    let mut rendered = rendered.map_err(|why| Fault::user(format!("{path}: {why}")).hint(hint(&why)))?;
+    if arguments.no_hooks {
+        rendered.sorted.hooks.clear();
+    }
+    Ok(rendered)
+}
+
+fn capabilities(arguments: &cli::ChartRender) -> Result<Capabilities, Fault> {
+    let mut capabilities = Capabilities::default();
+    if let Some(version) = &arguments.kube_version {
+        capabilities.kube_version = KubeVersion::read(version)
+            .map_err(|why| Fault::user(why).hint("name a version as in --kube-version 1.32 or v1.32.4"))?;
+    }
+    capabilities.api_versions.extend(arguments.api_versions.iter().cloned());
+    Ok(capabilities)
+}
+
+/// What may help where a chart is not rendered.
+fn hint(why: &RenderError) -> &'static str {
+    match why {
+        RenderError::Dependencies(_) | RenderError::Values(_) => "look at the values that the message names",
+        RenderError::Schema(_) => "give values as the chart's values.schema.json wants them",
+        RenderError::KubeVersion { .. } => "name a version that the chart is for with --kube-version",
+        RenderError::Template(_) => {
+            "the message names file, line and column; values that are missing are given with --set or -f"
+        }
+        RenderError::Limit { .. } => "the chart does more than charts may do: look at the loops of that file",
+        RenderError::Manifest(_) => "look at what that template makes: it is not YAML, or no object of Kubernetes",
+    }
+}
+
+fn is_release_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &[u8]| match (part.first(), part.last()) {
+        (Some(first), Some(last)) => {
+            is_plain(*first) && is_plain(*last) && part.iter().all(|byte| is_plain(*byte) || *byte == b'-')
+        }
+        _ => false,
+    };
+    name.len() <= RELEASE_NAME_MAX && name.as_bytes().split(|byte| *byte == b'.').all(is_part)
+}
+
+/// A chart from a folder or an archive.
+fn load(name: &str) -> Result<Chart, Fault> {
+    if name.contains("://") {
+        let why = format!("{name} is in a registry or repository, and charts are read from this machine alone");
+        return Err(Fault::user(why).hint("fetch it with `helm pull`, then name the archive"));
+    }
+    let path = Path::new(name);
+    let chart = if path.is_dir() {
+        Chart::from_folder(path)
+    } else {
+        let archive = read_at_most(path, CHART_BYTES_MAX).map_err(|why| {
+            Fault::user(format!("cannot read the chart {name}: {why}"))
+                .hint("name a folder with a Chart.yaml, or a .tgz")
+        })?;
+        Chart::from_archive(&archive)
+    };
+    chart.map_err(|why| {
+        Fault::user(format!("{name} is no chart: {why}"))
+            .hint("a chart is a folder with a Chart.yaml, or a .tgz of one")
+    })
+}
+
+fn read_values(name: &str) -> Result<Vec<u8>, String> {
+    if name.contains("://") {
+        return Err(format!(
+            "values are read from files of this machine alone, not from {name}"
+        ));
+    }
+    let read = match name {
+        STANDARD_INPUT => read_from(io::stdin().lock(), FILE_BYTES_MAX as u64),
+        name => read_at_most(Path::new(name), FILE_BYTES_MAX as u64),
+    };
+    read.map_err(|why| format!("cannot read the values {name}: {why}"))
+}
+
+fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_from(fs::File::open(path)?, bytes_max)
+}
+
+fn read_from(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let why = format!("it has more than {} MiB", bytes_max >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_release_name;
+
+    #[test]
+    fn names_of_releases_are_those_that_helm_takes() {
+        for name in ["a", "1", "a-b.c-1", &"a".repeat(53)] {
+            assert!(is_release_name(name), "{name}");
+        }
+        for name in ["", "-a", "a-", "A", "a_b", "a..b", ".a", "a.-b", &"a".repeat(54)] {
+            assert!(!is_release_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! `orangery chart render` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+const FILES: [(&str, &str); 7] = [
+    (
+        "Chart.yaml",
+        "apiVersion: v2\nname: web\nversion: 1.2.3\nappVersion: '4'\n",
+    ),
+    ("values.yaml", "replicas: 1\nimage: {name: nginx, tag: '1.27'}\n"),
+    (
+        "templates/deployment.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}-web\n  namespace: {{ .Release.Namespace }}\n\
+         spec:\n  replicas: {{ .Values.replicas }}\n  image: {{ include \"image\" . | quote }}\n  new: {{ .Release.IsInstall }}\n",
+    ),
+    (
+        "templates/account.yaml",
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ required \"who?\" .Values.account }}\n\
+         {{- if .Capabilities.APIVersions.Has \"example.org/v1\" }}\n  labels: {k8s: {{ .Capabilities.KubeVersion.Version }}}\n{{- end }}\n",
+    ),
+    (
+        "templates/_image.tpl",
+        "{{ define \"image\" }}{{ .Values.image.name }}:{{ .Values.image.tag }}{{ end }}",
+    ),
+    (
+        "templates/hook.yaml",
+        "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {helm.sh/hook: pre-install}\n",
+    ),
+    ("crds/things.yaml", "kind: CustomResourceDefinition\n"),
+];
+
+const OBJECTS: &str = "\
+---
+# Source: web/templates/account.yaml
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: NAME
+---
+# Source: web/templates/deployment.yaml
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: REL-web
+  namespace: SPACE
+spec:
+  replicas: COUNT
+  image: \"nginx:TAG\"
+  new: true
+";
+const HOOK: &str = "\
+---
+# Source: web/templates/hook.yaml
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: migrate
+  annotations: {helm.sh/hook: pre-install}
+";
+const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
+
+/// The chart in a folder `web`.
+fn chart() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in FILES {
+        write(&folder.path().join("web").join(name), text);
+    }
+    folder
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn render(folder: &Path, words: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .args(["chart", "render"])
+        .args(words)
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// What it prints, with nothing on standard error.
+fn printed(folder: &Path, words: &[&str], input: &str) -> String {
+    let output = render(folder, words, input);
+    let (out, said) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{words:?}");
+    out
+}
+
+fn objects(account: &str, release: &str, namespace: &str, count: &str, tag: &str) -> String {
+    let pairs = [
+        ("NAME", account),
+        ("REL", release),
+        ("SPACE", namespace),
+        ("COUNT", count),
+        ("TAG", tag),
+    ];
+    pairs
+        .iter()
+        .fold(OBJECTS.to_owned(), |text, (name, value)| text.replace(name, value))
+}
+
+#[test]
+fn a_folder_is_rendered_for_a_release_with_values_of_all_kinds() {
+    let folder = chart();
+    write(
+        &folder.path().join("one.yaml"),
+        "account: a\nreplicas: 2\nimage: {tag: x}\n",
+    );
+    write(&folder.path().join("tag.txt"), "1.29");
+    let words = ["web", "--set", "account=me"];
+    let expected = objects("me", "release-name", "default", "1", "1.27") + HOOK;
+    assert_eq!(printed(folder.path(), &words, ""), expected);
+
+    let words = [
+        "db",
+        "./web",
+        "-f",
+        "one.yaml",
+        "--values",
+        "-",
+        "--set-json",
+        "image={\"tag\":\"y\"}",
+        "--set-file",
+        "image.tag=tag.txt",
+        "-n",
+        "prod",
+        "--no-hooks",
+        "--include-crds",
+    ];
+    let expected = DEFINITION.to_owned() + &objects("b", "db", "prod", "2", "1.29");
+    assert_eq!(printed(folder.path(), &words, "account: b\n"), expected);
+
+    let words = [
+        "web",
+        "--set-string",
+        "account=1",
+        "--set-literal",
+        "image.tag=a,b",
+        "--is-upgrade",
+        "-a",
+        "x/v1,example.org/v1",
+        "--kube-version",
+        "1.31.2",
+        "--no-hooks",
+    ];
+    let expected = objects("1", "release-name", "default", "1", "a,b")
+        .replace("new: true", "new: false")
+        .replace("  name: 1\n", "  name: 1\n  labels: {k8s: v1.31.2}\n");
+    assert_eq!(printed(folder.path(), &words, ""), expected);
+}
+
+#[test]
+fn an_archive_is_rendered_as_its_folder() {
+    let folder = chart();
+    let packed = Command::new("tar")
+        .args(["-czf", "web-1.2.3.tgz", "web"])
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(packed.success());
+    let of = |chart| printed(folder.path(), &[chart, "--set", "account=me", "--include-crds"], "");
+    assert_eq!(of("web-1.2.3.tgz"), of("web"));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_one_thing_to_do() {
+    let folder = chart();
+    let file = |name: &str, text: &str| write(&folder.path().join(name), text);
+    file("empty/values.yaml", "");
+    file(
+        "lib/Chart.yaml",
+        "apiVersion: v2\nname: lib\nversion: 1.0.0\ntype: library\n",
+    );
+    let wants = "apiVersion: v2\nname: top\nversion: 1.0.0\ndependencies: [{name: db, version: 1.x.x, repository: 'https://a'}]\n";
+    file("top/Chart.yaml", wants);
+    file(
+        "new/Chart.yaml",
+        "apiVersion: v2\nname: new\nversion: 1.0.0\nkubeVersion: '>=1.99'\n",
+    );
+    file("text/Chart.yaml", "apiVersion: v2\nname: text\nversion: 1.0.0\n");
+    file("text/templates/t.yaml", "a: b: c\n");
+    file("strict/Chart.yaml", "apiVersion: v2\nname: strict\nversion: 1.0.0\n");
+    file("strict/values.schema.json", r#"{"required": ["a"]}"#);
+    let cases: [(&[&str], &str, &str); 12] = [
+        (
+            &["web"],
+            "web: execution error at (web/templates/account.yaml:4:11): who?",
+            "--set or -f",
+        ),
+        (
+            &["no"],
+            "cannot read the chart no: No such file or directory (os error 2)",
+            "name a folder with a Chart.yaml, or a .tgz",
+        ),
+        (
+            &["empty"],
+            "empty is no chart: Chart.yaml file is missing",
+            "a chart is a folder",
+        ),
+        (
+            &["lib"],
+            "lib: library charts are not installable",
+            "render a chart that uses it",
+        ),
+        (
+            &["top"],
+            "top: found in Chart.yaml, but missing in charts/ directory: db",
+            "helm dependency build",
+        ),
+        (
+            &["new"],
+            "new: chart requires kubeVersion: >=1.99 which is incompatible with Kubernetes v1.35.0",
+            "--kube-version",
+        ),
+        (
+            &["text"],
+            "text: YAML parse error on text/templates/t.yaml",
+            "look at what that template makes",
+        ),
+        (
+            &["strict"],
+            "strict: values don't meet the specifications of the schema(s) in the following chart(s)",
+            "values.schema.json",
+        ),
+        (&["A_b", "web"], "\"A_b\" is no name of a release", "give another NAME"),
+        (
+            &["oci://a/web"],
+            "oci://a/web is in a registry or repository",
+            "helm pull",
+        ),
+        (
+            &["web", "-f", "none.yaml"],
+            "cannot read the values none.yaml: No such file",
+            "--help",
+        ),
+        (
+            &["web", "--kube-version", "new"],
+            "could not parse \"new\" as version",
+            "--kube-version 1.32",
+        ),
+    ];
+    for (words, error, hint) in cases {
+        let output = render(folder.path(), words, "");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(1), 0),
+            "{words:?}: {said}"
+        );
+        assert!(said.starts_with("error: ") && said.contains(error), "{words:?}: {said}");
+        let told = said.lines().last().unwrap_or_default();
+        assert!(told.starts_with("hint: ") && told.contains(hint), "{words:?}: {said}");
+    }
+}
