@@ -47,6 +47,14 @@ enum Target {
     Json,
     /// Methods, targets, headers
     RequestLine,
+    /// YAML as Go reads it
+    Yaml,
+    /// Templates of charts
+    Template,
+    /// Archives of charts, rendered
+    Chart,
+    /// Files of values, arguments of `--set` and its sisters
+    Values,
 }
 
 pub(crate) fn run(fuzz: &Fuzz) -> Outcome {
