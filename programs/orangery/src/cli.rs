@@ -293,7 +293,7 @@ pub struct ChartRender {
     /// Values that are texts whatever they look like
     #[arg(long, value_name = "VALUES")]
     pub set_string: Vec<String>,
-    /// Values in JSON: name={\"a\":1}, or a whole object
+    /// Values in JSON: name={"a":1}, or a whole object
     #[arg(long, value_name = "VALUES")]
     pub set_json: Vec<String>,
     /// Values that are the texts of files: name=file

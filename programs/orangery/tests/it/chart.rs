@@ -64,6 +64,66 @@ metadata:
 ";
 const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
 
+/// Words, what is said of them, and what is to be done.
+const WRONG: [(&[&str], &str, &str); 12] = [
+    (
+        &["web"],
+        "web: execution error at (web/templates/account.yaml:4:11): who?",
+        "--set or -f",
+    ),
+    (
+        &["no"],
+        "cannot read the chart no: No such file or directory (os error 2)",
+        "name a folder with a Chart.yaml, or a .tgz",
+    ),
+    (
+        &["empty"],
+        "empty is no chart: Chart.yaml file is missing",
+        "a chart is a folder",
+    ),
+    (
+        &["lib"],
+        "lib: library charts are not installable",
+        "render a chart that uses it",
+    ),
+    (
+        &["top"],
+        "top: found in Chart.yaml, but missing in charts/ directory: db",
+        "helm dependency build",
+    ),
+    (
+        &["new"],
+        "new: chart requires kubeVersion: >=1.99 which is incompatible with Kubernetes v1.35.0",
+        "--kube-version",
+    ),
+    (
+        &["text"],
+        "text: YAML parse error on text/templates/t.yaml",
+        "look at what that template makes",
+    ),
+    (
+        &["strict"],
+        "strict: values don't meet the specifications of the schema(s) in the following chart(s)",
+        "values.schema.json",
+    ),
+    (&["A_b", "web"], "\"A_b\" is no name of a release", "give another NAME"),
+    (
+        &["oci://a/web"],
+        "oci://a/web is in a registry or repository",
+        "helm pull",
+    ),
+    (
+        &["web", "-f", "none.yaml"],
+        "cannot read the values none.yaml: No such file",
+        "--help",
+    ),
+    (
+        &["web", "--kube-version", "new"],
+        "could not parse \"new\" as version",
+        "--kube-version 1.32",
+    ),
+];
+
 /// The chart in a folder `web`.
 fn chart() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -199,65 +259,7 @@ fn what_is_wrong_is_told_with_one_thing_to_do() {
     file("text/templates/t.yaml", "a: b: c\n");
     file("strict/Chart.yaml", "apiVersion: v2\nname: strict\nversion: 1.0.0\n");
     file("strict/values.schema.json", r#"{"required": ["a"]}"#);
-    let cases: [(&[&str], &str, &str); 12] = [
-        (
-            &["web"],
-            "web: execution error at (web/templates/account.yaml:4:11): who?",
-            "--set or -f",
-        ),
-        (
-            &["no"],
-            "cannot read the chart no: No such file or directory (os error 2)",
-            "name a folder with a Chart.yaml, or a .tgz",
-        ),
-        (
-            &["empty"],
-            "empty is no chart: Chart.yaml file is missing",
-            "a chart is a folder",
-        ),
-        (
-            &["lib"],
-            "lib: library charts are not installable",
-            "render a chart that uses it",
-        ),
-        (
-            &["top"],
-            "top: found in Chart.yaml, but missing in charts/ directory: db",
-            "helm dependency build",
-        ),
-        (
-            &["new"],
-            "new: chart requires kubeVersion: >=1.99 which is incompatible with Kubernetes v1.35.0",
-            "--kube-version",
-        ),
-        (
-            &["text"],
-            "text: YAML parse error on text/templates/t.yaml",
-            "look at what that template makes",
-        ),
-        (
-            &["strict"],
-            "strict: values don't meet the specifications of the schema(s) in the following chart(s)",
-            "values.schema.json",
-        ),
-        (&["A_b", "web"], "\"A_b\" is no name of a release", "give another NAME"),
-        (
-            &["oci://a/web"],
-            "oci://a/web is in a registry or repository",
-            "helm pull",
-        ),
-        (
-            &["web", "-f", "none.yaml"],
-            "cannot read the values none.yaml: No such file",
-            "--help",
-        ),
-        (
-            &["web", "--kube-version", "new"],
-            "could not parse \"new\" as version",
-            "--kube-version 1.32",
-        ),
-    ];
-    for (words, error, hint) in cases {
+    for (words, error, hint) in WRONG {
         let output = render(folder.path(), words, "");
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(

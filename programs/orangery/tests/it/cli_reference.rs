@@ -104,7 +104,13 @@ fn spelling(argument: &Arg) -> String {
     let value = argument
         .get_value_names()
         .filter(|_| argument.get_action().takes_values())
-        .map(|names| format!("<{}>", names[0]));
+        .map(|names| {
+            names
+                .iter()
+                .map(|name| format!("<{name}>"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
     match (argument.get_long(), value) {
         (Some(long), Some(value)) => format!("--{long} {value}"),
         (Some(long), None) => format!("--{long}"),
