@@ -287,13 +287,13 @@ pub struct ChartRender {
     /// File of values in YAML, - for standard input
     #[arg(short = 'f', long, value_name = "FILE")]
     pub values: Vec<String>,
-    /// Values: name=value,list[0]=value,outer.inner=value
+    /// Values: `name=value,list[0]=value,outer.inner=value`
     #[arg(long, value_name = "VALUES")]
     pub set: Vec<String>,
     /// Values that are texts whatever they look like
     #[arg(long, value_name = "VALUES")]
     pub set_string: Vec<String>,
-    /// Values in JSON: name={"a":1}, or a whole object
+    /// Values in JSON: `name={"a":1}`, or a whole object
     #[arg(long, value_name = "VALUES")]
     pub set_json: Vec<String>,
     /// Values that are the texts of files: name=file
