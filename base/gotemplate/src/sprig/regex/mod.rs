@@ -1,5 +1,5 @@
 //! Regular expressions as `regexp` of Go 1.26 matches them: the expressions are written anew for the crate `regex`
-//! ([`read`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
+//! ([`mod@read`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
 //! sees them.
 
 mod class;
