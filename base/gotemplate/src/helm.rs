@@ -14,9 +14,10 @@ use crate::sprig::{Read, read_json};
 use crate::text::Str as Text;
 use crate::value::{IntKind, List, Map, Type, Value};
 
-/// What Helm puts around the words of a chart's author, to find them again in the error.
-const WARN_START: &str = "HELM_ERR_START";
-const WARN_END: &str = "HELM_ERR_END";
+/// What Helm puts before the words of a chart's author, to find them again in the error.
+pub const AUTHOR_START: &str = "HELM_ERR_START";
+/// As [`AUTHOR_START`], behind them.
+pub const AUTHOR_END: &str = "HELM_ERR_END";
 /// How often a template may be included inside itself, says Helm.
 const INCLUDES_MAX: usize = 1000;
 /// What prints for what is not there, which Helm takes out of what `tpl` makes.
@@ -198,7 +199,7 @@ fn is_empty_string(value: &Value) -> bool {
 }
 
 fn warned(warning: &Text) -> Fault {
-    Fault::Said(format!("{WARN_START}{}{WARN_END}", warning.lossy()))
+    Fault::Said(format!("{AUTHOR_START}{}{AUTHOR_END}", warning.lossy()))
 }
 
 fn include(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {

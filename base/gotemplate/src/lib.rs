@@ -60,9 +60,11 @@ mod value;
 
 pub use error::{Error, ExecError, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
+pub use helm::{AUTHOR_END, AUTHOR_START};
 pub use host::{Host, Lookup};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};
+pub use sprig::path_base;
 pub use text::Str;
 pub use value::{IntKind, List, Map, Named, Object, Type, UintKind, Value};

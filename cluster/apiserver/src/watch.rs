@@ -79,7 +79,6 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         header_sent: false,
         chunks: VecDeque::new(),
         pause: None,
-        pauses: false,
         ended: false,
         ticket,
     };
@@ -205,10 +204,8 @@ struct Watcher {
     /// Column definitions go with the first table only.
     header_sent: bool,
     chunks: VecDeque<Bytes>,
-    /// Made when it is wanted for the first time: few watch in a crowd.
+    /// Changes are let gather until it is over. Made when it is wanted for the first time: few watch in a crowd.
     pause: Option<Pin<Box<Sleep>>>,
-    /// Changes are let gather until the pause is over.
-    pauses: bool,
     ended: bool,
     ticket: Ticket,
 }
@@ -237,6 +234,7 @@ impl Watcher {
             if self.ended {
                 return None;
             }
+            let pauses = self.pause.as_ref().is_some_and(|pause| !pause.is_elapsed());
             let bookmark_due = due(&mut self.bookmark);
             let pause_over = due(&mut self.pause);
             tokio::select! {
@@ -249,8 +247,8 @@ impl Watcher {
                     }
                     End::TimeIsUp => self.ended = true,
                 },
-                () = pause_over, if self.pauses => self.pauses = false,
-                change = self.changes.next(), if !self.pauses => {
+                () = pause_over, if pauses => {}
+                change = self.changes.next(), if !pauses => {
                     self.take(change).await;
                     self.begin_pause();
                 }
@@ -270,7 +268,6 @@ impl Watcher {
             Some(pause) => pause.as_mut().reset(until),
             None => self.pause = Some(Box::pin(sleep_until(until))),
         }
-        self.pauses = true;
     }
 
     /// Turns a change and those that are ready behind it into one chunk.

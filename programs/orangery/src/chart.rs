@@ -11,6 +11,7 @@ use base_helm::engine::{Capabilities, KubeVersion};
 use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options};
 use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
+use cluster_schema::names;
 
 use crate::cli;
 
@@ -112,14 +113,7 @@ fn hint(why: &RenderError) -> &'static str {
 }
 
 fn is_release_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_part = |part: &[u8]| match (part.first(), part.last()) {
-        (Some(first), Some(last)) => {
-            is_plain(*first) && is_plain(*last) && part.iter().all(|byte| is_plain(*byte) || *byte == b'-')
-        }
-        _ => false,
-    };
-    name.len() <= RELEASE_NAME_MAX && name.as_bytes().split(|byte| *byte == b'.').all(is_part)
+    name.len() <= RELEASE_NAME_MAX && names::dns_subdomain(name).is_none()
 }
 
 /// A chart from a folder or an archive.

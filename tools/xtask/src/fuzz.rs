@@ -2,6 +2,7 @@
 //! cargo-fuzz, which is installed into the cache folder; what they learn stays there, what they find is printed.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -96,16 +97,16 @@ fn prepare() -> Outcome<PathBuf> {
         println!("cargo-fuzz {CARGO_FUZZ} (cached)");
         return Ok(program);
     }
-    let mut install = cargo();
+    let mut install = nightly("cargo");
     install.args(["install", "cargo-fuzz", "--locked", "--version", CARGO_FUZZ, "--root"]);
     call(install.arg(&folder))?;
     Ok(program)
 }
 
-/// Cargo of the nightly toolchain, whichever has started this program.
-fn cargo() -> Command {
+/// A program with the nightly toolchain, whichever has started this one.
+fn nightly(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, "cargo"]);
+    command.args(["run", TOOLCHAIN]).arg(program);
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }
@@ -159,11 +160,7 @@ fn fuzzer(cargo_fuzz: &Path, root: &Path, name: &str) -> Command {
     let target_folder = env::var_os(TARGET_FOLDER)
         .map(PathBuf::from)
         .unwrap_or(root.join("target"));
-    let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN]).arg(cargo_fuzz);
-    for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
-        command.env_remove(name);
-    }
+    let mut command = nightly(cargo_fuzz);
     // Nothing here is unsafe: the sanitizers would only make it slow.
     command
         .args(["run", name, "--fuzz-dir", "fuzz", "--sanitizer", "none"])

@@ -25,6 +25,7 @@ mod words;
 
 pub(crate) use encoding::encode as base64;
 pub(crate) use json_read::{Read, read as read_json};
+pub use paths::base as path_base;
 
 use crate::function::{Function, Functions};
 

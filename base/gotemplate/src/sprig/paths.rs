@@ -42,7 +42,8 @@ fn clean(path: &[u8]) -> Vec<u8> {
     if out.is_empty() { b".".to_vec() } else { out }
 }
 
-fn base(path: &[u8]) -> &[u8] {
+/// The last part of a path with slashes: `path.Base` of Go.
+pub fn base(path: &[u8]) -> &[u8] {
     if path.is_empty() {
         return b".";
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base_gotemplate::{Fault, Function, List, Map, Named, Scope, Type, Value};
+use base_gotemplate::{Fault, Function, List, Map, Named, Scope, Type, Value, path_base};
 use base_yaml::go::{self, Text};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -92,7 +92,7 @@ fn lines(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Faul
 fn as_yaml(map: &Map, scope: &Scope<'_>, shown: fn(Held) -> Held) -> Result<Value, Fault> {
     let entries = map.entries();
     let files = entries.into_iter().filter_map(|(name, data)| match data {
-        Value::Bytes(data) => Some((base(&name.lossy()).to_owned(), data)),
+        Value::Bytes(data) => Some((String::from_utf8_lossy(path_base(&name)).into_owned(), data)),
         _ => None,
     });
     let files: BTreeMap<String, Held> = files.collect();
@@ -103,16 +103,6 @@ fn as_yaml(map: &Map, scope: &Scope<'_>, shown: fn(Held) -> Held) -> Result<Valu
     // What is no YAML is nothing.
     let yaml = go::write(&Shown(&files)).unwrap_or_default();
     Ok(Value::from(yaml.strip_suffix('\n').unwrap_or(&yaml)))
-}
-
-/// `path.Base`.
-fn base(path: &str) -> &str {
-    let trimmed = path.trim_end_matches('/');
-    match trimmed.rsplit('/').next() {
-        Some("") | None if path.is_empty() => ".",
-        Some("") | None => "/",
-        Some(base) => base,
-    }
 }
 
 struct Shown<'f>(&'f BTreeMap<String, Held>);

@@ -1,11 +1,8 @@
 //! Go's errors of templates in Helm's words: `pkg/engine/engine.go` of Helm 4.1 (`cleanupParseError`,
 //! `reformatExecErrorMsg`). It reads texts, for that is what Helm does.
 
-use base_gotemplate::ExecError;
+use base_gotemplate::{AUTHOR_END, AUTHOR_START, ExecError};
 
-/// What `fail` and `required` put around the words of a chart's author.
-const AUTHOR_START: &str = "HELM_ERR_START";
-const AUTHOR_END: &str = "HELM_ERR_END";
 const TEMPLATE: &str = "template: ";
 
 /// Helm's words for a text that is no template.

@@ -4,17 +4,19 @@
 mod capabilities;
 mod files;
 mod glob;
+mod kept;
 mod message;
 mod objects;
 mod schema;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base_clock::Entropy;
 use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, Set};
 
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
+use kept::Kept;
 use objects::Objects;
 pub use schema::SchemaError;
 use schema::Schemas;
@@ -31,8 +33,6 @@ const NAME: &str = "gotpl";
 const NO_VALUE: &str = "<no value>";
 /// Notes for a person are no manifests.
 const NOTES_FILE: &str = "NOTES.txt";
-/// So many charts stay compiled: a seed has some dozens, each in one or two forms by the conditions of its dependencies.
-const COMPILED_MAX: usize = 128;
 
 /// Renders charts, many at once if need be. Templates stay compiled between renders, whatever the values.
 #[derive(Debug)]
@@ -41,8 +41,7 @@ pub struct Engine {
     limits: Limits,
     /// For `randAlphaNum`, `uuidv4` and the like
     entropy: Entropy,
-    /// The latest used last
-    compiled: Mutex<VecDeque<Arc<Compiled>>>,
+    compiled: Kept<Compiled>,
     schemas: Schemas,
 }
 
@@ -125,7 +124,7 @@ impl Engine {
             functions: Arc::new(Functions::new().with_sprig().with_helm()),
             limits,
             entropy: Entropy::os(),
-            compiled: Mutex::default(),
+            compiled: Kept::default(),
             schemas: Schemas::default(),
         }
     }
@@ -166,7 +165,9 @@ impl Engine {
 
     /// What each template makes, by its name.
     fn execute(&self, rendering: &Rendering<'_>, setting: &Setting) -> Result<BTreeMap<String, String>, RenderError> {
-        let compiled = self.compiled(rendering)?;
+        let is_wanted = |compiled: &Compiled| compiled.is_of(rendering);
+        let make = || Compiled::new(rendering, &self.functions);
+        let compiled = self.compiled.find_or_make(is_wanted, make)?;
         let objects = Objects::new(rendering, setting);
         let mut limits = self.limits.clone();
         let mut host = Host {
@@ -194,27 +195,6 @@ impl Engine {
             texts.insert(template.name.clone(), text.replace(NO_VALUE, ""));
         }
         Ok(texts)
-    }
-
-    /// The templates, compiled now or before.
-    fn compiled(&self, rendering: &Rendering<'_>) -> Result<Arc<Compiled>, RenderError> {
-        let found = {
-            let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = all.iter().rposition(|compiled| compiled.is_of(rendering));
-            let found = place.and_then(|place| all.remove(place));
-            all.extend(found.clone());
-            found
-        };
-        if let Some(found) = found {
-            return Ok(found);
-        }
-        let fresh = Arc::new(Compiled::new(rendering, &self.functions)?);
-        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= COMPILED_MAX {
-            all.pop_front();
-        }
-        all.push_back(Arc::clone(&fresh));
-        Ok(fresh)
     }
 }
 

@@ -4,14 +4,15 @@
 //! What else differs from Helm: a reference that leads to itself says nothing, where Helm refuses the schema; the schema of
 //! draft 7 is not there to be referred to; of formats, `uri-reference` is stricter and `duration` is asked from 2019-09 on.
 
-use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Map, Value};
 
+use super::kept::Kept;
 use crate::Chart;
 use crate::values::Values;
 
@@ -23,8 +24,6 @@ const FAULT_CHARACTERS_MAX: usize = 400;
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// Schemas nest in each other at most so deep, far less than what the library can walk; nobody writes them by hand so deep.
 const DEPTH_MAX: usize = 64;
-/// So many schemas stay read: as many as charts stay compiled.
-const SCHEMAS_MAX: usize = super::COMPILED_MAX;
 /// What Helm leaves unchecked if nobody has told it what it stands for.
 const URN: &str = "urn";
 
@@ -40,9 +39,9 @@ struct Schema {
     validator: Result<Validator, String>,
 }
 
-/// Schemas that have been read, the latest used last: charts are rendered often, and one may be in another many times.
+/// Schemas that have been read: charts are rendered often, and one may be in another many times.
 #[derive(Debug, Default)]
-pub(super) struct Schemas(Mutex<VecDeque<Arc<Schema>>>);
+pub(super) struct Schemas(Kept<Schema>);
 
 impl Schemas {
     /// Holds the values of a chart, and of those in it, against their schemas.
@@ -79,31 +78,19 @@ impl Schemas {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.len()
     }
 
     /// What a text is, read now or before.
     fn read(&self, text: &Arc<[u8]>) -> Arc<Schema> {
-        let found = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = all.iter().rposition(|schema| schema.text == *text);
-            let found = place.and_then(|place| all.remove(place));
-            all.extend(found.clone());
-            found
+        let make = || {
+            Ok::<_, Infallible>(Schema {
+                text: Arc::clone(text),
+                validator: validator(text),
+            })
         };
-        if let Some(found) = found {
-            return found;
-        }
-        let fresh = Arc::new(Schema {
-            text: Arc::clone(text),
-            validator: validator(text),
-        });
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= SCHEMAS_MAX {
-            all.pop_front();
-        }
-        all.push_back(Arc::clone(&fresh));
-        fresh
+        let Ok(read) = self.0.find_or_make(|schema| schema.text == *text, make);
+        read
     }
 }
 
