@@ -42,6 +42,29 @@ impl Versions for KindVersions<'_> {
     }
 }
 
+/// Takes back the times of a change that has changed nothing else: a list of Go that was nothing and is empty now is neither
+/// to whoever stores it, though to whoever owns it
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go).
+pub(crate) fn keep_times(object: &mut Value, old: &Value) {
+    let changed = |object: &Value| Some(object.pointer("/metadata/managedFields")?.as_array()?.clone());
+    let (Some(now), Some(before)) = (changed(object), changed(old)) else { return };
+    let only_times = now.len() == before.len() && now.iter().zip(&before).all(|(one, other)| alike(one, other, &["time"]));
+    if now == before || !only_times || !alike(object, old, &["metadata"]) {
+        return;
+    }
+    if alike(&object["metadata"], &old["metadata"], &["managedFields", "resourceVersion"]) {
+        object["metadata"]["managedFields"] = before.into();
+    }
+}
+
+/// Whether two objects are the same but for some fields.
+fn alike(one: &Value, other: &Value, but: &[&str]) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let counts = |name: &str| !but.contains(&name);
+    let same = one.iter().filter(|(name, _)| counts(name)).all(|(name, value)| other.get(name) == Some(value));
+    same && other.keys().all(|name| !counts(name) || one.contains_key(name))
+}
+
 impl Write<'_> {
     /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's. Metadata
     /// that are [`unsaid`] count as removed.
@@ -129,5 +152,30 @@ impl Write<'_> {
             api_version: &context.served.info().api_version(context.version()),
         };
         track_update_in(old, object, options, &schema.unwrap_or_else(Schema::any), elsewhere);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::keep_times;
+
+    #[test]
+    fn times_are_taken_back_where_nothing_else_has_changed() {
+        let object = |version: &str, time: &str, fields: &str, data: u8| {
+            let entry = json!({"manager": "m", "operation": "Update", "time": time, "fieldsV1": {fields: {}}});
+            json!({"metadata": {"name": "a", "resourceVersion": version, "managedFields": [entry]}, "data": data})
+        };
+        let old = object("1", "then", "f:data", 1);
+        for (new, expected) in [
+            (object("", "now", "f:data", 1), "then"),
+            (object("", "now", "f:data", 2), "now"),
+            (object("", "now", "f:other", 1), "now"),
+        ] {
+            let mut kept = new.clone();
+            keep_times(&mut kept, &old);
+            assert_eq!(kept["metadata"]["managedFields"][0]["time"], expected, "{new}");
+        }
     }
 }

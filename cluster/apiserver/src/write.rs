@@ -142,8 +142,13 @@ impl<'a> Write<'a> {
         {
             schema.settle(&mut object);
         }
+        let judged = self.judge(&call, &object, None);
+        let info = context.served.info();
+        if strategies::judges_metadata_last(&info.group, &info.kind) {
+            self.refuse(&name, judged.clone())?;
+        }
         let mut errors = metadata::validate(&**kind, &object);
-        errors.extend(self.judge(&call, &object, None));
+        errors.extend(judged);
         self.refuse(&name, errors)?;
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
@@ -158,7 +163,6 @@ impl<'a> Write<'a> {
             objects: &reader,
         };
         self.warnings.extend(kind.review(review).await?);
-        let info = context.served.info();
         self.warnings.extend(inert::warning(&info.group, &info.kind, &object));
         if context.served.role == Role::CustomResourceDefinition {
             establish::begin_status(&mut object);
@@ -217,6 +221,7 @@ impl<'a> Write<'a> {
         let as_sent = may_go(context, &object).then(|| object.clone());
         if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
             schema.settle(&mut object);
+            ownership::keep_times(&mut object, &old);
         }
         self.raise_generation(&call, &mut object, &old)?;
         let mut errors = metadata::validate(&**kind, &object);

@@ -115,6 +115,7 @@ async fn real_kubernetes_runs_pods_on_two_nodes_of_ours() {
         controllers: true,
         scheduler: true,
         durable: false,
+        audit_policy: None,
     };
     let real = Real::start(all).await.unwrap();
     let client = node::client(real.endpoint.kubeconfig.expose()).unwrap();
