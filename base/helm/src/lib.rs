@@ -3,6 +3,7 @@
 pub mod chart;
 mod dependencies;
 pub mod engine;
+pub mod lint;
 mod manifest;
 pub mod render;
 pub mod values;

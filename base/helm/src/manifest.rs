@@ -48,7 +48,7 @@ pub const INSTALL_ORDER: [&str; 38] = [
     "ValidatingWebhookConfiguration",
 ];
 
-const HOOK_ANNOTATION: &str = "helm.sh/hook";
+pub(crate) const HOOK_ANNOTATION: &str = "helm.sh/hook";
 const HOOK_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
 const HOOK_DELETE_ANNOTATION: &str = "helm.sh/hook-delete-policy";
 const HOOK_OUTPUT_LOG_ANNOTATION: &str = "helm.sh/hook-output-log-policy";
@@ -252,7 +252,7 @@ fn words(list: &str) -> impl Iterator<Item = String> + '_ {
 
 /// The documents of `text`, cut at `---` at the beginning of a line, without blanks around them and without empty ones at
 /// their beginning: `(?:^|\s*\n)---\s*`.
-fn split(text: &str) -> Vec<&str> {
+pub(crate) fn split(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut rest = trim(text);
     if rest.is_empty() {

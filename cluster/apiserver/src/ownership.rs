@@ -47,21 +47,33 @@ impl Versions for KindVersions<'_> {
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go).
 pub(crate) fn keep_times(object: &mut Value, old: &Value) {
     let changed = |object: &Value| Some(object.pointer("/metadata/managedFields")?.as_array()?.clone());
-    let (Some(now), Some(before)) = (changed(object), changed(old)) else { return };
-    let only_times = now.len() == before.len() && now.iter().zip(&before).all(|(one, other)| alike(one, other, &["time"]));
+    let (Some(now), Some(before)) = (changed(object), changed(old)) else {
+        return;
+    };
+    let only_times =
+        now.len() == before.len() && now.iter().zip(&before).all(|(one, other)| alike(one, other, &["time"]));
     if now == before || !only_times || !alike(object, old, &["metadata"]) {
         return;
     }
-    if alike(&object["metadata"], &old["metadata"], &["managedFields", "resourceVersion"]) {
+    if alike(
+        &object["metadata"],
+        &old["metadata"],
+        &["managedFields", "resourceVersion"],
+    ) {
         object["metadata"]["managedFields"] = before.into();
     }
 }
 
 /// Whether two objects are the same but for some fields.
 fn alike(one: &Value, other: &Value, but: &[&str]) -> bool {
-    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else {
+        return false;
+    };
     let counts = |name: &str| !but.contains(&name);
-    let same = one.iter().filter(|(name, _)| counts(name)).all(|(name, value)| other.get(name) == Some(value));
+    let same = one
+        .iter()
+        .filter(|(name, _)| counts(name))
+        .all(|(name, value)| other.get(name) == Some(value));
     same && other.keys().all(|name| !counts(name) || one.contains_key(name))
 }
 

@@ -1,5 +1,7 @@
-//! `orangery chart`: renders a chart of this machine as `helm template` does (Helm 4.1, `pkg/cmd/template.go`). It asks no
-//! cluster.
+//! `orangery chart`: renders a chart of this machine as `helm template` does (Helm 4.1, `pkg/cmd/template.go`), and says what
+//! is wrong with it. It asks no cluster.
+
+mod lint;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -9,7 +11,7 @@ use api_meta::Fault;
 use base_helm::chart::{CHART_BYTES_MAX, NotInstallable};
 use base_helm::engine::{Capabilities, KubeVersion};
 use base_helm::render::Release;
-use base_helm::values::{FILE_BYTES_MAX, Options};
+use base_helm::values::{FILE_BYTES_MAX, Options, Values};
 use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
 use cluster_schema::names;
 
@@ -26,75 +28,114 @@ const STANDARD_INPUT: &str = "-";
 ///
 /// # Errors
 /// A chart or values that are not there or that Helm refuses, each with one thing to do; `out` takes no more.
-pub fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
+pub async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
     match command {
         cli::Chart::Render(arguments) => {
             let manifest = render(arguments)?.manifest(arguments.include_crds);
-            let written = out.write_all(manifest.as_bytes()).and_then(|()| out.flush());
-            match written {
-                // Whoever reads has seen enough.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                written => written.map_err(|error| Fault::user(format!("cannot print the objects: {error}"))),
-            }
+            print(out, &manifest)
         }
+        cli::Chart::Lint(arguments) => lint::run(arguments, out).await,
     }
 }
 
-fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
-    let (name, path) = match arguments.name_and_chart.as_slice() {
-        [name, chart] => (name.as_str(), chart),
-        [chart] => (RELEASE, chart),
-        other => unreachable!("the command line takes one or two, not {other:?}"),
-    };
-    if !is_release_name(name) {
-        let why = format!(
-            "{name:?} is no name of a release: such a name has at most {RELEASE_NAME_MAX} characters of a-z, 0-9, - and ., \
-             and begins and ends with a letter or digit, as does each part between dots"
-        );
-        return Err(Fault::user(why).hint("give another NAME, or none: then it is release-name"));
+fn print(out: &mut dyn Write, text: &str) -> Result<(), Fault> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| Fault::user(format!("cannot print to standard output: {error}"))),
     }
-    let capabilities = capabilities(arguments)?;
-    let values = Options {
-        files: arguments.values.clone(),
-        json: arguments.set_json.clone(),
-        set: arguments.set.clone(),
-        string: arguments.set_string.clone(),
-        file: arguments.set_file.clone(),
-        literal: arguments.set_literal.clone(),
+}
+
+/// A chart that stands by itself, and what the user says of it.
+struct Asked<'a> {
+    path: &'a str,
+    chart: Chart,
+    values: Values,
+    capabilities: Capabilities,
+}
+
+impl<'a> Asked<'a> {
+    fn read(path: &'a str, setting: &cli::ChartSetting) -> Result<Self, Fault> {
+        let capabilities = capabilities(setting)?;
+        let values = Options {
+            files: setting.values.clone(),
+            json: setting.set_json.clone(),
+            set: setting.set.clone(),
+            string: setting.set_string.clone(),
+            file: setting.set_file.clone(),
+            literal: setting.set_literal.clone(),
+        };
+        let values = values
+            .merge(&read_values)
+            .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))?;
+        let chart = load(path)?;
+        chart.check_installable().map_err(|why| match &why {
+            NotInstallable::Type(_) => Fault::user(format!("{path}: {why}")).hint("render a chart that uses it"),
+            NotInstallable::Missing(_) => Fault::user(format!("{path}: {why}"))
+                .hint("fetch them with `helm dependency build`, or take them out of Chart.yaml"),
+        })?;
+        Ok(Self {
+            path,
+            chart,
+            values,
+            capabilities,
+        })
+    }
+
+    fn render(&self, engine: &Engine, release: Release) -> Result<Rendered, Fault> {
+        let setting = Setting {
+            release,
+            capabilities: self.capabilities.clone(),
+        };
+        let rendered = engine.render(&self.chart, &self.values, &setting);
+        rendered.map_err(|why| Fault::user(format!("{}: {why}", self.path)).hint(hint(&why)))
+    }
+}
+
+/// The words NAME and CHART of a command line.
+fn name_and_chart(words: &[String]) -> (Option<&str>, &str) {
+    match words {
+        [name, chart] => (Some(name), chart),
+        [chart] => (None, chart),
+        other => unreachable!("the command line takes one or two, not {other:?}"),
+    }
+}
+
+fn check_release_name(name: &str) -> Result<(), Fault> {
+    if is_release_name(name) {
+        return Ok(());
+    }
+    let why = format!(
+        "{name:?} is no name of a release: such a name has at most {RELEASE_NAME_MAX} characters of a-z, 0-9, - and ., \
+         and begins and ends with a letter or digit, as does each part between dots"
+    );
+    Err(Fault::user(why).hint("give another NAME, or none"))
+}
+
+fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
+    let (name, path) = name_and_chart(&arguments.name_and_chart);
+    let name = name.unwrap_or(RELEASE);
+    check_release_name(name)?;
+    let release = Release {
+        name: name.to_owned(),
+        namespace: arguments.namespace.clone(),
+        revision: 1,
+        is_upgrade: arguments.is_upgrade,
     };
-    let values = values
-        .merge(&read_values)
-        .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))?;
-    let chart = load(path)?;
-    chart.check_installable().map_err(|why| match &why {
-        NotInstallable::Type(_) => Fault::user(format!("{path}: {why}")).hint("render a chart that uses it"),
-        NotInstallable::Missing(_) => Fault::user(format!("{path}: {why}"))
-            .hint("fetch them with `helm dependency build`, or take them out of Chart.yaml"),
-    })?;
-    let setting = Setting {
-        release: Release {
-            name: name.to_owned(),
-            namespace: arguments.namespace.clone(),
-            revision: 1,
-            is_upgrade: arguments.is_upgrade,
-        },
-        capabilities,
-    };
-    let rendered = Engine::default().render(&chart, &values, &setting);
-    let mut rendered = rendered.map_err(|why| Fault::user(format!("{path}: {why}")).hint(hint(&why)))?;
+    let mut rendered = Asked::read(path, &arguments.setting)?.render(&Engine::default(), release)?;
     if arguments.no_hooks {
         rendered.sorted.hooks.clear();
     }
     Ok(rendered)
 }
 
-fn capabilities(arguments: &cli::ChartRender) -> Result<Capabilities, Fault> {
+fn capabilities(setting: &cli::ChartSetting) -> Result<Capabilities, Fault> {
     let mut capabilities = Capabilities::default();
-    if let Some(version) = &arguments.kube_version {
+    if let Some(version) = &setting.kube_version {
         capabilities.kube_version = KubeVersion::read(version)
             .map_err(|why| Fault::user(why).hint("name a version as in --kube-version 1.32 or v1.32.4"))?;
     }
-    capabilities.api_versions.extend(arguments.api_versions.iter().cloned());
+    capabilities.api_versions.extend(setting.api_versions.iter().cloned());
     Ok(capabilities)
 }
 

@@ -262,6 +262,37 @@ pub enum OutputForm {
 pub enum Chart {
     /// Print the objects that a chart makes, as `helm template` does
     Render(Box<ChartRender>),
+    /// Say what a ControllerDeployment with a chart would trip over
+    Lint(Box<ChartLint>),
+}
+
+/// Values of a chart, and what it is rendered for; named as Helm names them.
+#[derive(Args, Debug)]
+pub struct ChartSetting {
+    /// File of values in YAML, - for standard input
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub values: Vec<String>,
+    /// Values: `name=value,list[0]=value,outer.inner=value`
+    #[arg(long, value_name = "VALUES")]
+    pub set: Vec<String>,
+    /// Values that are texts whatever they look like
+    #[arg(long, value_name = "VALUES")]
+    pub set_string: Vec<String>,
+    /// Values in JSON: `name={"a":1}`, or a whole object
+    #[arg(long, value_name = "VALUES")]
+    pub set_json: Vec<String>,
+    /// Values that are the texts of files: name=file
+    #[arg(long, value_name = "VALUES")]
+    pub set_file: Vec<String>,
+    /// One value that is all behind the =, whatever characters it has
+    #[arg(long, value_name = "VALUE")]
+    pub set_literal: Vec<String>,
+    /// The cluster's version in .Capabilities.KubeVersion; by default the one that Helm assumes
+    #[arg(long, value_name = "VERSION")]
+    pub kube_version: Option<String>,
+    /// API versions in .Capabilities.APIVersions, beside those of Kubernetes; separated by commas
+    #[arg(short, long, value_name = "VERSIONS", value_delimiter = ',')]
+    pub api_versions: Vec<String>,
 }
 
 /// Arguments of `orangery chart render`; named as Helm names them.
@@ -284,33 +315,12 @@ pub struct ChartRender {
     /// The release's name, release-name if there is none; then the chart: a folder or an archive (.tgz)
     #[arg(value_names = ["NAME", "CHART"], num_args = 1..=2, required = true)]
     pub name_and_chart: Vec<String>,
-    /// File of values in YAML, - for standard input
-    #[arg(short = 'f', long, value_name = "FILE")]
-    pub values: Vec<String>,
-    /// Values: `name=value,list[0]=value,outer.inner=value`
-    #[arg(long, value_name = "VALUES")]
-    pub set: Vec<String>,
-    /// Values that are texts whatever they look like
-    #[arg(long, value_name = "VALUES")]
-    pub set_string: Vec<String>,
-    /// Values in JSON: `name={"a":1}`, or a whole object
-    #[arg(long, value_name = "VALUES")]
-    pub set_json: Vec<String>,
-    /// Values that are the texts of files: name=file
-    #[arg(long, value_name = "VALUES")]
-    pub set_file: Vec<String>,
-    /// One value that is all behind the =, whatever characters it has
-    #[arg(long, value_name = "VALUE")]
-    pub set_literal: Vec<String>,
+    /// Values and versions
+    #[command(flatten)]
+    pub setting: ChartSetting,
     /// The release's namespace
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
     pub namespace: String,
-    /// The cluster's version in .Capabilities.KubeVersion; by default the one that Helm assumes
-    #[arg(long, value_name = "VERSION")]
-    pub kube_version: Option<String>,
-    /// API versions in .Capabilities.APIVersions, beside those of Kubernetes; separated by commas
-    #[arg(short, long, value_name = "VERSIONS", value_delimiter = ',')]
-    pub api_versions: Vec<String>,
     /// Print the definitions below crds/ first
     #[arg(long)]
     pub include_crds: bool,
@@ -320,6 +330,33 @@ pub struct ChartRender {
     /// Set .Release.IsUpgrade instead of .Release.IsInstall
     #[arg(long)]
     pub is_upgrade: bool,
+}
+
+/// Arguments of `orangery chart lint`.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "orangery chart lint [OPTIONS] [NAME] <CHART>",
+    after_help = "\
+The chart is rendered as a gardenlet renders it: with the values below `gardener` that every chart of an extension gets (those of \
+an example seed), for a release in the namespace extension-NAME. Its objects are shown to an empty Kubernetes in memory that \
+knows the kinds of this product; no cluster is asked and nothing is kept.
+
+Examples:
+  orangery chart lint charts/gardener-extension-provider-x
+    What is wrong with a chart and its own values; exits with 1 if a ControllerDeployment could not be installed.
+  orangery chart lint provider-x provider-x-1.2.3.tgz -f values.yaml --strict
+    With the values of a ControllerDeployment; warnings count as errors."
+)]
+pub struct ChartLint {
+    /// The name of the ControllerRegistration, that of the chart if there is none; then the chart: a folder or an archive (.tgz)
+    #[arg(value_names = ["NAME", "CHART"], num_args = 1..=2, required = true)]
+    pub name_and_chart: Vec<String>,
+    /// Values and versions
+    #[command(flatten)]
+    pub setting: ChartSetting,
+    /// Exit with 1 if there are warnings
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Arguments of `orangery completion`.

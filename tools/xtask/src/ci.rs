@@ -25,15 +25,15 @@ fn run_checks() -> Outcome {
     call(cargo().args(["fmt", "--all", "--check"]))?;
     tidy::run(false)?;
     licences::run()?;
-    call(cargo().args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--quiet",
-        "--",
-        "--deny",
-        "warnings",
-    ]))?;
+    // The tests that only run beside real parts are targets with `test = false`, which `--all-targets` leaves out.
+    for targets in [&["--all-targets"][..], &["--test", "*"]] {
+        call(
+            cargo()
+                .args(["clippy", "--workspace", "--quiet"])
+                .args(targets)
+                .args(["--", "--deny", "warnings"]),
+        )?;
+    }
     call(
         cargo()
             .args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])

@@ -1,4 +1,4 @@
-//! `orangery chart render` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
+//! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
 
 use std::fs;
 use std::io::Write;
@@ -139,8 +139,12 @@ fn write(path: &Path, text: &str) {
 }
 
 fn render(folder: &Path, words: &[&str], input: &str) -> Output {
+    run("render", folder, words, input)
+}
+
+fn run(command: &str, folder: &Path, words: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_orangery"))
-        .args(["chart", "render"])
+        .args(["chart", command])
         .args(words)
         .current_dir(folder)
         .env_remove("RUST_LOG")
@@ -271,4 +275,126 @@ fn what_is_wrong_is_told_with_one_thing_to_do() {
         let told = said.lines().last().unwrap_or_default();
         assert!(told.starts_with("hint: ") && told.contains(hint), "{words:?}: {said}");
     }
+}
+
+/// A chart in a folder `x` with these templates.
+fn chart_of(templates: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("x");
+    write(&chart.join("Chart.yaml"), "apiVersion: v2\nname: x\nversion: 0.1.0\n");
+    for (name, text) in templates {
+        write(&chart.join(name), text);
+    }
+    folder
+}
+
+/// What `lint` prints, what it says of itself, and how it ends.
+fn linted(folder: &Path, words: &[&str]) -> (String, String, Option<i32>) {
+    let output = run("lint", folder, words, "");
+    let [out, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (out, said, output.status.code())
+}
+
+const DEFINITION_OF_THINGS: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {size: {type: integer, maximum: 3}}}}
+";
+
+#[test]
+fn a_chart_that_can_be_installed_is_told_in_one_line() {
+    let things = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a, namespace: {{ .Release.Namespace }}}\nspec: {size: 3}\n";
+    let infrastructure = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Infrastructure\nmetadata: {name: a, namespace: b}\n\
+                          spec: {type: x, region: {{ .Values.gardener.seed.region }}, secretRef: {name: a, namespace: b}}\n";
+    let folder = chart_of(&[
+        ("crds/things.yaml", DEFINITION_OF_THINGS),
+        ("templates/thing.yaml", things),
+        ("templates/infrastructure.yaml", infrastructure),
+    ]);
+    let (out, said, code) = linted(folder.path(), &["x", "--strict"]);
+    assert_eq!(
+        (out.as_str(), said.as_str(), code),
+        ("x 0.1.0: 3 objects, 0 errors, 0 warnings\n", "", Some(0))
+    );
+}
+
+#[test]
+fn what_a_kubernetes_would_refuse_is_told_with_file_object_and_field() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: other}\nspec:\n  replcas: 1\n  selector: {matchLabels: {a: b}}\n\
+                      \x20 template: {metadata: {labels: {a: c}}, spec: {containers: [{name: web, image: web}]}}\n";
+    let thing = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a, namespace: other}\nspec: {size: 4}\n";
+    let folder = chart_of(&[
+        ("crds/things.yaml", DEFINITION_OF_THINGS),
+        ("templates/deployment.yaml", deployment),
+        ("templates/thing.yaml", thing),
+    ]);
+    let (out, said, code) = linted(folder.path(), &["x"]);
+    for line in [
+        "error: x/templates/deployment.yaml: Deployment \"web\": unknown field \"spec.replcas\"",
+        "error: x/templates/deployment.yaml: Deployment \"web\": spec.template.metadata.labels: Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`",
+        "error: x/templates/thing.yaml: Thing \"a\": spec.size: Invalid value: 4",
+        "x 0.1.0: 3 objects, 3 errors, 0 warnings",
+    ] {
+        assert!(out.contains(line), "{line}\n--\n{out}");
+    }
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("error: x: a ControllerDeployment with this chart could not be installed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
+    let map = |name: &str, rest: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n{rest}");
+    let random = map("random", "data: {a: {{ randAlphaNum 20 }}}\n");
+    let budget = "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: Unheard\nmetadata: {name: a}\n";
+    let folder = chart_of(&[
+        ("templates/random.yaml", &random),
+        ("templates/budget.yaml", budget),
+        (
+            "templates/hook.yaml",
+            &map("hook", "").replace("name: hook", "name: hook, annotations: {helm.sh/hook: pre-install}"),
+        ),
+    ]);
+    let (out, said, code) = linted(folder.path(), &["x", "--set", "gardener.seed=mine"]);
+    for line in [
+        "warning: x: the values that are given have `gardener`, which a gardenlet writes over",
+        "warning: x/templates/hook.yaml: ConfigMap \"hook\": is a hook (\"pre-install\"), and hooks are never run: it is not made",
+        "warning: x/templates/random.yaml: line 4 of what it makes is another each time",
+        "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
+        "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
+        "fields were not looked at: Unheard (flowcontrol.apiserver.k8s.io/v1)",
+        "x 0.1.0: 2 objects, 0 errors, 4 warnings",
+    ] {
+        assert!(out.contains(line), "{line}\n--\n{out}");
+    }
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (_, said, code) = linted(folder.path(), &["x", "--strict"]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[test]
+fn a_name_too_long_for_the_namespace_of_an_installation_is_refused() {
+    let folder = chart_of(&[]);
+    let long = "a".repeat(48);
+    let (out, said, code) = linted(folder.path(), &[&long, "x"]);
+    assert_eq!((out.as_str(), code), ("", Some(1)));
+    assert!(
+        said.contains("cannot be the name of a ControllerRegistration") && said.contains("at most 47 characters"),
+        "{said}"
+    );
+    assert_eq!(linted(folder.path(), &[&long[1..], "x"]).2, Some(0));
 }

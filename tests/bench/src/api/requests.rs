@@ -83,9 +83,15 @@ impl Kind {
         Call::new(Method::GET, self.collection())
     }
 
-    /// Follows all.
-    pub(crate) fn watch(self) -> Call {
-        Call::new(Method::GET, format!("{}?watch=1", self.collection()))
+    /// Reads one, with the version of the list.
+    pub(crate) fn first(self) -> Call {
+        Call::new(Method::GET, format!("{}?limit=1", self.collection()))
+    }
+
+    /// Follows all from a version on.
+    pub(crate) fn watch(self, version: &str) -> Call {
+        let path = format!("{}?watch=1&resourceVersion={version}", self.collection());
+        Call::new(Method::GET, path)
     }
 }
 

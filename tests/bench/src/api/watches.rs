@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -52,15 +53,21 @@ pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, 
             .send(&kind.create(&format!("w-{}", name(number)), 100))
             .await?;
     }
+    // From here on, as a client that has listed: what was there before would be told to each of them first.
+    let answer = connection.send(&kind.first()).await?;
+    let list: Value = serde_json::from_slice(&answer.body).map_err(|why| format!("a list is no JSON: {why}"))?;
+    let version = list["metadata"]["resourceVersion"].as_str();
+    let watch = kind.watch(version.ok_or("a list names no version")?);
     let changes = load.per_second * load.seconds;
     let (begun, seen) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let opened = Arc::new(Barrier::new(load.watchers + 1));
     let mut watchers = JoinSet::new();
     for number in 0..load.watchers {
         let (endpoint, seen, opened) = (subject.endpoint.clone(), seen.clone(), opened.clone());
+        let watch = watch.clone();
         watchers.spawn(async move {
             let mut connection = endpoint.connect().await?;
-            let answer = connection.open(&kind.watch()).await?;
+            let answer = connection.open(&watch).await?;
             let times = (number < TIMED_MAX).then(Vec::new);
             opened.wait().await;
             follow(answer.into_body(), begun, changes, &seen, times).await

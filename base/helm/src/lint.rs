@@ -1,0 +1,309 @@
+//! What a chart renders, looked at by somebody who has to apply it again and again without a person beside it: objects that
+//! are none, that hide one another, that never come to be, or that are others each time. Pure; it asks no cluster.
+
+use std::collections::BTreeMap;
+
+use base_yaml::go::{self, Twice};
+use serde_json::Value;
+
+use crate::engine::Rendered;
+use crate::manifest::{HOOK_ANNOTATION, split};
+
+/// Longest piece of a line that is quoted.
+const QUOTED_CHARACTERS_MAX: usize = 80;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The chart cannot be applied as it is.
+    Error,
+    /// It can, but not as its author will have meant it.
+    Warning,
+}
+
+/// What is wrong at a place of a chart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The path of the template, or of the file below `crds/`
+    pub file: String,
+    /// How bad it is
+    pub severity: Severity,
+    /// The object, as in `Deployment "web"`; nothing if the file as a whole is meant
+    pub object: Option<String>,
+    /// What is wrong, with field and value
+    pub message: String,
+    /// One thing to do
+    pub hint: &'static str,
+}
+
+/// An object that a chart makes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// The path of the template, or of the file below `crds/`
+    pub file: String,
+    /// The object
+    pub value: Value,
+}
+
+impl Made {
+    /// Its kind and name: `Deployment "web"`.
+    pub fn title(&self) -> String {
+        let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        format!("{} {:?}", text("/kind"), text("/metadata/name"))
+    }
+
+    /// A finding that is about it.
+    pub fn finding(&self, severity: Severity, message: impl Into<String>, hint: &'static str) -> Finding {
+        Finding {
+            file: self.file.clone(),
+            severity,
+            object: Some(self.title()),
+            message: message.into(),
+            hint,
+        }
+    }
+
+    /// By what two objects are the same.
+    fn identity(&self) -> [&str; 4] {
+        let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("/apiVersion");
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        [
+            group,
+            text("/kind"),
+            text("/metadata/namespace"),
+            text("/metadata/name"),
+        ]
+    }
+}
+
+/// The objects that are applied, those below `crds/` first, and what is wrong with documents that are none of them.
+pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
+    let (mut made, mut findings) = (Vec::new(), Vec::new());
+    let crds = rendered.crds.iter().map(|(file, text)| (file, text));
+    for (file, text) in crds.chain(&rendered.texts) {
+        for document in split(text) {
+            match object(file, document, &mut findings) {
+                Ok(object) => made.extend(object),
+                Err((message, hint)) => findings.push(Finding {
+                    file: file.clone(),
+                    severity: Severity::Error,
+                    object: None,
+                    message,
+                    hint,
+                }),
+            }
+        }
+    }
+    let mut known = BTreeMap::new();
+    for object in &made {
+        if let Some(first) = known.insert(object.identity(), &object.file) {
+            let message = format!("is made twice, first by {first}: one would undo the other");
+            findings.push(object.finding(
+                Severity::Error,
+                message,
+                "leave one of them out, or name them differently",
+            ));
+        }
+    }
+    (made, findings)
+}
+
+/// What a document makes; nothing if it is empty or is not applied.
+fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Option<Made>, (String, &'static str)> {
+    const NO_OBJECT: &str =
+        "write one object of Kubernetes into each document, with apiVersion, kind and metadata.name";
+    let no_yaml = |why: go::GoYamlError| (why.to_string(), "write each document in YAML");
+    let value = go::read_exact(document.as_bytes(), Twice::Allowed).map_err(no_yaml)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    if !value.is_object() {
+        let message = format!("a document is {}, and no object", go::json_kind(&value));
+        return Err((message, NO_OBJECT));
+    }
+    let made = Made {
+        file: file.to_owned(),
+        value,
+    };
+    for (pointer, is_needed) in [
+        ("/apiVersion", true),
+        ("/kind", true),
+        ("/metadata/name", true),
+        ("/metadata/namespace", false),
+    ] {
+        let field = pointer[1..].replace('/', ".");
+        match made.value.pointer(pointer) {
+            Some(Value::String(text)) if !text.is_empty() => (),
+            None | Some(Value::Null | Value::String(_)) if is_needed => {
+                return Err((format!("{}: {field} is missing", made.title()), NO_OBJECT));
+            }
+            None | Some(Value::Null | Value::String(_)) => (),
+            Some(other) => {
+                // What YAML takes for a number or a truth: `namespace: n`.
+                let message = format!("{}: {field} is {other}, which is no text", made.title());
+                return Err((message, "put it into quotes"));
+            }
+        }
+    }
+    if let Err(why) = go::read_exact(document.as_bytes(), Twice::Refused) {
+        let message = format!("{why}: the last one wins");
+        findings.push(made.finding(Severity::Warning, message, "leave one of them out"));
+    }
+    let hook = &made.value["metadata"]["annotations"][HOOK_ANNOTATION];
+    if let Some(events) = hook.as_str() {
+        let message = format!("is a hook ({events:?}), and hooks are never run: it is not made");
+        let hint = "make it an object like the others, or do its work in a controller";
+        findings.push(made.finding(Severity::Warning, message, hint));
+        return Ok(None);
+    }
+    Ok(Some(made))
+}
+
+/// What two renderings of one chart with the same values make differently: it would be applied anew each time, and what
+/// depends on it restarted.
+pub fn unsteady(first: &Rendered, again: &Rendered) -> Vec<Finding> {
+    let differs = |(file, text): (&String, &String)| {
+        let other = again.texts.get(file).map_or("", String::as_str);
+        let (line, before, after) = first_difference(text, other)?;
+        Some(Finding {
+            file: file.clone(),
+            severity: Severity::Warning,
+            object: None,
+            message: format!(
+                "line {line} of what it makes is another each time: {:?}, then {:?}",
+                piece(before),
+                piece(after)
+            ),
+            hint: "let what is random or taken from the clock come from values, or from a Secret that a controller makes once",
+        })
+    };
+    first.texts.iter().filter_map(differs).collect()
+}
+
+/// The number of the first line that differs, from 1 on, and both lines.
+fn first_difference<'t>(text: &'t str, other: &'t str) -> Option<(usize, &'t str, &'t str)> {
+    let (mut lines, mut others) = (text.lines(), other.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        match (lines.next(), others.next()) {
+            (None, None) => return None,
+            (one, two) if one == two => (),
+            (one, two) => return Some((number, one.unwrap_or_default(), two.unwrap_or_default())),
+        }
+    }
+}
+
+fn piece(line: &str) -> String {
+    let line = line.trim();
+    let mut piece: String = line.chars().take(QUOTED_CHARACTERS_MAX).collect();
+    if piece.len() < line.len() {
+        piece.push('…');
+    }
+    piece
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Severity, objects, unsteady};
+    use crate::engine::Rendered;
+
+    fn rendered(texts: &[(&str, &str)]) -> Rendered {
+        let texts = texts
+            .iter()
+            .map(|(file, text)| ((*file).to_owned(), (*text).to_owned()));
+        Rendered {
+            texts: texts.collect(),
+            ..Rendered::default()
+        }
+    }
+
+    fn said(text: &str) -> Vec<(Severity, String)> {
+        let (_, findings) = objects(&rendered(&[("a.yaml", text)]));
+        let said = |finding: super::Finding| {
+            let object = finding.object.map(|object| format!("{object} ")).unwrap_or_default();
+            (finding.severity, format!("{object}{}", finding.message))
+        };
+        findings.into_iter().map(said).collect()
+    }
+
+    const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+
+    #[test]
+    fn what_is_no_object_is_an_error_that_names_the_field() {
+        let cases = [
+            ("- 1", "a document is array, and no object"),
+            ("kind: A\nmetadata: {name: b}", "A \"b\": apiVersion is missing"),
+            (
+                "apiVersion: v1\nkind: A\nmetadata: {name: 1}",
+                "A \"\": metadata.name is 1, which is no text",
+            ),
+            (
+                "apiVersion: v1\nkind: A\nmetadata: {name: b, namespace: n}",
+                "A \"b\": metadata.namespace is false, which is no text",
+            ),
+            (
+                "apiVersion: v1\nkind: A\nmetadata: {generateName: a-}",
+                "A \"\": metadata.name is missing",
+            ),
+        ];
+        for (text, message) in cases {
+            assert_eq!(said(text), [(Severity::Error, message.to_owned())], "{text}");
+        }
+        assert!(said("# only this\n---\n").is_empty());
+        assert!(said(MAP).is_empty());
+    }
+
+    #[test]
+    fn two_of_a_name_are_told_apart_by_kind_group_and_namespace_alone() {
+        let again = MAP.replace("apiVersion: v1", "apiVersion: v1 # the same");
+        let twice = "ConfigMap \"a\" is made twice, first by a.yaml: one would undo the other";
+        assert_eq!(
+            said(&format!("{MAP}---\n{again}")),
+            [(Severity::Error, twice.to_owned())]
+        );
+        let elsewhere = MAP.replace("name: a", "name: a, namespace: b");
+        assert!(said(&format!("{MAP}---\n{elsewhere}")).is_empty());
+    }
+
+    #[test]
+    fn hooks_are_told_of_and_not_made_whether_or_not_their_event_is_known() {
+        for event in ["pre-install", "nonsense"] {
+            let hook = MAP.replace("name: a", &format!("name: a, annotations: {{helm.sh/hook: {event}}}"));
+            let rendered = rendered(&[("a.yaml", &hook)]);
+            let (made, findings) = objects(&rendered);
+            assert!(made.is_empty());
+            assert_eq!(findings.len(), 1, "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_a_warning() {
+        let said = said(&format!("{MAP}data: {{a: b}}\ndata: {{c: d}}\n"));
+        assert_eq!(said.len(), 1);
+        assert_eq!(said[0].0, Severity::Warning);
+    }
+
+    #[test]
+    fn what_differs_between_two_renderings_is_told_with_its_line() {
+        let (first, again) = (
+            rendered(&[("a", "x: 1\ny: 2\n"), ("b", "same")]),
+            rendered(&[("a", "x: 1\ny: 3\n"), ("b", "same")]),
+        );
+        let findings = unsteady(&first, &again);
+        let told: BTreeMap<_, _> = findings
+            .iter()
+            .map(|finding| (&finding.file, &finding.message))
+            .collect();
+        assert_eq!(told.len(), 1);
+        let message = &findings[0].message;
+        assert!(
+            message.contains("line 2") && message.contains("y: 2") && message.contains("y: 3"),
+            "{message}"
+        );
+        assert!(unsteady(&first, &first).is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! Where objects of a kind are made: discovery, asked once for each group and version.
+
+use std::collections::BTreeMap;
+
+use api_meta::Fault;
+use cluster_bare::Cluster;
+use http::Method;
+use serde::Deserialize;
+
+use crate::send;
+
+/// How a kind is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// `/api/v1`, `/apis/apps/v1`
+    root: String,
+    /// `deployments`
+    resource: String,
+    pub(crate) is_namespaced: bool,
+}
+
+impl Kind {
+    /// Namespaces themselves.
+    pub(crate) fn of_namespaces() -> Self {
+        Self {
+            root: "/api/v1".to_owned(),
+            resource: "namespaces".to_owned(),
+            is_namespaced: false,
+        }
+    }
+
+    /// Where objects of it are made.
+    pub(crate) fn path(&self, namespace: &str) -> String {
+        let Self { root, resource, .. } = self;
+        if self.is_namespaced {
+            format!("{root}/namespaces/{namespace}/{resource}")
+        } else {
+            format!("{root}/{resource}")
+        }
+    }
+}
+
+/// What was asked already, by group and version.
+#[derive(Default)]
+pub(crate) struct Kinds(BTreeMap<String, Vec<Served>>);
+
+/// An entry of an `APIResourceList`.
+#[derive(Deserialize)]
+struct Served {
+    name: String,
+    kind: String,
+    namespaced: bool,
+    verbs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    resources: Vec<Served>,
+}
+
+impl Kinds {
+    /// How the kind is served, if it is.
+    pub(crate) async fn find(
+        &mut self,
+        cluster: &Cluster,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Option<Kind>, Fault> {
+        let Some(root) = root_of(api_version) else {
+            return Ok(None);
+        };
+        if !self.0.contains_key(api_version) {
+            let answer = send(cluster, Method::GET, &root, String::new()).await?;
+            let served = serde_json::from_value::<List>(answer.body).map(|list| list.resources);
+            // A group that is not there yet may come with a definition.
+            let Ok(served) = served else {
+                return Ok(None);
+            };
+            self.0.insert(api_version.to_owned(), served);
+        }
+        let is_meant = |served: &&Served| {
+            served.kind == kind && !served.name.contains('/') && served.verbs.iter().any(|verb| verb == "create")
+        };
+        let served = self.0[api_version].iter().find(is_meant);
+        Ok(served.map(|served| Kind {
+            root,
+            resource: served.name.clone(),
+            is_namespaced: served.namespaced,
+        }))
+    }
+}
+
+/// The path below which a version of a group is served. What names none is served nowhere.
+fn root_of(api_version: &str) -> Option<String> {
+    let is_name = |part: &str| {
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+        !part.is_empty() && part.bytes().all(is_of_name)
+    };
+    match api_version.split('/').collect::<Vec<_>>()[..] {
+        [version] if is_name(version) => Some(format!("/api/{version}")),
+        [group, version] if is_name(group) && is_name(version) => Some(format!("/apis/{group}/{version}")),
+        _ => None,
+    }
+}

@@ -1,0 +1,248 @@
+//! What an empty Kubernetes says of objects before anybody applies them to a real one: fields that it does not know, values
+//! that it refuses, versions that go away. The Kubernetes is the embedded one, in memory, made for the question and gone
+//! with the answer. It changes nothing anywhere.
+
+mod answer;
+mod kinds;
+
+use std::collections::BTreeMap;
+
+use api_meta::Fault;
+use base_client::fault_of;
+use cluster_bare::Cluster;
+use cluster_schema::names;
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::PostParams;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use answer::{Answer, problems_of};
+use kinds::{Kind, Kinds};
+
+/// The kind whose objects make kinds.
+const DEFINITION: &str = "CustomResourceDefinition";
+/// The kind whose objects others lie in.
+const NAMESPACE: &str = "Namespace";
+
+/// What is said of one of the objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The object's place among those that were asked about
+    pub place: usize,
+    /// What is said
+    pub said: Said,
+}
+
+/// What Kubernetes says of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It would refuse the object, for this.
+    Refused(String),
+    /// It would take the object, and warn its author.
+    Warning(String),
+    /// The kind is neither Kubernetes' own nor defined by the objects: nothing is known of the object.
+    UnknownKind,
+    /// The kind lies in namespaces, and the object names none.
+    NoNamespace,
+}
+
+/// Asks what a Kubernetes that has nothing but the definitions in `known` says of `objects`, in this order, definitions and
+/// namespaces first. Namespaces that objects name are there, whether or not they are among the objects; an object that names
+/// none is looked at in `namespace`. Nothing is said of an object with which nothing is wrong.
+///
+/// # Errors
+/// The embedded Kubernetes does not start, does not answer or refuses what is `known`, or `namespace` is no name of one.
+pub async fn dry_run(
+    known: &[CustomResourceDefinition],
+    objects: &[Value],
+    namespace: &str,
+) -> Result<Vec<Remark>, Fault> {
+    if let Some(why) = names::dns_label(namespace) {
+        return Err(
+            Fault::user(format!("{namespace:?} is no name of a namespace: {why}")).hint("give another namespace")
+        );
+    }
+    let cluster = Cluster::builder().without_controllers().start().await?;
+    let mut trial = Trial {
+        cluster: &cluster,
+        kinds: Kinds::default(),
+        namespace,
+        remarks: BTreeMap::new(),
+    };
+    let made = match trial.make_known(known).await {
+        Ok(()) => trial.judge(objects).await,
+        refused => refused,
+    };
+    let remarks = trial.remarks;
+    cluster.stop().await;
+    made?;
+    let remark = |(place, said): (usize, Vec<Said>)| said.into_iter().map(move |said| Remark { place, said });
+    Ok(remarks.into_iter().flat_map(remark).collect())
+}
+
+struct Trial<'a> {
+    cluster: &'a Cluster,
+    kinds: Kinds,
+    namespace: &'a str,
+    /// By the places of objects
+    remarks: BTreeMap<usize, Vec<Said>>,
+}
+
+impl Trial<'_> {
+    async fn make_known(&self, known: &[CustomResourceDefinition]) -> Result<(), Fault> {
+        let api = Api::all(self.cluster.client());
+        for definition in known {
+            let made = api.create(&PostParams::default(), definition).await;
+            made.map_err(|error| fault_of(error, "define what the cluster is known to have"))?;
+        }
+        Ok(())
+    }
+
+    async fn judge(&mut self, objects: &[Value]) -> Result<(), Fault> {
+        let is_first = |object: &Value| matches!(object["kind"].as_str(), Some(DEFINITION | NAMESPACE));
+        // What others need is made; the rest is only asked about.
+        for (place, object) in objects.iter().enumerate().filter(|(_, object)| is_first(object)) {
+            self.ask(place, object, Way::Make).await?;
+        }
+        self.make_namespace(self.namespace).await?;
+        for (place, object) in objects.iter().enumerate().filter(|(_, object)| !is_first(object)) {
+            self.ask(place, object, Way::DryRun).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, place: usize, object: &Value, way: Way) -> Result<(), Fault> {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let kind = match self.kinds.find(self.cluster, text("apiVersion"), text("kind")).await? {
+            Some(kind) => kind,
+            None => {
+                self.say(place, Said::UnknownKind);
+                return Ok(());
+            }
+        };
+        let mut object = object.clone();
+        let namespace = object["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
+        let namespace = namespace.map(str::to_owned);
+        match &namespace {
+            None if kind.is_namespaced => self.say(place, Said::NoNamespace),
+            Some(namespace) if kind.is_namespaced => {
+                if let Some(why) = names::dns_label(namespace) {
+                    let why = format!("metadata.namespace: Invalid value: {namespace:?}: {why}");
+                    self.say(place, Said::Refused(why));
+                    return Ok(());
+                }
+                self.make_namespace(namespace).await?;
+            }
+            _ => (),
+        }
+        let within = namespace.unwrap_or_else(|| self.namespace.to_owned());
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // Of a kind that knows no namespaces it is passed over, as those who apply it pass over it.
+            metadata.remove("namespace");
+        }
+        let strict = self.create(&kind, &within, &object, way, Strictness::Strict).await?;
+        self.warn(place, &strict);
+        let unknown = strict.unknown_fields();
+        for field in &unknown {
+            self.say(place, Said::Refused(field.clone()));
+        }
+        let last = if unknown.is_empty() {
+            strict
+        } else {
+            // Fields that nobody knows hide what else is wrong.
+            self.create(&kind, &within, &object, way, Strictness::Ignore).await?
+        };
+        for problem in problems_of(&last) {
+            self.say(place, Said::Refused(problem));
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, place: usize, answer: &Answer) {
+        for warning in &answer.warnings {
+            self.say(place, Said::Warning(warning.clone()));
+        }
+    }
+
+    fn say(&mut self, place: usize, said: Said) {
+        let all = self.remarks.entry(place).or_default();
+        if !all.contains(&said) {
+            all.push(said);
+        }
+    }
+
+    async fn make_namespace(&self, name: &str) -> Result<(), Fault> {
+        let object = json!({"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": name}});
+        let kind = Kind::of_namespaces();
+        let answer = self.create(&kind, "", &object, Way::Make, Strictness::Ignore).await?;
+        match answer.status {
+            StatusCode::CREATED | StatusCode::CONFLICT => Ok(()),
+            status => Err(Fault::bug(format!(
+                "the embedded Kubernetes answers {status} to a new namespace {name}"
+            ))),
+        }
+    }
+
+    async fn create(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        object: &Value,
+        way: Way,
+        strictness: Strictness,
+    ) -> Result<Answer, Fault> {
+        let path = kind.path(namespace);
+        let uri = format!("{path}?{}{}", strictness.query(), way.query());
+        send(self.cluster, Method::POST, &uri, object.to_string()).await
+    }
+}
+
+/// Whether an object is made or only asked about.
+#[derive(Clone, Copy)]
+enum Way {
+    Make,
+    DryRun,
+}
+
+impl Way {
+    fn query(self) -> &'static str {
+        match self {
+            Self::Make => "",
+            Self::DryRun => "&dryRun=All",
+        }
+    }
+}
+
+/// What becomes of fields that nobody knows.
+#[derive(Clone, Copy)]
+enum Strictness {
+    Strict,
+    Ignore,
+}
+
+impl Strictness {
+    fn query(self) -> &'static str {
+        match self {
+            Self::Strict => "fieldValidation=Strict",
+            Self::Ignore => "fieldValidation=Ignore",
+        }
+    }
+}
+
+/// A request of the cluster's admin, and all of its answer.
+async fn send(cluster: &Cluster, method: Method, uri: &str, body: String) -> Result<Answer, Fault> {
+    let request = Request::builder()
+        .method(method)
+        .uri(uri)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body.into_bytes()))
+        .map_err(|error| Fault::bug(format!("{uri} is no request: {error}")))?;
+    let unanswered = |error: kube::Error| fault_of(error, "ask the embedded Kubernetes");
+    let response = cluster.client().send(request).await.map_err(unanswered)?;
+    let (head, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(unanswered)?.to_bytes();
+    Ok(Answer::of(&head, &bytes))
+}

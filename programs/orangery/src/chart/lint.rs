@@ -1,0 +1,239 @@
+//! `orangery chart lint`: what a ControllerDeployment with a chart would trip over. The chart is rendered as a gardenlet
+//! renders it, twice, and what it makes is shown to an empty Kubernetes. What is wrong is told in the order of the files.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+
+use api_meta::Fault;
+use base_clock::Entropy;
+use base_helm::lint::{self, Finding, Made, Severity};
+use base_helm::render::Release;
+use base_helm::{Engine, Rendered};
+use cluster_dry_run::{Remark, Said, dry_run};
+use cluster_schema::names;
+use serde_json::{Value, json};
+
+use super::{Asked, name_and_chart, print};
+use crate::cli;
+
+/// Root of the values that every chart of an extension gets.
+const ROOT: &str = "gardener";
+/// Namespaces of installations are called `extension-<ControllerInstallation>`, and these after their registration.
+const NAMESPACE_PREFIX: &str = "extension-";
+/// Stands for what the API server puts behind `generateName`.
+const INSTALLATION_SUFFIX: &str = "-x7k2p";
+/// Largest archive that a ControllerDeployment can hold: etcd takes requests of 1.5 MiB (`--max-request-bytes`), the archive
+/// stands there in base64, and an eighth is left for values and managed fields.
+const RAW_CHART_BYTES_MAX: u64 = (3 << 19) / 8 * 7 / 4 * 3;
+/// Seeds of the two renderings; any two do that are not the same.
+const SEEDS: [u64; 2] = [1, 2];
+
+/// Prints what is wrong with a chart.
+///
+/// # Errors
+/// The chart cannot be rendered, or a ControllerDeployment with it could not be installed; with `--strict`, also if there
+/// are warnings.
+pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Result<(), Fault> {
+    let (name, path) = name_and_chart(&arguments.name_and_chart);
+    let mut asked = Asked::read(path, &arguments.setting)?;
+    let name = name.unwrap_or(&asked.chart.metadata.name).to_owned();
+    check_name(&name)?;
+    let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
+    findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
+    asked.values.insert(ROOT.to_owned(), example_of_root());
+    let [rendered, again] = SEEDS.map(|seed| -> Result<Rendered, Fault> {
+        let engine = Engine::default().with_entropy(Entropy::seeded(seed));
+        asked.render(&engine, release(&name))
+    });
+    let rendered = rendered?;
+    let (made, of_documents) = lint::objects(&rendered);
+    findings.extend(of_documents);
+    findings.extend(lint::unsteady(&rendered, &again?));
+    let unknown = ask_kubernetes(&made, &release(&name).namespace, &mut findings).await?;
+    findings.sort();
+    let is_bad = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (errors, warnings) = (is_bad(Severity::Error), is_bad(Severity::Warning));
+    let metadata = &asked.chart.metadata;
+    let sum = Sum {
+        chart: format!("{} {}", metadata.name, metadata.version),
+        objects: made.len(),
+        unknown,
+        errors,
+        warnings,
+    };
+    print(out, &told(&findings, &sum))?;
+    match (errors, warnings) {
+        (0, 0) => Ok(()),
+        (0, _) if !arguments.strict => Ok(()),
+        (0, _) => Err(Fault::user(format!("{path}: there are warnings")).hint("mend them, or leave --strict out")),
+        _ => Err(Fault::user(format!(
+            "{path}: a ControllerDeployment with this chart could not be installed"
+        ))
+        .hint("mend what is told as an error")),
+    }
+}
+
+/// What is known of the chart as a whole.
+struct Sum {
+    chart: String,
+    objects: usize,
+    /// Kinds that were not looked at
+    unknown: BTreeSet<String>,
+    errors: usize,
+    warnings: usize,
+}
+
+fn told(findings: &[Finding], sum: &Sum) -> String {
+    let mut told = String::new();
+    for finding in findings {
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let object = finding.object.as_ref().map(|object| format!("{object}: "));
+        let Finding {
+            file, message, hint, ..
+        } = finding;
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            told,
+            "{severity}: {file}: {}{message}\n  hint: {hint}",
+            object.unwrap_or_default()
+        );
+    }
+    let unknown = sum.unknown.iter().cloned().collect::<Vec<_>>().join(", ");
+    if !unknown.is_empty() {
+        let _ = writeln!(
+            told,
+            "note: of kinds that neither the chart nor Kubernetes defines, fields were not looked at: {unknown}"
+        );
+    }
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let _ = writeln!(
+        told,
+        "{}: {}, {}, {}",
+        sum.chart,
+        count(sum.objects, "object"),
+        count(sum.errors, "error"),
+        count(sum.warnings, "warning")
+    );
+    told
+}
+
+/// Adds what an empty Kubernetes says; gives the kinds that it does not know.
+async fn ask_kubernetes(
+    made: &[Made],
+    namespace: &str,
+    findings: &mut Vec<Finding>,
+) -> Result<BTreeSet<String>, Fault> {
+    let known = [api_extensions::crds(), api_resources::crds(), api_machine::crds()].concat();
+    let objects: Vec<Value> = made.iter().map(|made| made.value.clone()).collect();
+    let mut unknown = BTreeSet::new();
+    for Remark { place, said } in dry_run(&known, &objects, namespace).await? {
+        let made = &made[place];
+        findings.push(match said {
+            Said::Refused(why) => made.finding(
+                Severity::Error,
+                why,
+                "correct the field in the template, or the value that it is made from",
+            ),
+            Said::Warning(why) => made.finding(Severity::Warning, why, "follow the warning before the kind or field goes"),
+            Said::NoNamespace => made.finding(
+                Severity::Warning,
+                "metadata.namespace is missing: it would lie in the namespace default, beside those of every other chart",
+                "write `namespace: {{ .Release.Namespace }}` below metadata",
+            ),
+            Said::UnknownKind => {
+                let text = |field: &str| made.value[field].as_str().unwrap_or_default();
+                unknown.insert(format!("{} ({})", text("kind"), text("apiVersion")));
+                continue;
+            }
+        });
+    }
+    Ok(unknown)
+}
+
+/// What a gardenlet renders for: an installation of a ControllerRegistration, in a namespace of its own.
+fn release(name: &str) -> Release {
+    Release {
+        name: name.to_owned(),
+        namespace: format!("{NAMESPACE_PREFIX}{name}{INSTALLATION_SUFFIX}"),
+        revision: 1,
+        is_upgrade: false,
+    }
+}
+
+/// Whether the namespace of an installation can be called after a registration of this name.
+fn check_name(name: &str) -> Result<(), Fault> {
+    let namespace = release(name).namespace;
+    let Some(why) = names::dns_label(&namespace) else {
+        return Ok(());
+    };
+    let characters_max = names::LABEL_BYTES_MAX - NAMESPACE_PREFIX.len() - INSTALLATION_SUFFIX.len();
+    Err(Fault::user(format!(
+        "{name:?} cannot be the name of a ControllerRegistration with a chart: its namespace would be {namespace:?}, and {why}"
+    ))
+    .hint(format!("give another NAME of at most {characters_max} characters of a-z, 0-9 and -")))
+}
+
+fn too_large(path: &str) -> Option<Finding> {
+    let bytes = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
+    (bytes > RAW_CHART_BYTES_MAX).then(|| Finding {
+        file: path.to_owned(),
+        severity: Severity::Warning,
+        object: None,
+        message: format!(
+            "the archive has {bytes} bytes, and `rawChart` of a ControllerDeployment holds {RAW_CHART_BYTES_MAX}"
+        ),
+        hint: "push it to a registry and name it in `ociRepository`, or leave files out with .helmignore",
+    })
+}
+
+fn overwritten(path: &str) -> Finding {
+    Finding {
+        file: path.to_owned(),
+        severity: Severity::Warning,
+        object: None,
+        message: format!("the values that are given have `{ROOT}`, which a gardenlet writes over"),
+        hint: "take it out of the values",
+    }
+}
+
+/// What a gardenlet writes at the root of the values for a seed, with everything that may be there.
+fn example_of_root() -> Value {
+    let networks = json!({
+        "nodes": "10.240.0.0/16", "pods": "10.241.0.0/16", "services": "10.243.0.0/16", "ipFamilies": ["IPv4"],
+    });
+    let spec = json!({
+        "provider": {"type": "local", "region": "local", "zones": ["0"]},
+        "networks": networks,
+        "ingress": {"domain": "ingress.seed.example.com", "controller": {"kind": "nginx"}},
+        "dns": {"provider": {"type": "local", "secretRef": {"name": "dns", "namespace": "garden"}}},
+        "settings": {"scheduling": {"visible": true}, "excessCapacityReservation": {"enabled": true}},
+    });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "usablePorts": [],
+        "garden": {"clusterIdentity": "garden", "genericKubeconfigSecretName": "generic-garden-kubeconfig"},
+        "gardenlet": {"featureGates": {}},
+        "seed": {
+            "name": "seed",
+            "clusterIdentity": "seed-identity",
+            "annotations": {},
+            "labels": {},
+            "provider": "local",
+            "region": "local",
+            "volumeProvider": "",
+            "volumeProviders": [],
+            "ingressDomain": "ingress.seed.example.com",
+            "protected": false,
+            "visible": true,
+            "taints": [],
+            "networks": networks,
+            "blockCIDRs": [],
+            "spec": spec,
+        },
+    })
+}
