@@ -46,10 +46,15 @@ pub struct Made {
 }
 
 impl Made {
-    /// Its kind and name: `Deployment "web"`.
+    /// Its kind and name: `Deployment "web"`, as far as it has them.
     pub fn title(&self) -> String {
         let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        format!("{} {:?}", text("/kind"), text("/metadata/name"))
+        match (text("/kind"), text("/metadata/name")) {
+            ("", "") => "an object".to_owned(),
+            (kind, "") => kind.to_owned(),
+            ("", name) => format!("an object {name:?}"),
+            (kind, name) => format!("{kind} {name:?}"),
+        }
     }
 
     /// A finding that is about it.
@@ -238,8 +243,13 @@ mod tests {
             ("- 1", "a document is array, and no object"),
             ("kind: A\nmetadata: {name: b}", "A \"b\": apiVersion is missing"),
             (
+                "apiVersion: v1\nmetadata: {name: b}",
+                "an object \"b\": kind is missing",
+            ),
+            ("apiVersion: v1", "an object: kind is missing"),
+            (
                 "apiVersion: v1\nkind: A\nmetadata: {name: 1}",
-                "A \"\": metadata.name is 1, which is no text",
+                "A: metadata.name is 1, which is no text",
             ),
             (
                 "apiVersion: v1\nkind: A\nmetadata: {name: b, namespace: n}",
@@ -247,7 +257,7 @@ mod tests {
             ),
             (
                 "apiVersion: v1\nkind: A\nmetadata: {generateName: a-}",
-                "A \"\": metadata.name is missing",
+                "A: metadata.name is missing",
             ),
         ];
         for (text, message) in cases {

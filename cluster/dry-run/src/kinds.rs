@@ -58,25 +58,72 @@ struct List {
     resources: Vec<Served>,
 }
 
+/// The group of an object, as `/apis/GROUP` tells it.
+#[derive(Deserialize)]
+struct Group {
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Deserialize)]
+struct GroupVersion {
+    #[serde(rename = "groupVersion")]
+    api_version: String,
+}
+
+/// What is known of a kind in a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Served(Kind),
+    /// It is not, and why nobody else will serve it.
+    Gone(String),
+    /// Its group is somebody else's.
+    Unknown,
+}
+
 impl Kinds {
     /// How the kind is served, if it is.
-    pub(crate) async fn find(
-        &mut self,
-        cluster: &Cluster,
-        api_version: &str,
-        kind: &str,
-    ) -> Result<Option<Kind>, Fault> {
+    pub(crate) async fn find(&mut self, cluster: &Cluster, api_version: &str, kind: &str) -> Result<Found, Fault> {
+        if let Some(served) = self.served(cluster, api_version, kind).await? {
+            return Ok(Found::Served(served));
+        }
+        let group = match api_version.split('/').collect::<Vec<_>>()[..] {
+            ["v1"] => "",
+            [group, version] if is_name(group) && is_name(version) => group,
+            _ => {
+                return Ok(Found::Gone(format!(
+                    "{api_version:?} is no apiVersion: it is v1 or GROUP/VERSION"
+                )));
+            }
+        };
+        // Groups without a domain are Kubernetes' own.
+        let is_own = !group.contains('.');
+        let unserved = format!("Kubernetes does not serve {kind} of {api_version}");
+        if group.is_empty() {
+            return Ok(Found::Gone(unserved));
+        }
+        let answer = send(cluster, Method::GET, &format!("/apis/{group}"), String::new()).await?;
+        let Ok(known) = serde_json::from_value::<Group>(answer.body) else {
+            return Ok(if is_own { Found::Gone(unserved) } else { Found::Unknown });
+        };
+        for GroupVersion { api_version: other } in &known.versions {
+            if self.served(cluster, other, kind).await?.is_some() {
+                return Ok(Found::Gone(format!("{unserved}; it is in {other}")));
+            }
+        }
+        Ok(if is_own { Found::Gone(unserved) } else { Found::Unknown })
+    }
+
+    async fn served(&mut self, cluster: &Cluster, api_version: &str, kind: &str) -> Result<Option<Kind>, Fault> {
         let Some(root) = root_of(api_version) else {
             return Ok(None);
         };
         if !self.0.contains_key(api_version) {
             let answer = send(cluster, Method::GET, &root, String::new()).await?;
-            let served = serde_json::from_value::<List>(answer.body).map(|list| list.resources);
             // A group that is not there yet may come with a definition.
-            let Ok(served) = served else {
+            let Ok(list) = serde_json::from_value::<List>(answer.body) else {
                 return Ok(None);
             };
-            self.0.insert(api_version.to_owned(), served);
+            self.0.insert(api_version.to_owned(), list.resources);
         }
         let is_meant = |served: &&Served| {
             served.kind == kind && !served.name.contains('/') && served.verbs.iter().any(|verb| verb == "create")
@@ -92,13 +139,15 @@ impl Kinds {
 
 /// The path below which a version of a group is served. What names none is served nowhere.
 fn root_of(api_version: &str) -> Option<String> {
-    let is_name = |part: &str| {
-        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-        !part.is_empty() && part.bytes().all(is_of_name)
-    };
     match api_version.split('/').collect::<Vec<_>>()[..] {
         [version] if is_name(version) => Some(format!("/api/{version}")),
         [group, version] if is_name(group) && is_name(version) => Some(format!("/apis/{group}/{version}")),
         _ => None,
     }
+}
+
+/// Whether it stays one part of a path.
+fn is_name(part: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    !matches!(part, "" | "." | "..") && part.bytes().all(is_of_name)
 }

@@ -20,7 +20,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use answer::{Answer, problems_of};
-use kinds::{Kind, Kinds};
+use kinds::{Found, Kind, Kinds};
 
 /// The kind whose objects make kinds.
 const DEFINITION: &str = "CustomResourceDefinition";
@@ -43,7 +43,7 @@ pub enum Said {
     Refused(String),
     /// It would take the object, and warn its author.
     Warning(String),
-    /// The kind is neither Kubernetes' own nor defined by the objects: nothing is known of the object.
+    /// The kind belongs to others, and the objects do not define it: nothing is known of the object.
     UnknownKind,
     /// The kind lies in namespaces, and the object names none.
     NoNamespace,
@@ -117,8 +117,12 @@ impl Trial<'_> {
     async fn ask(&mut self, place: usize, object: &Value, way: Way) -> Result<(), Fault> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         let kind = match self.kinds.find(self.cluster, text("apiVersion"), text("kind")).await? {
-            Some(kind) => kind,
-            None => {
+            Found::Served(kind) => kind,
+            Found::Gone(why) => {
+                self.say(place, Said::Refused(why));
+                return Ok(());
+            }
+            Found::Unknown => {
                 self.say(place, Said::UnknownKind);
                 return Ok(());
             }

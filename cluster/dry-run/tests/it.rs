@@ -52,15 +52,13 @@ async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
         panic!("{remarks:?}");
     };
     assert!(why.starts_with("metadata.namespace: Invalid value"), "{why}");
-    let rest: Vec<_> = remarks[1..].iter().map(|remark| (remark.place, &remark.said)).collect();
-    assert_eq!(
-        rest,
-        [
-            (1, &Said::UnknownKind),
-            (2, &Said::UnknownKind),
-            (3, &Said::UnknownKind)
-        ]
-    );
+    assert_eq!(remarks.len(), 4, "{remarks:?}");
+    for remark in &remarks[1..] {
+        let Said::Refused(why) = &remark.said else {
+            panic!("{remark:?}");
+        };
+        assert!(why.ends_with("is no apiVersion: it is v1 or GROUP/VERSION"), "{why}");
+    }
     let error = dry_run(&[], &[], "No").await.unwrap_err();
     assert!(
         error.to_string().contains("\"No\" is no name of a namespace"),
@@ -85,4 +83,27 @@ async fn an_old_version_is_taken_with_a_warning() {
         panic!("{remarks:?}");
     };
     assert!(why.contains("deprecated"), "{why}");
+}
+
+#[tokio::test]
+async fn a_version_that_is_gone_is_told_with_the_one_that_is_served() {
+    let object = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "here"}});
+    let remarks = said(&[
+        object("policy/v1beta1", "PodDisruptionBudget"),
+        object("extensions/v1beta1", "Ingress"),
+        object("v1", "List"),
+        object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
+    ])
+    .await;
+    let refused = |why: &str| Said::Refused(format!("Kubernetes does not serve {why}"));
+    let said: Vec<_> = remarks.into_iter().map(|remark| remark.said).collect();
+    assert_eq!(
+        said,
+        [
+            refused("PodDisruptionBudget of policy/v1beta1; it is in policy/v1"),
+            refused("Ingress of extensions/v1beta1"),
+            refused("List of v1"),
+            Said::UnknownKind,
+        ]
+    );
 }

@@ -338,7 +338,7 @@ pub struct ChartRender {
     override_usage = "orangery chart lint [OPTIONS] [NAME] <CHART>",
     after_help = "\
 The chart is rendered as a gardenlet renders it: with the values below `gardener` that every chart of an extension gets (those of \
-an example seed), for a release in the namespace extension-NAME. Its objects are shown to an empty Kubernetes in memory that \
+an example seed), in a namespace called after NAME. Its objects are shown to an empty Kubernetes in memory that \
 knows the kinds of this product; no cluster is asked and nothing is kept.
 
 Examples:

@@ -360,10 +360,10 @@ fn what_a_kubernetes_would_refuse_is_told_with_file_object_and_field() {
 fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
     let map = |name: &str, rest: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n{rest}");
     let random = map("random", "data: {a: {{ randAlphaNum 20 }}}\n");
-    let budget = "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: Unheard\nmetadata: {name: a}\n";
+    let foreign = "apiVersion: monitoring.coreos.com/v1\nkind: Unheard\nmetadata: {name: a}\n";
     let folder = chart_of(&[
         ("templates/random.yaml", &random),
-        ("templates/budget.yaml", budget),
+        ("templates/foreign.yaml", foreign),
         (
             "templates/hook.yaml",
             &map("hook", "").replace("name: hook", "name: hook, annotations: {helm.sh/hook: pre-install}"),
@@ -376,7 +376,7 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         "warning: x/templates/random.yaml: line 4 of what it makes is another each time",
         "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
         "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
-        "fields were not looked at: Unheard (flowcontrol.apiserver.k8s.io/v1)",
+        "fields were not looked at: Unheard (monitoring.coreos.com/v1)",
         "x 0.1.0: 2 objects, 0 errors, 4 warnings",
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
