@@ -40,6 +40,7 @@ var actions = map[string]func(*request) (string, error){
 	"scopes":     scopes,
 	"template":   template,
 	"schema":     schema,
+	"measure":    measure,
 	"versions":   versions,
 }
 

@@ -8,6 +8,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	release "helm.sh/helm/v4/pkg/release/v1"
 )
 
@@ -30,6 +31,11 @@ func template(asked *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return with.printed(from, user)
+}
+
+// printed is what `helm template r chart -n n` prints, then the notes.
+func (with rendering) printed(from *chart.Chart, user map[string]any) (string, error) {
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName = "r"

@@ -220,15 +220,16 @@ func loadArchive(asked *request) (string, error) {
 	return string(text), err
 }
 
-// chartWithValues are the files of a chart and what the user sets.
+// chartWithValues are the files of a chart, or where they are, and what the user sets.
 type chartWithValues struct {
 	Files  json.RawMessage
+	Path   string
 	Values json.RawMessage
 }
 
 // read is the chart that is asked about, and what the user sets.
 func (with chartWithValues) read() (*chart.Chart, map[string]any, error) {
-	from, err := fromFiles(with.Files)
+	from, err := with.chart()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -238,6 +239,13 @@ func (with chartWithValues) read() (*chart.Chart, map[string]any, error) {
 	}
 	user, _ := set.(map[string]any)
 	return from, user, nil
+}
+
+func (with chartWithValues) chart() (*chart.Chart, error) {
+	if with.Path != "" {
+		return loader.Load(with.Path)
+	}
+	return fromFiles(with.Files)
 }
 
 // settled is the chart that is asked about with its dependencies settled, and what the user sets.

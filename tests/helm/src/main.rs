@@ -6,10 +6,11 @@
     reason = "a command line tool speaks on its standard streams"
 )]
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tests_helm::{Answer, Case, Oracle, Outcome, case, generate, our_answer};
+use tests_helm::{Answer, Case, Oracle, Outcome, bench, case, generate, our_answer, real};
 
 /// So many drawn cases that differ are shown; the others are counted.
 const SHOWN_MAX: u64 = 15;
@@ -21,6 +22,15 @@ const REPEATS: u32 = 30;
 struct Arguments {
     /// Only cases that contain this text
     filter: Option<String>,
+    /// In place of cases, charts that people use, with each switch in their values turned
+    #[arg(long, conflicts_with_all = ["update", "drawn", "seed"])]
+    real: bool,
+    /// In place of cases, how long charts that people use take us and Helm
+    #[arg(long, conflicts_with_all = ["real", "update", "drawn", "seed"])]
+    bench: bool,
+    /// How long one chart takes us: what `--bench` starts for each
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    measure: Option<PathBuf>,
     /// Write Helm's answers into the files of cases
     #[arg(long)]
     update: bool,
@@ -44,7 +54,19 @@ fn main() -> ExitCode {
 }
 
 fn judge(arguments: &Arguments) -> Outcome<bool> {
+    let filter = arguments.filter.as_deref().unwrap_or_default();
+    if let Some(folder) = &arguments.measure {
+        println!("{}", bench::measure(folder)?);
+        return Ok(true);
+    }
+    if arguments.bench {
+        bench::run(filter, |line| println!("{line}"))?;
+        return Ok(true);
+    }
     let mut oracle = Oracle::start()?;
+    if arguments.real {
+        return real(&mut oracle, filter);
+    }
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
         for case in file.cases() {
@@ -78,6 +100,30 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     passed += arguments.drawn - differ;
     failed += differ;
     println!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+/// Compares charts that people use whose path contains `filter`.
+fn real(oracle: &mut Oracle, filter: &str) -> Outcome<bool> {
+    let (mut charts, mut passed, mut failed) = (0, 0, 0);
+    for chart in real::charts()?.iter().filter(|chart| chart.name.contains(filter)) {
+        let (mut agree, mut differ) = (0, 0);
+        for values in chart.values()? {
+            match chart.difference(&values, oracle)? {
+                None => agree += 1,
+                Some(difference) if differ < SHOWN_MAX => {
+                    differ += 1;
+                    println!("{} with {values}\n{difference}", chart.name);
+                }
+                Some(_) => differ += 1,
+            }
+        }
+        println!("{}: {agree} agree, {differ} differ", chart.name);
+        charts += 1;
+        passed += agree;
+        failed += differ;
+    }
+    println!("{charts} charts: {passed} passed, {failed} failed");
     Ok(failed == 0)
 }
 

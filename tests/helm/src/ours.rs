@@ -2,6 +2,7 @@
 
 use base_yaml::go::{self, Text, Twice, WriteError};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use base_helm::chart::{File, Metadata, files_of_archive};
@@ -205,10 +206,12 @@ fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
 
 /// What `helm template r chart -n n` prints, then the notes.
 fn template(asked: &Value) -> Outcome<Result<String, String>> {
-    let files = files(&asked["Files"])?;
+    let path = asked["Path"].as_str();
+    let files = path.map_or_else(|| files(&asked["Files"]), |_| Ok(Vec::new()))?;
     let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
     let rendered = || -> Result<String, String> {
-        let chart = Chart::from_files(files).map_err(|error| error.to_string())?;
+        let chart = path.map_or_else(|| Chart::from_files(files), |path| Chart::from_folder(Path::new(path)));
+        let chart = chart.map_err(|error| error.to_string())?;
         let mut setting = Setting {
             release: release(asked["IsUpgrade"] == json!(true)),
             ..Setting::default()

@@ -16,6 +16,8 @@ pub(crate) enum Bench {
     Api,
     /// What memory one Shoot leaves behind that is created and deleted again and again
     Lives,
+    /// Charts that people use: how long one rendering takes us and Helm, and how much memory
+    Charts,
 }
 
 /// Measures `runs` times, or as often as the measurement itself finds right.
@@ -27,10 +29,16 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
     if what == Bench::Api {
         real::run(Some(real::Part::Kubernetes))?;
     }
+    if what == Bench::Charts {
+        return match runs {
+            None => charts(),
+            Some(_) => Err("each chart is rendered up to 1,000 times: leave --runs out".to_owned()),
+        };
+    }
     let profile = match what {
         // What whoever follows the README's first command sees.
         Bench::FirstLight => "dev",
-        Bench::Shoots | Bench::Lives | Bench::Api => "release",
+        Bench::Shoots | Bench::Lives | Bench::Api | Bench::Charts => "release",
     };
     call(cargo().args(["build", "--profile", profile, "--package", "programs-orangery"]))?;
     let mut measure = cargo();
@@ -48,4 +56,20 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
         measure.args(["--runs", &runs.to_string()]);
     }
     call(&mut measure)
+}
+
+/// A program that needs nothing of a cluster, and so no half hour to build.
+fn charts() -> Outcome {
+    for part in [real::Part::Helm, real::Part::Charts] {
+        real::run(Some(part))?;
+    }
+    call(cargo().args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "tests-helm",
+        "--",
+        "--bench",
+    ]))
 }

@@ -73,6 +73,8 @@ enum Suite {
     Stores,
     /// YAML, values and charts: all cases and 20,000 drawn ones, what Helm makes of them and what we do
     Helm,
+    /// Charts that people use, with their own values and with each switch turned: what Helm renders and what we do
+    Charts,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
@@ -83,6 +85,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Stores => stores(test),
         Suite::Gotemplate => beside_helm(test, "tests-gotemplate"),
         Suite::Helm => beside_helm(test, "tests-helm"),
+        Suite::Charts => charts(test),
     }
 }
 
@@ -223,6 +226,17 @@ fn beside_helm(test: &Test, program: &str) -> Outcome {
         Some(filter) => command.arg(filter),
         None => command.args(["--drawn", "20000"]),
     };
+    call(&mut command)
+}
+
+fn charts(test: &Test) -> Outcome {
+    refuse_all(test)?;
+    for part in [real::Part::Helm, real::Part::Charts] {
+        real::run(Some(part))?;
+    }
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--bin", "tests-helm", "--", "--real"]);
+    command.args(&test.filter);
     call(&mut command)
 }
 

@@ -1,6 +1,7 @@
 //! Prepares real third-party programs for tests, from the package registries, in the cache folder.
 //! Nothing is installed on the machine, and nothing of the programs is kept in the checkout but their pinned versions.
 
+mod charts;
 pub(crate) mod clients;
 mod helm;
 mod kubectl;
@@ -24,6 +25,8 @@ pub(crate) enum Part {
     /// Helm's engine, values and charts, and Go's templates with Sprig's functions, as programs built from Go modules: minutes the
     /// first time
     Helm,
+    /// Charts that people use, which come with the Go modules of their projects
+    Charts,
 }
 
 /// Prepares one part, or all of them.
@@ -34,9 +37,11 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
         Some(Part::Kubernetes) => kubernetes::prepare(&[]),
         Some(Part::Clients) => clients::prepare(),
         Some(Part::Helm) => helm::prepare(),
+        Some(Part::Charts) => charts::prepare(),
         None => kubectl::prepare()
             .and_then(|()| kubernetes::prepare(&[]))
             .and_then(|()| clients::prepare())
-            .and_then(|()| helm::prepare()),
+            .and_then(|()| helm::prepare())
+            .and_then(|()| charts::prepare()),
     }
 }

@@ -1,0 +1,175 @@
+//! How long a chart takes us and Helm, and how much memory: in a process of its own each, with the chart loaded once and
+//! rendered again and again, and loaded each time.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use base_helm::render::Release;
+use base_helm::values::Values;
+use base_helm::{Chart, Engine, Setting};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::real::{RealChart, charts};
+use crate::{Answer, Case, Oracle, Outcome};
+
+/// A chart is rendered so often,
+const TIMES: usize = 1000;
+/// or for so long, if that is less: Helm needs half a second for the largest.
+const TIME_MAX: Duration = Duration::from_secs(4);
+
+/// What one process has measured. Times are those of one rendering in milliseconds, the median of all; memory is the most
+/// that the process had, in megabytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Measured {
+    /// Bytes that are printed
+    output: usize,
+    /// With the chart loaded once
+    loaded: f64,
+    /// With the chart loaded each time, and nothing kept
+    fresh: f64,
+    /// When it was rendered once
+    once: f64,
+    /// At the end
+    peak: f64,
+    /// How often it was rendered, loaded once
+    renderings: usize,
+}
+
+/// Measures ours: for the process that [`run`] starts for each chart, which prints what it has found.
+///
+/// # Errors
+/// The chart cannot be rendered.
+pub fn measure(folder: &Path) -> Outcome<String> {
+    let load = || Chart::from_folder(folder).map_err(|error| error.to_string());
+    let setting = Setting {
+        release: Release {
+            name: "r".to_owned(),
+            namespace: "n".to_owned(),
+            revision: 1,
+            is_upgrade: false,
+        },
+        ..Setting::default()
+    };
+    let render = |engine: &Engine, chart: &Chart| -> Outcome<String> {
+        let rendered = engine.render(chart, &Values::new(), &setting);
+        Ok(rendered.map_err(|error| error.to_string())?.manifest(false))
+    };
+    let fresh = || render(&Engine::default(), &load()?);
+    let output = fresh()?.len();
+    let once = peak()?;
+    let (fresh, _) = median(fresh)?;
+    let (engine, chart) = (Engine::default(), load()?);
+    let (loaded, renderings) = median(|| render(&engine, &chart))?;
+    let measured = Measured {
+        output,
+        loaded,
+        fresh,
+        once,
+        peak: peak()?,
+        renderings,
+    };
+    serde_json::to_string(&measured).map_err(|error| error.to_string())
+}
+
+fn median(mut render: impl FnMut() -> Outcome<String>) -> Outcome<(f64, usize)> {
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while times.len() < TIMES && begun.elapsed() < TIME_MAX {
+        let start = Instant::now();
+        render()?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok((middle(&mut times), times.len()))
+}
+
+fn middle(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn peak() -> Outcome<f64> {
+    let status = fs::read_to_string("/proc/self/status").map_err(|error| format!("cannot read own status: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    Ok(kilobytes.ok_or("the status has no VmHWM")? / 1024.0)
+}
+
+/// Measures both for each chart that people use: a line for each, and the medians of how much better ours is.
+///
+/// # Errors
+/// The charts, Helm's program or our own are not there.
+pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
+    print(format!(
+        "{:<44} {:>8} {:>18} {:>20} {:>16}",
+        "milliseconds and megabytes, ours / Helm's", "output", "loaded once", "loaded each time", "memory"
+    ));
+    let mut better = [(); 4].map(|()| Vec::new());
+    let mut all = charts()?;
+    all.retain(|chart| chart.name.contains(filter));
+    for chart in all {
+        let theirs = match of_helm(&chart)? {
+            Answer::Output(text) => text,
+            // There are charts that need values, and those whose dependencies lie elsewhere.
+            Answer::Error(_) => continue,
+        };
+        let [ours, theirs] = [of_ours(&chart)?, theirs]
+            .map(|said| serde_json::from_str::<Measured>(&said).map_err(|error| format!("{said}: {error}")));
+        let (ours, theirs) = (ours?, theirs?);
+        print(format!(
+            "{:<44} {:>8} {:>8.3} / {:>7.2} {:>8.2} / {:>9.2} {:>6.0} / {:>7.0}",
+            short(&chart.name),
+            ours.output,
+            ours.loaded,
+            theirs.loaded,
+            ours.fresh,
+            theirs.fresh,
+            ours.once,
+            theirs.once
+        ));
+        for (all, (ours, theirs)) in better.iter_mut().zip([
+            (ours.loaded, theirs.loaded),
+            (ours.fresh, theirs.fresh),
+            (ours.once, theirs.once),
+            (ours.peak, theirs.peak),
+        ]) {
+            all.push(theirs / ours);
+        }
+    }
+    let count = better[0].len();
+    let [loaded, fresh, once, peak] = better.map(|mut values| middle(&mut values));
+    print(format!(
+        "{count} charts, medians: {loaded:.1} times faster loaded once, {fresh:.1} times loaded each time; \
+         memory {once:.1} times less for one rendering, {peak:.1} times less for all"
+    ));
+    Ok(())
+}
+
+/// The last parts of a path, as far as they fit into a line.
+fn short(name: &str) -> &str {
+    let cut = name.len().saturating_sub(43);
+    let cut = (cut..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    &name[cut..]
+}
+
+fn of_helm(chart: &RealChart) -> Outcome<Answer> {
+    let asked = json!({"Path": chart.folder(), "Times": TIMES, "Seconds": TIME_MAX.as_secs_f64()});
+    // A process for each, so that none has the memory of the one before.
+    Oracle::start()?.answer(&Case::of_value("measure", asked))
+}
+
+fn of_ours(chart: &RealChart) -> Outcome<String> {
+    let program = env::current_exe().map_err(|error| format!("our own program is not known: {error}"))?;
+    let output = Command::new(program).arg("--measure").arg(chart.folder()).output();
+    let output = output.map_err(|error| format!("cannot start our own program: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "{}: {}",
+            chart.name,
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
