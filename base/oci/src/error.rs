@@ -202,7 +202,7 @@ impl Kind {
     }
 
     /// The one that decides who can act: of several, the registry's own.
-    fn decisive(&self) -> &Self {
+    pub fn decisive(&self) -> &Self {
         match self {
             Self::All(all) => all.last().map_or(self, |(_, kind)| kind.decisive()),
             kind => kind,

@@ -1,5 +1,7 @@
-//! `orangery chart`: renders a chart of this machine as `helm template` does (Helm 4.1, `pkg/cmd/template.go`). It asks no
-//! cluster.
+//! `orangery chart`: renders a chart of this machine or of a registry as `helm template` does (Helm 4.1,
+//! `pkg/cmd/template.go`). It asks no cluster.
+
+mod oci;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -26,10 +28,10 @@ const STANDARD_INPUT: &str = "-";
 ///
 /// # Errors
 /// A chart or values that are not there or that Helm refuses, each with one thing to do; `out` takes no more.
-pub fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
+pub async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
     match command {
         cli::Chart::Render(arguments) => {
-            let manifest = render(arguments)?.manifest(arguments.include_crds);
+            let manifest = render(arguments).await?.manifest(arguments.include_crds);
             let written = out.write_all(manifest.as_bytes()).and_then(|()| out.flush());
             match written {
                 // Whoever reads has seen enough.
@@ -40,7 +42,7 @@ pub fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
     }
 }
 
-fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
+async fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
     let (name, path) = match arguments.name_and_chart.as_slice() {
         [name, chart] => (name.as_str(), chart),
         [chart] => (RELEASE, chart),
@@ -65,7 +67,7 @@ fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
     let values = values
         .merge(&read_values)
         .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))?;
-    let chart = load(path)?;
+    let chart = load(path, arguments).await?;
     chart.check_installable().map_err(|why| match &why {
         NotInstallable::Type(_) => Fault::user(format!("{path}: {why}")).hint("render a chart that uses it"),
         NotInstallable::Missing(_) => Fault::user(format!("{path}: {why}"))
@@ -116,14 +118,15 @@ fn is_release_name(name: &str) -> bool {
     name.len() <= RELEASE_NAME_MAX && names::dns_subdomain(name).is_none()
 }
 
-/// A chart from a folder or an archive.
-fn load(name: &str) -> Result<Chart, Fault> {
-    if name.contains("://") {
-        let why = format!("{name} is in a registry or repository, and charts are read from this machine alone");
-        return Err(Fault::user(why).hint("fetch it with `helm pull`, then name the archive"));
-    }
+/// A chart from a folder, an archive or a registry.
+async fn load(name: &str, arguments: &cli::ChartRender) -> Result<Chart, Fault> {
     let path = Path::new(name);
-    let chart = if path.is_dir() {
+    let chart = if name.starts_with(base_oci::SCHEME) {
+        Chart::from_archive(&oci::pull(name, arguments).await?)
+    } else if name.contains("://") {
+        let why = format!("{name} is in a repository, and charts come from this machine or from registries (oci://)");
+        return Err(Fault::user(why).hint("fetch it with `helm pull`, then name the archive"));
+    } else if path.is_dir() {
         Chart::from_folder(path)
     } else {
         let archive = read_at_most(path, CHART_BYTES_MAX).map_err(|why| {

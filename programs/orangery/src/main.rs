@@ -52,7 +52,7 @@ async fn main() -> ExitCode {
         Command::Why(arguments) => {
             return ended(why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from));
         }
-        Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()),
+        Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()).await,
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
     };

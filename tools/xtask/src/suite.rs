@@ -73,6 +73,9 @@ enum Suite {
     Stores,
     /// YAML, values and charts: all cases and 20,000 drawn ones, what Helm makes of them and what we do
     Helm,
+    /// Charts that real Helm pushes to a real registry with TLS and passwords, pulled, damaged, cut off; and what
+    /// `orangery chart render` makes of them beside `helm template`
+    Registry,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
@@ -83,6 +86,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Stores => stores(test),
         Suite::Gotemplate => beside_helm(test, "tests-gotemplate"),
         Suite::Helm => beside_helm(test, "tests-helm"),
+        Suite::Registry => registry(test),
     }
 }
 
@@ -227,13 +231,28 @@ fn beside_helm(test: &Test, program: &str) -> Outcome {
 }
 
 fn stores(test: &Test) -> Outcome {
-    refuse_all(test)?;
-    real::run(Some(real::Part::Etcd))?;
     // The store, then a server on it.
-    for package in ["tests-stores", "programs-orangery"] {
+    on_part(test, real::Part::Etcd, "etcd", ["tests-stores", "programs-orangery"])
+}
+
+fn registry(test: &Test) -> Outcome {
+    // The client, then the command.
+    on_part(
+        test,
+        real::Part::Registry,
+        "registry",
+        ["tests-helm", "programs-orangery"],
+    )
+}
+
+/// Runs the tests of that name in both packages, which start the part themselves.
+fn on_part(test: &Test, part: real::Part, name: &str, packages: [&str; 2]) -> Outcome {
+    refuse_all(test)?;
+    real::run(Some(part))?;
+    for package in packages {
         let mut command = cargo();
-        command.args(["test", "--quiet", "--package", package, "--test", "etcd", "--"]);
-        // Each starts an etcd of its own: not more of them at once than a small machine bears.
+        command.args(["test", "--quiet", "--package", package, "--test", name, "--"]);
+        // Each starts one of its own: not more of them at once than a small machine bears.
         command.args(["--test-threads", "2"]);
         command.args(&test.filter);
         call(&mut command)?;

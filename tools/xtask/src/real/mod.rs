@@ -5,6 +5,7 @@ pub(crate) mod clients;
 mod helm;
 mod kubectl;
 mod kubernetes;
+mod registry;
 
 use clap::ValueEnum;
 
@@ -24,6 +25,8 @@ pub(crate) enum Part {
     /// Helm's engine, values and charts, and Go's templates with Sprig's functions, as programs built from Go modules: minutes the
     /// first time
     Helm,
+    /// A registry of the OCI, and Helm, built from Go modules: a minute the first time
+    Registry,
 }
 
 /// Prepares one part, or all of them.
@@ -34,9 +37,11 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
         Some(Part::Kubernetes) => kubernetes::prepare(&[]),
         Some(Part::Clients) => clients::prepare(),
         Some(Part::Helm) => helm::prepare(),
+        Some(Part::Registry) => registry::prepare(),
         None => kubectl::prepare()
             .and_then(|()| kubernetes::prepare(&[]))
             .and_then(|()| clients::prepare())
-            .and_then(|()| helm::prepare()),
+            .and_then(|()| helm::prepare())
+            .and_then(|()| registry::prepare()),
     }
 }
