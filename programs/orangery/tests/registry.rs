@@ -87,6 +87,31 @@ fn a_chart_of_a_registry_renders_as_helm_renders_it() {
 }
 
 #[test]
+fn a_tag_that_is_no_version_is_taken_where_helm_refuses_it() {
+    let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
+    helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
+    let tags = registry.storage().join("repositories/charts/web/_manifests/tags");
+    let link = std::fs::read(tags.join("1.0.0/current/link")).unwrap();
+    std::fs::create_dir_all(tags.join("latest/current")).unwrap();
+    std::fs::write(tags.join("latest/current/link"), link).unwrap();
+    let access = Helm::access(&registry);
+    let access: Vec<&str> = access.iter().map(String::as_str).collect();
+    let [latest, first] = ["latest", "1.0.0"].map(|tag| format!("oci://{}/charts/web:{tag}", registry.host()));
+    let why = helm
+        .prints(&[&["template", &latest], access.as_slice()].concat())
+        .unwrap_err();
+    assert!(why.contains("improper constraint: latest"), "{why}");
+    let [latest, first] =
+        [latest, first].map(|chart| orangery(&helm, &[&[chart.as_str()], access.as_slice()].concat(), ""));
+    assert_eq!(
+        (latest.status.code(), latest.stdout),
+        (Some(0), first.stdout),
+        "{}",
+        said(&latest)
+    );
+}
+
+#[test]
 fn credentials_come_from_flags_from_standard_input_and_from_what_helm_has_stored() {
     let (mut registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     let digest = helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
