@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use tests_parts::{Helm, Registry};
+use tests_kit::{Helm, Registry};
 
 const FILES: [(&str, &[u8]); 2] = [
     ("values.yaml", b"replicas: 1\n"),
@@ -104,8 +104,8 @@ fn a_tag_that_is_no_version_is_taken_where_helm_refuses_it() {
     let [latest, first] =
         [latest, first].map(|chart| orangery(&helm, &[&[chart.as_str()], access.as_slice()].concat(), ""));
     assert_eq!(
-        (latest.status.code(), latest.stdout),
-        (Some(0), first.stdout),
+        (latest.status.code(), &latest.stdout),
+        (Some(0), &first.stdout),
         "{}",
         said(&latest)
     );
