@@ -1,7 +1,8 @@
-//! `orangery chart`: renders a chart of this machine as `helm template` does (Helm 4.1, `pkg/cmd/template.go`), and says what
-//! is wrong with it. It asks no cluster.
+//! `orangery chart`: renders a chart of this machine or of a registry as `helm template` does (Helm 4.1,
+//! `pkg/cmd/template.go`), and says what is wrong with it. It asks no cluster.
 
 mod lint;
+mod oci;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -31,7 +32,7 @@ const STANDARD_INPUT: &str = "-";
 pub async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
     match command {
         cli::Chart::Render(arguments) => {
-            let manifest = render(arguments)?.manifest(arguments.include_crds);
+            let manifest = render(arguments).await?.manifest(arguments.include_crds);
             print(out, &manifest)
         }
         cli::Chart::Lint(arguments) => lint::run(arguments, out).await,
@@ -55,7 +56,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn read(path: &'a str, setting: &cli::ChartSetting) -> Result<Self, Fault> {
+    async fn read(path: &'a str, setting: &cli::ChartSetting) -> Result<Self, Fault> {
         let capabilities = capabilities(setting)?;
         let values = Options {
             files: setting.values.clone(),
@@ -68,7 +69,7 @@ impl<'a> Asked<'a> {
         let values = values
             .merge(&read_values)
             .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))?;
-        let chart = load(path)?;
+        let chart = load(path, setting).await?;
         chart.check_installable().map_err(|why| match &why {
             NotInstallable::Type(_) => Fault::user(format!("{path}: {why}")).hint("render a chart that uses it"),
             NotInstallable::Missing(_) => Fault::user(format!("{path}: {why}"))
@@ -112,7 +113,7 @@ fn check_release_name(name: &str) -> Result<(), Fault> {
     Err(Fault::user(why).hint("give another NAME, or none"))
 }
 
-fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
+async fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
     let (name, path) = name_and_chart(&arguments.name_and_chart);
     let name = name.unwrap_or(RELEASE);
     check_release_name(name)?;
@@ -122,7 +123,9 @@ fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
         revision: 1,
         is_upgrade: arguments.is_upgrade,
     };
-    let mut rendered = Asked::read(path, &arguments.setting)?.render(&Engine::default(), release)?;
+    let mut rendered = Asked::read(path, &arguments.setting)
+        .await?
+        .render(&Engine::default(), release)?;
     if arguments.no_hooks {
         rendered.sorted.hooks.clear();
     }
@@ -157,14 +160,15 @@ fn is_release_name(name: &str) -> bool {
     name.len() <= RELEASE_NAME_MAX && names::dns_subdomain(name).is_none()
 }
 
-/// A chart from a folder or an archive.
-fn load(name: &str) -> Result<Chart, Fault> {
-    if name.contains("://") {
-        let why = format!("{name} is in a registry or repository, and charts are read from this machine alone");
-        return Err(Fault::user(why).hint("fetch it with `helm pull`, then name the archive"));
-    }
+/// A chart from a folder, an archive or a registry.
+async fn load(name: &str, setting: &cli::ChartSetting) -> Result<Chart, Fault> {
     let path = Path::new(name);
-    let chart = if path.is_dir() {
+    let chart = if name.starts_with(base_oci::SCHEME) {
+        Chart::from_archive(&oci::pull(name, setting).await?)
+    } else if name.contains("://") {
+        let why = format!("{name} is in a repository, and charts come from this machine or from registries (oci://)");
+        return Err(Fault::user(why).hint("fetch it with `helm pull`, then name the archive"));
+    } else if path.is_dir() {
         Chart::from_folder(path)
     } else {
         let archive = read_at_most(path, CHART_BYTES_MAX).map_err(|why| {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
+use secrecy::SecretString;
 
 /// Where `up` keeps state and kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";
@@ -293,11 +294,16 @@ pub struct ChartSetting {
     /// API versions in .Capabilities.APIVersions, beside those of Kubernetes; separated by commas
     #[arg(short, long, value_name = "VERSIONS", value_delimiter = ',')]
     pub api_versions: Vec<String>,
+    /// How a chart is fetched from a registry
+    #[command(flatten)]
+    pub pull: Pull,
 }
 
 /// Arguments of `orangery chart render`; named as Helm names them.
 #[derive(Args, Debug)]
 #[command(
+    // Helm's --version is the chart's.
+    disable_version_flag = true,
     override_usage = "orangery chart render [OPTIONS] [NAME] <CHART>",
     after_help = "\
 Values: those of the chart's values.yaml, then --values, --set-json, --set, --set-string, --set-file, --set-literal; what comes \
@@ -309,10 +315,12 @@ Examples:
   orangery chart render db postgresql-16.2.1.tgz -f prod.yaml --set primary.replicas=3 -n databases
     Those of an archive, for a release db, with a file of values and one value more.
   orangery chart render charts/operator --include-crds --kube-version 1.32 | kubectl apply -f -
-    Straight into a cluster, definitions first."
+    Straight into a cluster, definitions first.
+  orangery chart render db oci://registry.example/charts/postgresql --version ^16.2
+    The highest version of a registry that a constraint allows."
 )]
 pub struct ChartRender {
-    /// The release's name, release-name if there is none; then the chart: a folder or an archive (.tgz)
+    /// The release's name, release-name if there is none; then the chart: a folder, an archive (.tgz) or oci://...
     #[arg(value_names = ["NAME", "CHART"], num_args = 1..=2, required = true)]
     pub name_and_chart: Vec<String>,
     /// Values and versions
@@ -332,9 +340,43 @@ pub struct ChartRender {
     pub is_upgrade: bool,
 }
 
+/// How a chart is fetched from a registry (oci://...); named as Helm names it.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Charts from registries")]
+pub struct Pull {
+    /// The chart's version, or a constraint as in ^1.2; by default the highest release
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<String>,
+    /// User of the registry; by default the credentials that `helm registry login` and `docker login` have stored
+    #[arg(long, value_name = "USER")]
+    pub username: Option<String>,
+    /// The user's password; others on the machine may see it here
+    #[arg(
+        long,
+        value_name = "PASSWORD",
+        requires = "username",
+        conflicts_with = "password_stdin"
+    )]
+    pub password: Option<SecretString>,
+    /// Read the user's password from standard input
+    #[arg(long, requires = "username")]
+    pub password_stdin: bool,
+    /// PEM file with authorities of registries, beside those of the machine
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Believe any certificate of the registry: whoever is on the way can read and change all
+    #[arg(long)]
+    pub insecure_skip_tls_verify: bool,
+    /// Ask the registry over HTTP, in the open
+    #[arg(long)]
+    pub plain_http: bool,
+}
+
 /// Arguments of `orangery chart lint`.
 #[derive(Args, Debug)]
 #[command(
+    // Helm's --version is the chart's.
+    disable_version_flag = true,
     override_usage = "orangery chart lint [OPTIONS] [NAME] <CHART>",
     after_help = "\
 The chart is rendered as a gardenlet renders it: with the values below `gardener` that every chart of an extension gets (those of \
@@ -348,7 +390,7 @@ Examples:
     With the values of a ControllerDeployment; warnings count as errors."
 )]
 pub struct ChartLint {
-    /// The name of the ControllerRegistration, that of the chart if there is none; then the chart: a folder or an archive (.tgz)
+    /// The name of the ControllerRegistration, that of the chart if there is none; then the chart: a folder, an archive (.tgz) or oci://...
     #[arg(value_names = ["NAME", "CHART"], num_args = 1..=2, required = true)]
     pub name_and_chart: Vec<String>,
     /// Values and versions

@@ -1,21 +1,15 @@
 //! A real etcd on loopback, which can be killed and started again where it was.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Issued};
 use tempfile::TempDir;
 
+use crate::machine::{VALIDITY, local_server};
 use crate::{Outcome, Program, folder_of_programs, free_port};
 
-/// Far beyond the half second that it takes.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two looks at whether it is ready: nothing tells.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How long the certificates are good: longer than any test.
-const VALIDITY: Duration = Duration::from_secs(3600);
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 
@@ -60,18 +54,10 @@ impl Etcd {
     /// # Errors
     /// As [`Etcd::start`].
     pub fn start_secured(client: &str) -> Outcome<(Self, Secured)> {
-        let (clock, entropy) = (Clock::real(), Entropy::os());
-        let failed = |error: &dyn std::fmt::Display| format!("the certificates of etcd cannot be made: {error}");
-        let authority = Authority::generate("etcd", &clock, &entropy).map_err(|error| failed(&error))?;
-        let issue = |spec| authority.issue(&spec, &clock, &entropy).map_err(|error| failed(&error));
-        let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-        let server = issue(CertificateSpec::server(
-            "etcd",
-            vec!["localhost".to_owned()],
-            local,
-            VALIDITY,
-        ))?;
-        let client = issue(CertificateSpec::client(client, &[], VALIDITY))?;
+        let (authority, server) = local_server("etcd")?;
+        let client = CertificateSpec::client(client, &[], VALIDITY);
+        let client = authority.issue(&client, &Clock::real(), &Entropy::os());
+        let client = client.map_err(|error| format!("the certificates of etcd cannot be made: {error}"))?;
         let etcd = Self::start_with(Some(ServerTls {
             certificates: server.certificate_pem(),
             key: server.key_pem().expose().to_owned(),
@@ -128,17 +114,7 @@ impl Etcd {
             arguments.extend(tls.flags(self.folder.path(), &self.url())?);
         }
         let mut program = Program::start_beside("etcd", &program, self.folder.path(), &arguments)?;
-        let begun = Instant::now();
-        while TcpStream::connect(self.address()).is_err() {
-            program.check()?;
-            if begun.elapsed() > READY_TIMEOUT {
-                return Err(format!(
-                    "etcd is not ready within {READY_TIMEOUT:?}:\n{}",
-                    program.said()
-                ));
-            }
-            std::thread::sleep(LOOK_PAUSE);
-        }
+        program.await_port(self.address())?;
         self.program = Some(program);
         Ok(())
     }

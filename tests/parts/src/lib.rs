@@ -1,15 +1,17 @@
-//! Real programs for tests: where `cargo xtask real` keeps them, a keeper that never lets one outlive its owner, and an
-//! etcd to write to. It needs nothing of the product.
+//! Real programs for tests: where `cargo xtask real` keeps them, a keeper that never lets one outlive its owner, an
+//! etcd to write to, and a registry with a Helm that pushes to it. It needs nothing of the product.
 
 mod answering;
 mod etcd;
 mod machine;
 mod program;
+mod registry;
 
 pub use answering::Answering;
 pub use etcd::{Etcd, Secured, flags as etcd_flags};
 pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port};
 pub use program::Program;
+pub use registry::{Helm, Registry};
 
 /// What cannot be done is a sentence for the person who runs the tests.
 pub type Outcome<T = ()> = Result<T, String>;

@@ -1,9 +1,16 @@
 //! The machine that tests run on.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
+
+use base_clock::{Clock, Entropy};
+use base_secrets::{Authority, CertificateSpec, Issued};
 
 use crate::Outcome;
+
+/// How long certificates are good: longer than any test.
+pub(crate) const VALIDITY: Duration = Duration::from_secs(3600);
 
 /// The variable that names another cache folder than the one below the home folder.
 pub const CACHE_VARIABLE: &str = "ORANGERY_CACHE";
@@ -37,4 +44,17 @@ pub fn folder_of_programs() -> Outcome<PathBuf> {
         format!("no home folder is known: set {CACHE_VARIABLE} to the folder of `cargo xtask real kubernetes`")
     })?;
     Ok(cache.join("real/kubernetes"))
+}
+
+/// A certificate for a server on loopback, and who has signed it.
+pub(crate) fn local_server(name: &str) -> Outcome<(Authority, Issued)> {
+    let (clock, entropy) = (Clock::real(), Entropy::os());
+    let failed = |error: &dyn std::fmt::Display| format!("the certificates of {name} cannot be made: {error}");
+    let authority = Authority::generate(name, &clock, &entropy).map_err(|error| failed(&error))?;
+    let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    let server = CertificateSpec::server(name, vec!["localhost".to_owned()], local, VALIDITY);
+    let server = authority
+        .issue(&server, &clock, &entropy)
+        .map_err(|error| failed(&error))?;
+    Ok((authority, server))
 }

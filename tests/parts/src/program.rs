@@ -1,10 +1,16 @@
 //! A real program that never outlives its owner: neither when that is dropped nor when its process is killed.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::Outcome;
 
+/// Far beyond the half second that they take.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Between two looks at whether one is ready: nothing tells.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// Lines of a failed program's log that are shown.
 const LOG_LINES_MAX: usize = 8;
 
@@ -52,7 +58,7 @@ impl Program {
     fn keep(name: &'static str, program: &Path, folder: &Path, goes: &Path, arguments: &[String]) -> Outcome<Self> {
         if !program.exists() {
             return Err(format!(
-                "{} is missing: run `cargo xtask real kubernetes`",
+                "{} is missing: `cargo xtask real` prepares it",
                 program.display()
             ));
         }
@@ -106,6 +112,23 @@ impl Program {
             Ok(Some(status)) => Err(format!("{} ended ({status}):\n{}", self.name, self.said())),
             Err(error) => Err(format!("cannot tell whether {} runs: {error}", self.name)),
         }
+    }
+
+    /// Waits until it takes connections there.
+    ///
+    /// # Errors
+    /// It ends, or is not ready in time.
+    pub fn await_port(&mut self, address: SocketAddr) -> Outcome {
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            self.check()?;
+            if begun.elapsed() > READY_TIMEOUT {
+                let (name, said) = (self.name, self.said());
+                return Err(format!("{name} is not ready within {READY_TIMEOUT:?}:\n{said}"));
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+        Ok(())
     }
 
     /// The last lines of its log.

@@ -75,6 +75,9 @@ enum Suite {
     Helm,
     /// Charts that people use, with their own values and with each switch turned: what Helm renders and what we do
     Charts,
+    /// Charts that real Helm pushes to a real registry with TLS and passwords, pulled, damaged, cut off; and what
+    /// `orangery chart render` makes of them beside `helm template`
+    Registry,
 }
 
 pub(crate) fn run(test: &Test) -> Outcome {
@@ -86,6 +89,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Gotemplate => beside_helm(test, "tests-gotemplate"),
         Suite::Helm => beside_helm(test, "tests-helm"),
         Suite::Charts => charts(test),
+        Suite::Registry => registry(test),
     }
 }
 
@@ -241,13 +245,28 @@ fn charts(test: &Test) -> Outcome {
 }
 
 fn stores(test: &Test) -> Outcome {
-    refuse_all(test)?;
-    real::run(Some(real::Part::Etcd))?;
     // The store, then a server on it.
-    for package in ["tests-stores", "programs-orangery"] {
+    on_part(test, real::Part::Etcd, "etcd", ["tests-stores", "programs-orangery"])
+}
+
+fn registry(test: &Test) -> Outcome {
+    // The client, then the command.
+    on_part(
+        test,
+        real::Part::Registry,
+        "registry",
+        ["tests-helm", "programs-orangery"],
+    )
+}
+
+/// Runs the tests of that name in both packages, which start the part themselves.
+fn on_part(test: &Test, part: real::Part, name: &str, packages: [&str; 2]) -> Outcome {
+    refuse_all(test)?;
+    real::run(Some(part))?;
+    for package in packages {
         let mut command = cargo();
-        command.args(["test", "--quiet", "--package", package, "--test", "etcd", "--"]);
-        // Each starts an etcd of its own: not more of them at once than a small machine bears.
+        command.args(["test", "--quiet", "--package", package, "--test", name, "--"]);
+        // Each starts one of its own: not more of them at once than a small machine bears.
         command.args(["--test-threads", "2"]);
         command.args(&test.filter);
         call(&mut command)?;

@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base_tls::{Unverified, machine_roots};
 use base64::Engine as _;
 use bytes::Bytes;
 use cluster_store::Key;
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::identity::{ClientIdentity, Unverified};
+use super::identity::ClientIdentity;
 use crate::relay::bracketed;
 use crate::server::Inner;
 
@@ -330,16 +331,6 @@ fn roots(bundle: &str) -> Result<RootCertStore, String> {
         return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
     }
     Ok(roots)
-}
-
-/// The authorities that the machine trusts, read once.
-fn machine_roots() -> &'static RootCertStore {
-    static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
-    ROOTS.get_or_init(|| {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        roots
-    })
 }
 
 pub(crate) fn refused(host: &str, port: u16, error: &io::Error) -> String {

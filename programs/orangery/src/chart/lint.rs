@@ -37,7 +37,7 @@ const SEEDS: [u64; 2] = [1, 2];
 /// are warnings.
 pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Result<(), Fault> {
     let (name, path) = name_and_chart(&arguments.name_and_chart);
-    let mut asked = Asked::read(path, &arguments.setting)?;
+    let mut asked = Asked::read(path, &arguments.setting).await?;
     let name = name.unwrap_or(&asked.chart.metadata.name).to_owned();
     check_name(&name)?;
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();

@@ -17,6 +17,12 @@ const LINES_FREE: usize = 5;
 /// Tells the size of the terminal: columns and lines.
 type Size = Box<dyn Fn() -> Option<(usize, usize)> + Send>;
 
+/// That of the process's terminal.
+fn terminal_size() -> Option<(usize, usize)> {
+    let (width, height) = terminal_size::terminal_size()?;
+    Some((usize::from(width.0), usize::from(height.0)))
+}
+
 /// The console. Clones share it.
 #[derive(Clone)]
 pub struct Console {
@@ -70,11 +76,17 @@ impl Console {
     /// Standard output as it is.
     #[must_use]
     pub fn of_process() -> Self {
-        let size = || {
-            let (width, height) = terminal_size::terminal_size()?;
-            Some((usize::from(width.0), usize::from(height.0)))
+        Self::new(Surroundings::of_process(), io::stdout(), terminal_size)
+    }
+
+    /// Standard error as it is, for what is shown while a result is awaited that may go elsewhere.
+    #[must_use]
+    pub fn of_errors() -> Self {
+        let around = Surroundings {
+            terminal: io::stderr().is_terminal(),
+            ..Surroundings::of_process()
         };
-        Self::new(Surroundings::of_process(), io::stdout(), size)
+        Self::new(around, io::stderr(), terminal_size)
     }
 
     /// A console of any kind.

@@ -65,7 +65,7 @@ metadata:
 const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
 
 /// Words, what is said of them, and what is to be done.
-const WRONG: [(&[&str], &str, &str); 12] = [
+const WRONG: [(&[&str], &str, &str); 16] = [
     (
         &["web"],
         "web: execution error at (web/templates/account.yaml:4:11): who?",
@@ -108,9 +108,36 @@ const WRONG: [(&[&str], &str, &str); 12] = [
     ),
     (&["A_b", "web"], "\"A_b\" is no name of a release", "give another NAME"),
     (
-        &["oci://a/web"],
-        "oci://a/web is in a registry or repository",
+        &["https://a/web"],
+        "https://a/web is in a repository, and charts come from this machine or from registries (oci://)",
         "helm pull",
+    ),
+    (
+        &["oci://a/Web"],
+        "the repository \"Web\" is none: it has words of a-z and 0-9",
+        "oci://HOST[:PORT]/REPOSITORY",
+    ),
+    (
+        &["oci://127.0.0.1:1/web:1.0.0", "--ca-file", "no.pem"],
+        "cannot read the authorities no.pem: No such file",
+        "--ca-file",
+    ),
+    (
+        &["oci://127.0.0.1:1/web:1.0.0", "--username", "me"],
+        "the user \"me\" is given without a password",
+        "--password-stdin",
+    ),
+    (
+        &[
+            "oci://127.0.0.1:1/web",
+            "--username",
+            "me",
+            "--password-stdin",
+            "-f",
+            "-",
+        ],
+        "standard input cannot be both the password and values",
+        "write the values into a file",
     ),
     (
         &["web", "-f", "none.yaml"],

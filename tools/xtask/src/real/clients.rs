@@ -55,10 +55,15 @@ const REQUIREMENTS: &str = include_str!("../../pins/python/requirements.txt");
 
 /// Builds and installs what is missing or stale.
 pub(super) fn prepare() -> Outcome {
-    build(&HELM, &folder(HELM_FOLDER)?)?;
+    helm()?;
     build(&KUBECTL, &folder(KUBECTL_FOLDER)?)?;
     client_go()?;
     python()
+}
+
+/// Helm alone.
+pub(super) fn helm() -> Outcome {
+    build(&HELM, &folder(HELM_FOLDER)?)
 }
 
 /// The kubectl of the Kubernetes that is built.

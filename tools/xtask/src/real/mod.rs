@@ -6,6 +6,7 @@ pub(crate) mod clients;
 mod helm;
 mod kubectl;
 mod kubernetes;
+mod registry;
 
 use clap::ValueEnum;
 
@@ -27,6 +28,8 @@ pub(crate) enum Part {
     Helm,
     /// Charts that people use, which come with the Go modules of their projects
     Charts,
+    /// A registry of the OCI, and Helm, built from Go modules: a minute the first time
+    Registry,
 }
 
 /// Prepares one part, or all of them.
@@ -38,10 +41,12 @@ pub(crate) fn run(part: Option<Part>) -> Outcome {
         Some(Part::Clients) => clients::prepare(),
         Some(Part::Helm) => helm::prepare(),
         Some(Part::Charts) => charts::prepare(),
+        Some(Part::Registry) => registry::prepare(),
         None => kubectl::prepare()
             .and_then(|()| kubernetes::prepare(&[]))
             .and_then(|()| clients::prepare())
             .and_then(|()| helm::prepare())
-            .and_then(|()| charts::prepare()),
+            .and_then(|()| charts::prepare())
+            .and_then(|()| registry::prepare()),
     }
 }

@@ -1,0 +1,345 @@
+//! The client: how it is set up, which hosts it asks in which order, and how often.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use base_clock::{Clock, Entropy};
+use base_tls::{Unverified, machine_roots};
+use http::HeaderValue;
+use rustls::ClientConfig;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::cache::Cache;
+use crate::credentials::Keyring;
+use crate::error::{Error, Kind};
+use crate::exchange::{Answer, Want};
+use crate::reference::{Digest, Reference, is_authority, is_repository};
+use crate::transport::{Dial, Network, Transport};
+
+/// How we call ourselves.
+pub(crate) const AGENT: &str = concat!("orangery/", env!("CARGO_PKG_VERSION"));
+/// How long a pull may take with all its tries unless somebody says otherwise: a chart of the largest size over a slow line.
+pub const PULL_TIMEOUT: Duration = Duration::from_secs(300);
+/// How often the registry is asked before a failure that may pass is told: through a restart of some seconds.
+const TRIES_MAX: u32 = 5;
+/// The same for a mirror, behind which somebody else has it too.
+const MIRROR_TRIES_MAX: u32 = 2;
+/// The pause before the second try; each next one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause of these.
+const PAUSE_MAX: Duration = Duration::from_secs(8);
+/// The longest that a registry's wish to be asked later is waited for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+/// Tokens that are kept; so many repositories are pulled from between two restarts, then all are fetched anew.
+const TOKENS_MAX: usize = 4096;
+
+/// How a client is set up.
+#[derive(Clone)]
+pub struct Settings {
+    /// Who it is to whom
+    pub keyring: Keyring,
+    /// Authorities that it believes beside those of the machine, in PEM
+    pub ca_bundle: Option<String>,
+    /// Whether it believes any certificate
+    pub insecure_skip_tls_verify: bool,
+    /// Whether registries are asked in the open; mirrors say it themselves
+    pub plain_http: bool,
+    /// Who is asked before the registry
+    pub mirrors: Vec<Mirror>,
+    /// What is kept on disk
+    pub cache: Option<Cache>,
+    /// How long a pull may take with all its tries
+    pub timeout: Duration,
+    /// Is shown how content comes
+    pub watcher: Option<Watcher>,
+    /// The time
+    pub clock: Clock,
+    /// Of pauses
+    pub entropy: Entropy,
+}
+
+/// Is shown how many bytes have come, and of how many if that is known.
+pub type Watcher = Arc<dyn Fn(u64, Option<u64>) + Send + Sync>;
+
+impl Settings {
+    /// Anonymous, over TLS with the machine's authorities, without mirrors and cache.
+    #[must_use]
+    pub fn new(clock: Clock, entropy: Entropy) -> Self {
+        Self {
+            keyring: Keyring::default(),
+            ca_bundle: None,
+            insecure_skip_tls_verify: false,
+            plain_http: false,
+            mirrors: Vec::new(),
+            cache: None,
+            timeout: PULL_TIMEOUT,
+            watcher: None,
+            clock,
+            entropy,
+        }
+    }
+}
+
+/// Why a client cannot be set up so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The authorities
+    #[error("the CA bundle has no certificate that can be read: it is PEM")]
+    Bundle,
+    /// TLS itself
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+}
+
+/// Who is asked before the registry: a host of the same content, perhaps below a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror(Endpoint);
+
+impl Mirror {
+    /// Reads `[http://|https://]HOST[:PORT][/PATH]`; in the open only if it says so.
+    ///
+    /// # Errors
+    /// It is no such text; it is repeated in the error.
+    pub fn parse(text: &str) -> Result<Self, Kind> {
+        let (scheme, bare) = match text.split_once("://") {
+            Some((scheme @ ("http" | "https"), bare)) => (scheme, bare),
+            Some(_) => ("", text),
+            None => ("https", text),
+        };
+        let (authority, path) = bare.split_once('/').unwrap_or((bare, ""));
+        let path = path.trim_end_matches('/');
+        let fits = !scheme.is_empty() && is_authority(authority) && (path.is_empty() || is_repository(path));
+        let endpoint = fits.then(|| Endpoint::new(scheme, authority, path)).flatten();
+        endpoint.map(Self).ok_or_else(|| {
+            Kind::Protocol(format!(
+                "the mirror {text:?} is none: it is [http://|https://]HOST[:PORT][/PATH]"
+            ))
+        })
+    }
+}
+
+/// Whom to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) url: Url,
+    authority: String,
+    prefix: String,
+}
+
+impl Endpoint {
+    fn new(scheme: &str, authority: &str, prefix: &str) -> Option<Self> {
+        // What people call Docker's registry is not where it answers.
+        let asked = match authority {
+            "docker.io" | "index.docker.io" => "registry-1.docker.io",
+            authority => authority,
+        };
+        Some(Self {
+            url: Url::parse(&format!("{scheme}://{asked}/")).ok()?,
+            authority: authority.to_owned(),
+            prefix: prefix.to_owned(),
+        })
+    }
+
+    /// Host, and port if one is named.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// What a repository is called there.
+    pub(crate) fn repository(&self, repository: &str) -> String {
+        match self.prefix.as_str() {
+            "" => repository.to_owned(),
+            prefix => format!("{prefix}/{repository}"),
+        }
+    }
+
+    /// Where something of a repository is.
+    pub(crate) fn url(&self, repository: &str, path: &str) -> Result<Url, Kind> {
+        let url = self.url.join(&format!("/v2/{repository}/{path}"));
+        url.map_err(|_| Kind::Protocol("it has no address".to_owned()))
+    }
+}
+
+/// Pulls artefacts. It may be shared, and pull several at once.
+pub struct Client {
+    pub(crate) transport: Transport,
+    pub(crate) keyring: Keyring,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) clock: Clock,
+    mirrors: Vec<Mirror>,
+    scheme: &'static str,
+    timeout: Duration,
+    watcher: Option<Watcher>,
+    entropy: Entropy,
+    /// By registry and repository
+    tokens: Mutex<HashMap<String, HeaderValue>>,
+    /// What comes just now, so that it comes once
+    coming: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Client");
+        shown.field("mirrors", &self.mirrors).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client that is set up so.
+    ///
+    /// # Errors
+    /// The CA bundle is none.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        Self::dialling(settings, Arc::new(Network))
+    }
+
+    pub(crate) fn dialling(settings: Settings, dial: Arc<dyn Dial>) -> Result<Self, SettingsError> {
+        let tls = Arc::new(tls(&settings)?);
+        Ok(Self {
+            transport: Transport::new(tls, dial),
+            keyring: settings.keyring,
+            cache: settings.cache,
+            clock: settings.clock,
+            mirrors: settings.mirrors,
+            scheme: if settings.plain_http { "http" } else { "https" },
+            timeout: settings.timeout,
+            watcher: settings.watcher,
+            entropy: settings.entropy,
+            tokens: Mutex::default(),
+            coming: Mutex::default(),
+        })
+    }
+
+    /// When what begins now must have ended.
+    pub(crate) fn until(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    /// Asks the mirrors in their order, then the registry.
+    pub(crate) async fn fetch(&self, reference: &Reference, want: &Want, until: Instant) -> Result<Answer, Error> {
+        let failed = |host: &str, kind| Error {
+            reference: reference.to_string(),
+            host: host.to_owned(),
+            kind,
+        };
+        let own = Endpoint::new(self.scheme, reference.registry(), "");
+        let own = own.ok_or_else(|| failed("", Kind::Protocol("the registry has no address".to_owned())))?;
+        let mut failures = Vec::new();
+        let mirrors = self.mirrors.iter().map(|Mirror(endpoint)| (endpoint, MIRROR_TRIES_MAX));
+        for (endpoint, tries_max) in mirrors.chain([(&own, TRIES_MAX)]) {
+            match self.try_often(endpoint, reference, want, until, tries_max).await {
+                Ok(answer) => return Ok(answer),
+                Err(kind) => {
+                    tracing::debug!(%reference, host = endpoint.authority(), %kind, "not pulled from there");
+                    failures.push((endpoint.authority().to_owned(), kind));
+                }
+            }
+        }
+        let alone = if failures.len() == 1 { failures.pop() } else { None };
+        Err(match alone {
+            Some((host, kind)) => failed(&host, kind),
+            None => failed("", Kind::All(failures)),
+        })
+    }
+
+    async fn try_often(
+        &self,
+        endpoint: &Endpoint,
+        reference: &Reference,
+        want: &Want,
+        until: Instant,
+        tries_max: u32,
+    ) -> Result<Answer, Kind> {
+        let mut tries = 1;
+        loop {
+            let kind = match self.ask(endpoint, reference.repository(), want, until).await {
+                Ok(answer) => return Ok(answer),
+                Err(kind) => kind,
+            };
+            let pause = self
+                .pause(tries, &kind)
+                .filter(|_| want.is_patient && tries < tries_max);
+            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
+                return Err(kind);
+            };
+            tokio::time::sleep(pause).await;
+            tries += 1;
+        }
+    }
+
+    /// How long to wait before the next try, if there is to be one. A little of it is drawn, so that many who failed at once do not
+    /// come back at once.
+    fn pause(&self, tries: u32, kind: &Kind) -> Option<Duration> {
+        if let Kind::RateLimited { after: Some(after) } = kind {
+            // To come back sooner than one was told to only makes it worse.
+            return (*after <= RETRY_AFTER_MAX).then_some(*after);
+        }
+        let whole = PAUSE.saturating_mul(1 << (tries - 1).min(16)).min(PAUSE_MAX);
+        let half = u64::try_from(whole.as_millis() / 2).unwrap_or(1).max(1);
+        let drawn = Duration::from_millis(half + self.entropy.below(half));
+        kind.is_passing().then_some(drawn)
+    }
+
+    /// What was shown for that repository the last time.
+    pub(crate) fn authorisation(&self, key: &str) -> Option<HeaderValue> {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.get(key).cloned()
+    }
+
+    pub(crate) fn remember_authorisation(&self, key: &str, value: &HeaderValue) {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= TOKENS_MAX {
+            tokens.clear();
+        }
+        tokens.insert(key.to_owned(), value.clone());
+    }
+
+    /// Held by whoever fetches that content.
+    pub(crate) fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        let mut coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner);
+        coming.retain(|_, turn| turn.strong_count() > 0);
+        let known = coming.get(&digest).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let turn = Arc::new(tokio::sync::Mutex::new(()));
+            coming.insert(digest, Arc::downgrade(&turn));
+            turn
+        })
+    }
+
+    /// Shows whoever watches how content comes.
+    pub(crate) fn tell(&self, bytes: u64, of: Option<u64>) {
+        if let Some(watcher) = &self.watcher {
+            watcher(bytes, of);
+        }
+    }
+}
+
+fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| SettingsError::Tls(error.to_string()))?;
+    let config = if settings.insecure_skip_tls_verify {
+        let anybody = Arc::new(Unverified(provider));
+        config.dangerous().with_custom_certificate_verifier(anybody)
+    } else {
+        let mut roots = machine_roots().clone();
+        if let Some(bundle) = &settings.ca_bundle {
+            let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle.as_bytes()).collect();
+            let certificates = certificates.map_err(|_| SettingsError::Bundle)?;
+            let (taken, _) = roots.add_parsable_certificates(certificates);
+            if taken == 0 {
+                return Err(SettingsError::Bundle);
+            }
+        }
+        config.with_root_certificates(roots)
+    };
+    let mut config = config.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,423 @@
+//! Who we are to which registry: pull secrets and the configuration files of Docker and Helm. Secrets leave this file in one
+//! header, and never in a message.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use crate::reference::split_authority;
+
+/// Most bytes of a configuration: Kubernetes keeps no larger Secrets.
+pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+/// How Docker calls its own registry in its configuration, and the names of the same registry.
+const DOCKER: [&str; 3] = ["index.docker.io", "docker.io", "registry-1.docker.io"];
+/// The user that Docker writes beside an identity token.
+const TOKEN_USER: &str = "<token>";
+
+/// Credentials for registries, the first that fits a repository best counts.
+#[derive(Clone, Debug, Default)]
+pub struct Keyring {
+    entries: Vec<Entry>,
+    /// Helper programs for all hosts, with the configuration that names them
+    helpers: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Lower case; a part `*` stands for any, as kubelet reads it
+    host: String,
+    port: Option<String>,
+    /// What the repository begins with, without slashes at its ends
+    path: String,
+    credential: Credential,
+    source: String,
+}
+
+/// What a registry is shown.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    Anonymous,
+    Basic {
+        user: String,
+        password: SecretString,
+    },
+    /// Changed into tokens by the registry's token service
+    Identity(SecretString),
+    /// Shown as it is
+    Bearer(SecretString),
+    /// A program has it
+    Helper(String),
+}
+
+/// A credential and where it is from.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) credential: Credential,
+    pub(crate) source: String,
+}
+
+/// Why a configuration is not read. It repeats nothing of the configuration but names of registries.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyringError {
+    /// Too long
+    #[error("{source_name} has {bytes} bytes, and at most {CONFIG_BYTES_MAX} are read")]
+    Long {
+        /// Which
+        source_name: String,
+        /// Its size
+        bytes: usize,
+    },
+    /// Not the JSON that Docker writes
+    #[error("{source_name} is no Docker configuration: line {line}, column {column}")]
+    Form {
+        /// Which
+        source_name: String,
+        /// Where
+        line: usize,
+        /// Where in the line
+        column: usize,
+    },
+    /// An `auth` is not base64 of `user:password`
+    #[error("{source_name}: the entry of {registry:?} has an auth that is not base64 of user:password")]
+    Auth {
+        /// Which
+        source_name: String,
+        /// Whose entry
+        registry: String,
+    },
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Config {
+    auths: BTreeMap<String, Auth>,
+    #[serde(rename = "credsStore")]
+    store: String,
+    #[serde(rename = "credHelpers")]
+    helpers: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Auth {
+    auth: String,
+    username: String,
+    password: SecretText,
+    identitytoken: SecretText,
+    registrytoken: SecretText,
+}
+
+/// A secret in JSON, wiped when it is dropped.
+#[derive(Clone)]
+pub(crate) struct SecretText(pub(crate) SecretString);
+
+impl<'de> Deserialize<'de> for SecretText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(SecretString::from(text)))
+    }
+}
+
+impl Default for SecretText {
+    fn default() -> Self {
+        Self(SecretString::from(""))
+    }
+}
+
+impl SecretText {
+    fn is_there(&self) -> bool {
+        !self.0.expose_secret().is_empty()
+    }
+}
+
+impl Keyring {
+    /// User and password for one registry: a host, with a port if one is named.
+    #[must_use]
+    pub fn of_user(registry: &str, user: &str, password: SecretString, source: &str) -> Self {
+        let user = user.to_owned();
+        let entry = Entry::new(registry, Credential::Basic { user, password }, source);
+        Self {
+            entries: vec![entry],
+            helpers: Vec::new(),
+        }
+    }
+
+    /// Reads what Docker writes: `.dockerconfigjson` of a Secret, `~/.docker/config.json`, Helm's `registry/config.json`.
+    /// `source` is what messages call it.
+    ///
+    /// # Errors
+    /// It is no such configuration; told by its place.
+    pub fn of_docker_config(json: &[u8], source: &str) -> Result<Self, KeyringError> {
+        let source_name = source.to_owned();
+        if json.len() > CONFIG_BYTES_MAX {
+            let bytes = json.len();
+            return Err(KeyringError::Long { source_name, bytes });
+        }
+        // What serde says may repeat a password.
+        let config: Config = serde_json::from_slice(json).map_err(|error| KeyringError::Form {
+            source_name,
+            line: error.line(),
+            column: error.column(),
+        })?;
+        let mut entries = Vec::new();
+        for (registry, auth) in &config.auths {
+            let credential = auth.credential().ok_or_else(|| KeyringError::Auth {
+                source_name: source.to_owned(),
+                registry: registry.clone(),
+            })?;
+            // Docker leaves an empty entry where a helper has the rest.
+            if let Some(credential) = credential {
+                entries.push(Entry::new(registry, credential, source));
+            }
+        }
+        let helpers = config.helpers.iter();
+        entries.extend(helpers.map(|(registry, helper)| Entry::new(registry, helper_named(helper), source)));
+        let for_all = (!config.store.is_empty()).then(|| (helper_name(&config.store), source.to_owned()));
+        Ok(Self {
+            entries,
+            helpers: for_all.into_iter().collect(),
+        })
+    }
+
+    /// Adds what another keyring has, behind what is here.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.entries.extend(other.entries);
+        self.helpers.extend(other.helpers);
+        self
+    }
+
+    /// What to show that registry (host, and port if one is named) for that repository. Of several entries the one with the longest
+    /// path counts, of these the first.
+    pub(crate) fn find(&self, registry: &str, repository: &str) -> Found {
+        let (host, port) = normal(registry);
+        let fits = |entry: &&Entry| entry.fits(&host, port.as_deref(), repository);
+        let mut best: Option<&Entry> = None;
+        for entry in self.entries.iter().filter(fits) {
+            if best.is_none_or(|best| entry.path.len() > best.path.len()) {
+                best = Some(entry);
+            }
+        }
+        if let Some(Entry { credential, source, .. }) = best {
+            return Found {
+                credential: credential.clone(),
+                source: source.clone(),
+            };
+        }
+        match self.helpers.first() {
+            Some((helper, source)) => Found {
+                credential: Credential::Helper(helper.clone()),
+                source: source.clone(),
+            },
+            None => Found {
+                credential: Credential::Anonymous,
+                source: String::new(),
+            },
+        }
+    }
+}
+
+impl Auth {
+    /// None if its `auth` is broken, nothing within if it is empty. `auth` wins over user and password, as in Docker.
+    fn credential(&self) -> Option<Option<Credential>> {
+        if self.identitytoken.is_there() {
+            return Some(Some(Credential::Identity(self.identitytoken.0.clone())));
+        }
+        if self.registrytoken.is_there() {
+            return Some(Some(Credential::Bearer(self.registrytoken.0.clone())));
+        }
+        if !self.auth.is_empty() {
+            let bytes = STANDARD.decode(&self.auth).ok()?;
+            let text = String::from_utf8(bytes).ok()?;
+            let (user, password) = text.split_once(':')?;
+            return Some(Some(basic(user, password.trim_end_matches('\0'))));
+        }
+        let is_empty = self.username.is_empty() && !self.password.is_there();
+        Some((!is_empty).then(|| basic(&self.username, self.password.0.expose_secret())))
+    }
+}
+
+fn basic(user: &str, password: &str) -> Credential {
+    let password = SecretString::from(password);
+    match user {
+        TOKEN_USER => Credential::Identity(password),
+        user => Credential::Basic {
+            user: user.to_owned(),
+            password,
+        },
+    }
+}
+
+fn helper_named(helper: &str) -> Credential {
+    Credential::Helper(helper_name(helper))
+}
+
+fn helper_name(helper: &str) -> String {
+    format!("docker-credential-{helper}")
+}
+
+impl Entry {
+    /// `registry` as configurations have it: a host, or a URL, with a path or without.
+    fn new(registry: &str, credential: Credential, source: &str) -> Self {
+        let bare = registry.trim_start_matches("https://").trim_start_matches("http://");
+        let (authority, path) = bare.split_once('/').unwrap_or((bare, ""));
+        let (host, port) = normal(authority);
+        // Docker's own registry is written as https://index.docker.io/v1/, others now and then with such an end.
+        let path = path.trim_matches('/');
+        let path = if matches!(path, "v1" | "v2") { "" } else { path };
+        Self {
+            host,
+            port,
+            path: path.to_owned(),
+            credential,
+            source: source.to_owned(),
+        }
+    }
+
+    /// Kubelet's rule (Kubernetes 1.35, `pkg/credentialprovider/keyring.go`): as many parts in the host, each equal or matched by
+    /// `*`; the same port; a repository below the path.
+    fn fits(&self, host: &str, port: Option<&str>, repository: &str) -> bool {
+        let is_port = self.port.as_deref() == port;
+        let (mut wanted, mut parts) = (self.host.split('.'), host.split('.'));
+        let is_host = loop {
+            match (wanted.next(), parts.next()) {
+                (None, None) => break true,
+                (Some(wanted), Some(part)) if matches(wanted, part) => {}
+                _ => break false,
+            }
+        };
+        let below = repository.strip_prefix(self.path.as_str());
+        is_port && is_host && below.is_some_and(|rest| self.path.is_empty() || rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Whether a part of a host is one that `*` and letters stand for; one star at most is read in a part.
+fn matches(wanted: &str, part: &str) -> bool {
+    match wanted.split_once('*') {
+        None => wanted == part,
+        Some((begin, end)) => part.len() >= begin.len() + end.len() && part.starts_with(begin) && part.ends_with(end),
+    }
+}
+
+/// Host in lower case, one name for Docker's own registry, and the port unless it is the one that https has anyway.
+fn normal(authority: &str) -> (String, Option<String>) {
+    let (host, port) = split_authority(authority);
+    let host = host.to_ascii_lowercase();
+    let host = match DOCKER.contains(&host.as_str()) {
+        true => DOCKER[0].to_owned(),
+        false => host,
+    };
+    (host, port.filter(|port| *port != "443").map(str::to_owned))
+}
+
+/// Whom a registry refused, for a message.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { credential, source } = self;
+        match credential {
+            Credential::Anonymous => f.write_str("anonymous: no credentials are known for it"),
+            Credential::Basic { user, .. } => write!(f, "the user {user:?} of {source}"),
+            Credential::Identity(_) => write!(f, "the identity token of {source}"),
+            Credential::Bearer(_) => write!(f, "the registry token of {source}"),
+            Credential::Helper(helper) => write!(f, "anonymous: {source} leaves credentials to {helper}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Credential, Found, Keyring, KeyringError};
+    use secrecy::ExposeSecret as _;
+
+    fn told(found: &Found) -> String {
+        match &found.credential {
+            Credential::Anonymous => "anonymous".to_owned(),
+            Credential::Basic { user, password } => format!("{user}/{}", password.expose_secret()),
+            Credential::Identity(token) => format!("identity {}", token.expose_secret()),
+            Credential::Bearer(token) => format!("bearer {}", token.expose_secret()),
+            Credential::Helper(helper) => helper.clone(),
+        }
+    }
+
+    #[test]
+    fn each_form_of_an_entry_is_read() {
+        // bWU6c2U6Y3JldA== is me:se:cret, PHRva2VuPjppZA== is <token>:id.
+        let config = br#"{"auths": {
+            "a.example": {"auth": "bWU6c2U6Y3JldA=="},
+            "https://b.example/v2/": {"username": "you", "password": "p"},
+            "c.example:5000": {"identitytoken": "id", "auth": "bWU6c2U6Y3JldA=="},
+            "d.example": {"registrytoken": "reg"},
+            "e.example": {"auth": "PHRva2VuPjppZA=="},
+            "f.example": {},
+            "https://index.docker.io/v1/": {"auth": "bWU6c2U6Y3JldA=="},
+            "*.many.example": {"username": "all", "password": "p"},
+            "g.example/team": {"username": "team", "password": "p"},
+            "g.example": {"username": "g", "password": "p"}
+        }, "credHelpers": {"gcr.example": "gcloud"}, "HttpHeaders": {"a": "b"}}"#;
+        let keyring = Keyring::of_docker_config(config, "the pull secret").unwrap();
+        for (registry, repository, wanted) in [
+            ("a.example", "x", "me/se:cret"),
+            ("A.example:443", "x", "me/se:cret"),
+            ("a.example:5000", "x", "anonymous"),
+            ("b.example", "x", "you/p"),
+            ("c.example:5000", "x", "identity id"),
+            ("d.example", "x", "bearer reg"),
+            ("e.example", "x", "identity id"),
+            ("f.example", "x", "anonymous"),
+            ("registry-1.docker.io", "x", "me/se:cret"),
+            ("docker.io", "x", "me/se:cret"),
+            ("eu.many.example", "x", "all/p"),
+            ("a.eu.many.example", "x", "anonymous"),
+            ("many.example", "x", "anonymous"),
+            ("g.example", "team/x", "team/p"),
+            ("g.example", "team", "team/p"),
+            ("g.example", "teams/x", "g/p"),
+            ("gcr.example", "x", "docker-credential-gcloud"),
+        ] {
+            assert_eq!(
+                told(&keyring.find(registry, repository)),
+                wanted,
+                "{registry}/{repository}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_first_wins_and_a_store_for_all_comes_last() {
+        let first = Keyring::of_user("r.example", "flag", "p".into(), "the command line");
+        let second = Keyring::of_docker_config(
+            br#"{"auths":{"r.example":{"username":"file","password":"p"}}}"#,
+            "a file",
+        );
+        let third = Keyring::of_docker_config(br#"{"credsStore":"desktop"}"#, "another").unwrap();
+        let keyring = first.and(second.unwrap()).and(third);
+        assert_eq!(told(&keyring.find("r.example", "a")), "flag/p");
+        assert_eq!(told(&keyring.find("else.example", "a")), "docker-credential-desktop");
+    }
+
+    #[test]
+    fn no_message_repeats_a_secret() {
+        let form = Keyring::of_docker_config(br#"{"auths":{"a":{"password":["hush"]}}}"#, "f").unwrap_err();
+        assert!(matches!(form, KeyringError::Form { line: 1, .. }), "{form}");
+        let auth = Keyring::of_docker_config(br#"{"auths":{"a":{"auth":"hush"}}}"#, "f").unwrap_err();
+        assert_eq!(
+            auth.to_string(),
+            "f: the entry of \"a\" has an auth that is not base64 of user:password"
+        );
+        let keyring = Keyring::of_user("r.example", "me", "hush".into(), "the command line");
+        let found = keyring.find("r.example", "a");
+        for text in [
+            form.to_string(),
+            format!("{keyring:?}"),
+            format!("{found:?}"),
+            found.to_string(),
+        ] {
+            assert!(!text.contains("hush"), "{text}");
+        }
+        let long = Keyring::of_docker_config(&vec![b' '; 2 << 20], "f").unwrap_err();
+        assert!(long.to_string().contains("at most 1048576"), "{long}");
+    }
+}

@@ -1,0 +1,293 @@
+//! What can go wrong between us and a registry, said so that somebody can act. No message has a secret in it, and none repeats
+//! what a registry says in its own words.
+
+use std::fmt;
+use std::time::Duration;
+
+use api_meta::{Classified, FaultClass};
+
+use crate::reference::{Digest, ReferenceError};
+
+/// Why an artefact was not pulled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What was asked for
+    pub reference: String,
+    /// Who was asked: the registry's host, or a mirror's; empty if nobody was
+    pub host: String,
+    /// What went wrong
+    pub kind: Kind,
+}
+
+/// What a registry does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The repository
+    Repository,
+    /// This tag of it
+    Tag(String),
+    /// Content with this digest
+    Content(Digest),
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Kind {
+    /// The credentials do not do, or there are none
+    #[error("the registry refuses access (HTTP {status}) to {used}")]
+    Unauthorised {
+        /// 401 or 403
+        status: u16,
+        /// Whom it refused and where the credentials are from: never the secret
+        used: String,
+    },
+    /// The credentials are kept by a program that is not run
+    #[error("the registry wants credentials, and {source_name} leaves them to the helper {helper}, which is not run")]
+    Helper {
+        /// The program's name
+        helper: String,
+        /// Which configuration says so
+        source_name: String,
+    },
+    /// It is not there
+    #[error("{0}")]
+    NotFound(Missing),
+    /// The content is another than was asked for
+    #[error("wrong digest: {wanted} was asked for, and {found} came")]
+    Digest {
+        /// Of what was asked for
+        wanted: Digest,
+        /// Of what came
+        found: Digest,
+    },
+    /// A tag stands beside a digest and means something else
+    #[error("the tag {tag} is {found}, and the reference says {wanted}")]
+    TagDigest {
+        /// The tag
+        tag: String,
+        /// What the reference says
+        wanted: Digest,
+        /// What the registry says
+        found: Digest,
+    },
+    /// It is something else than what was asked for
+    #[error("wrong media type: this is {found}, not {wanted}")]
+    MediaType {
+        /// What was asked for, in words
+        wanted: &'static str,
+        /// What it is
+        found: String,
+    },
+    /// An index does not tell which of its manifests is meant
+    #[error("this is an index of {manifests} manifests, {fit} of which say that they are {wanted}; one must")]
+    Index {
+        /// How many it has
+        manifests: usize,
+        /// How many of them fit
+        fit: usize,
+        /// What was asked for, in words
+        wanted: &'static str,
+    },
+    /// It is too big
+    #[error("too large: {what} has {}, and at most {bytes_max} bytes are taken", bytes_told(*.bytes))]
+    TooLarge {
+        /// What is
+        what: &'static str,
+        /// How many it has; none if that was not waited for
+        bytes: Option<u64>,
+        /// How many are taken
+        bytes_max: u64,
+    },
+    /// Its size is not the one that its manifest declares
+    #[error("wrong size: the manifest declares {declared} bytes, and {} came", at_least(*.found, *.declared))]
+    Size {
+        /// What the manifest says
+        declared: u64,
+        /// What came, up to the first byte too many
+        found: u64,
+    },
+    /// Nobody answers, or not to the end
+    #[error("unreachable: {0}")]
+    Unreachable(String),
+    /// The certificate does not do
+    #[error("the registry's certificate is not trusted: {0}")]
+    Untrusted(String),
+    /// Asked too often
+    #[error("the registry limits how often it is asked (HTTP 429){}", after_told(*.after))]
+    RateLimited {
+        /// When it wants to be asked again
+        after: Option<Duration>,
+    },
+    /// It fails
+    #[error("the registry fails (HTTP {0})")]
+    Server(u16),
+    /// It refuses for another reason
+    #[error("the registry refuses the request (HTTP {status}{})", code_told(.code))]
+    Refused {
+        /// The status
+        status: u16,
+        /// The code of the registry's error, if it says one
+        code: String,
+    },
+    /// It does not speak as registries do
+    #[error("the answer is not a registry's: {0}")]
+    Protocol(String),
+    /// No version fits
+    #[error("none of the {versions} versions there is allowed by {constraint:?}{}", highest_told(.highest))]
+    NoVersion {
+        /// What was asked for
+        constraint: String,
+        /// How many versions there are
+        versions: usize,
+        /// The highest of them
+        highest: Option<String>,
+    },
+    /// What was asked for is neither a version nor a constraint
+    #[error("{text:?} is no version and no constraint: {why}")]
+    Constraint {
+        /// What was asked for
+        text: String,
+        /// What is wrong
+        why: String,
+    },
+    /// A version was asked for beside another one's tag
+    #[error("the version {version} was asked for, and the reference has the tag {tag}")]
+    TagVersion {
+        /// What was asked for
+        version: String,
+        /// What the reference says
+        tag: String,
+    },
+    /// The reference is a repository's
+    #[error("the reference names neither a tag nor a digest")]
+    Unnamed,
+    /// No name of anything
+    #[error(transparent)]
+    Reference(ReferenceError),
+    /// Neither a mirror nor the registry has it: what each of them did, in the order in which they were asked
+    #[error("{}", all_told(.0))]
+    All(Vec<(String, Kind)>),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reference, host, kind } = self;
+        let is_named = host.is_empty() || reference.contains(host.as_str());
+        match is_named {
+            true => write!(f, "{reference}: {kind}"),
+            false => write!(f, "{reference}: {host}: {kind}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repository => f.write_str("not found: the registry knows no such repository"),
+            Self::Tag(tag) => write!(
+                f,
+                "not found: the repository has no tag {tag}, or the registry no such repository"
+            ),
+            Self::Content(digest) => write!(f, "not found: the repository has nothing with the digest {digest}"),
+        }
+    }
+}
+
+impl Kind {
+    /// Whether the same question may be answered a little later.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::RateLimited { .. } | Self::Server(_))
+    }
+
+    /// The one that decides who can act: of several, the registry's own.
+    pub fn decisive(&self) -> &Self {
+        match self {
+            Self::All(all) => all.last().map_or(self, |(_, kind)| kind.decisive()),
+            kind => kind,
+        }
+    }
+
+    fn thing_to_do(&self) -> &'static str {
+        match self.decisive() {
+            Self::Unauthorised { .. } => {
+                "check the credentials for this registry and that they may pull; many registries say the same of a \
+                 repository that is not there"
+            }
+            Self::Helper { .. } => "give user and password, or write them into the configuration",
+            Self::NotFound(_) => "check the name of the repository, and the tag or digest",
+            Self::Digest { .. } | Self::Size { .. } => {
+                "trust neither: ask who runs the registry or mirror whether its storage is damaged"
+            }
+            Self::TagDigest { .. } => "leave the tag out, or name the digest that it has now",
+            Self::MediaType { .. } | Self::Index { .. } => "check the reference: it names something else",
+            Self::TooLarge { .. } => "publish it smaller; the limit is fixed",
+            Self::Unreachable(_) => "check host, port and network, and whether the registry runs",
+            Self::Untrusted(_) => "give the certificate of the registry's authority",
+            Self::RateLimited { .. } => "wait, log in, or use a mirror",
+            Self::Server(_) => "try again later, or ask who runs the registry",
+            Self::Refused { .. } | Self::Protocol(_) => "check that the host is a registry, and its address",
+            Self::NoVersion { .. } | Self::Constraint { .. } => {
+                "name a version that is there, or a constraint as in ^1.2 or >=1.2-0 for those before a release too"
+            }
+            Self::TagVersion { .. } => "name the version once",
+            Self::Reference(_) | Self::Unnamed => "write it as oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST]",
+            Self::All(_) => "",
+        }
+    }
+}
+
+impl Classified for Error {
+    fn class(&self) -> FaultClass {
+        match self.kind.decisive() {
+            Kind::Unauthorised { .. } | Kind::Helper { .. } => FaultClass::Access,
+            Kind::Unreachable(_) | Kind::RateLimited { .. } | Kind::Server(_) => FaultClass::Transient,
+            Kind::Untrusted(_) | Kind::Digest { .. } | Kind::Size { .. } => FaultClass::Dependency,
+            // What is not there yet may be pushed in a moment.
+            Kind::NotFound(_) | Kind::NoVersion { .. } | Kind::Protocol(_) | Kind::Refused { .. } => {
+                FaultClass::Dependency
+            }
+            _ => FaultClass::User,
+        }
+    }
+
+    fn hint(&self) -> String {
+        self.kind.thing_to_do().to_owned()
+    }
+}
+
+fn bytes_told(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"))
+}
+
+fn at_least(found: u64, declared: u64) -> String {
+    match found > declared {
+        true => "more".to_owned(),
+        false => found.to_string(),
+    }
+}
+
+fn after_told(after: Option<Duration>) -> String {
+    after.map_or_else(String::new, |after| {
+        format!(", and asks for {} s of patience", after.as_secs())
+    })
+}
+
+fn code_told(code: &str) -> String {
+    match code {
+        "" => String::new(),
+        code => format!(", {code}"),
+    }
+}
+
+fn highest_told(highest: &Option<String>) -> String {
+    highest
+        .as_ref()
+        .map_or_else(String::new, |highest| format!("; the highest is {highest}"))
+}
+
+fn all_told(all: &[(String, Kind)]) -> String {
+    let told: Vec<String> = all.iter().map(|(host, kind)| format!("{host}: {kind}")).collect();
+    told.join("; ")
+}

@@ -1,0 +1,610 @@
+//! The client beside registries that do not do what registries do.
+
+mod misbehaving;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::{Classified as _, FaultClass};
+use base_clock::{Clock, Entropy};
+use tokio::time::Instant;
+
+use crate::{Artefact, Cache, Client, Digest, Error, Keyring, Kind, Mirror, Missing, Pulled, Reference};
+use misbehaving::{Chart, Hosts, Reply, Then, reply};
+
+const ARCHIVE_BYTES_MAX: u64 = 1000;
+const ARTEFACT: Artefact = Artefact::helm_chart(ARCHIVE_BYTES_MAX);
+const NAME: &str = "oci://registry.example/charts/web:1.0.0";
+const MANIFEST: &str = "/v2/charts/web/manifests/1.0.0";
+const BEARER: &str = "Bearer realm=\"https://auth.example/token\",service=\"registry\"";
+
+fn reference(text: &str) -> Reference {
+    Reference::parse(text).unwrap()
+}
+
+async fn pull(client: &Client) -> Result<Pulled, Error> {
+    client.pull(&reference(NAME), &ARTEFACT).await
+}
+
+async fn refused(hosts: &Arc<Hosts>) -> Kind {
+    pull(&hosts.client(|_| {}))
+        .await
+        .expect_err("it must not be taken")
+        .kind
+}
+
+fn user(password: &str) -> Keyring {
+    Keyring::of_user("registry.example", "me", password.into(), "the test")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_one_is_sent_to_never_sees_credentials() {
+    let chart = Chart::new(b"chart");
+    let digest = chart.digest();
+    let hosts = Hosts::new(
+        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
+            ("registry.example", None) => reply(401, &[("www-authenticate", "Basic realm=\"r\"")], b""),
+            ("registry.example", Some("Basic bWU6aHVzaA==")) if asked.target.contains("/blobs/") => reply(
+                307,
+                &[("location", &format!("https://store.example{}?signed", asked.target))],
+                b"",
+            ),
+            ("registry.example", Some("Basic bWU6aHVzaA==")) => chart.answer(&asked.target),
+            ("store.example", None) => chart.answer(asked.target.trim_end_matches("?signed")),
+            _ => reply(500, &[], b""),
+        },
+    );
+    let client = hosts.client(|settings| settings.keyring = user("hush"));
+    let pulled = pull(&client).await.unwrap();
+    assert_eq!((pulled.bytes.as_ref(), pulled.digest), (b"chart".as_slice(), digest));
+    assert_eq!(
+        hosts.asked().len(),
+        4,
+        "shown once more without being asked: {:?}",
+        hosts.told()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_service_gets_the_credentials_and_the_registry_the_token() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(
+        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t0ken")) => chart.answer(&asked.target),
+            ("registry.example", _) => reply(401, &[("www-authenticate", BEARER)], b""),
+            ("auth.example", Some("Basic bWU6aHVzaA==")) => reply(200, &[], br#"{"token":"t0ken"}"#),
+            _ => reply(401, &[], b""),
+        },
+    );
+    let client = hosts.client(|settings| settings.keyring = user("hush"));
+    pull(&client).await.unwrap();
+    let told = hosts.told();
+    assert_eq!(
+        told[1],
+        "auth /token?service=registry&scope=repository%3Acharts%2Fweb%3Apull"
+    );
+    assert_eq!(told.len(), 4, "one token for all: {told:?}");
+
+    let anonymous = pull(&hosts.client(|_| {})).await.expect_err("no credentials");
+    assert_eq!(anonymous.class(), FaultClass::Access);
+    let said = anonymous.to_string();
+    assert!(
+        said.ends_with("refuses access (HTTP 401) to anonymous: no credentials are known for it"),
+        "{said}"
+    );
+    let wrong = pull(&hosts.client(|settings| settings.keyring = user("wrong")))
+        .await
+        .expect_err("wrong");
+    let said = format!("{wrong} {wrong:?}");
+    assert!(
+        said.contains("the user \"me\" of the test") && !said.contains("wrong"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_has_run_out_is_fetched_anew() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(
+        move |asked, count| match (asked.host.as_str(), asked.authorization.as_deref()) {
+            ("auth.example", _) => reply(200, &[], format!(r#"{{"access_token":"t{count}"}}"#).as_bytes()),
+            ("registry.example", Some("Bearer t1")) if count < 4 => chart.answer(&asked.target),
+            ("registry.example", Some("Bearer t5")) => chart.answer(&asked.target),
+            _ => reply(401, &[("www-authenticate", BEARER)], b""),
+        },
+    );
+    let client = hosts.client(|_| {});
+    pull(&client).await.unwrap();
+    pull(&client).await.unwrap();
+    assert_eq!(hosts.asked().len(), 8, "{:?}", hosts.told());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_identity_token_is_changed_into_a_token_and_shown_to_nobody_else() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(
+        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t")) => chart.answer(&asked.target),
+            ("registry.example", None) => reply(401, &[("www-authenticate", BEARER)], b""),
+            ("auth.example", None) if asked.method == "POST" => reply(200, &[], br#"{"access_token":"t"}"#),
+            _ => reply(500, &[], b""),
+        },
+    );
+    let config = br#"{"auths":{"registry.example":{"identitytoken":"i&d"}}}"#;
+    let client = hosts.client(|settings| settings.keyring = Keyring::of_docker_config(config, "a file").unwrap());
+    pull(&client).await.unwrap();
+    let body = &hosts.asked()[1].body;
+    assert!(
+        body.contains("grant_type=refresh_token&") && body.ends_with("&refresh_token=i%26d"),
+        "{body}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_service_in_the_open_gets_nothing() {
+    for realm in [
+        "http://auth.example/token",
+        "http://registry.example/token",
+        "ftp://a",
+        "me",
+        "https://u:p@auth.example/",
+    ] {
+        let challenge = format!("Bearer realm=\"{realm}\"");
+        let hosts = Hosts::new(move |_, _| reply(401, &[("www-authenticate", &challenge)], b""));
+        let client = hosts.client(|settings| settings.keyring = user("hush"));
+        let why = pull(&client).await.expect_err(realm);
+        assert!(matches!(why.kind, Kind::Protocol(_)), "{realm}: {why}");
+        assert_eq!(hosts.told(), [format!("registry {MANIFEST}")], "{realm}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_in_the_open_is_asked_only_if_that_is_wanted() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(
+        move |asked, _| match (asked.is_open, asked.target.starts_with("/token")) {
+            (true, true) => reply(200, &[], br#"{"token":"t"}"#),
+            (true, false) if asked.authorization.is_none() => {
+                let challenge = "Bearer realm=\"http://registry.example/token\"";
+                reply(401, &[("www-authenticate", challenge)], b"")
+            }
+            (true, false) => chart.answer(&asked.target),
+            (false, _) => reply(404, &[], b""),
+        },
+    );
+    assert!(matches!(refused(&hosts).await, Kind::NotFound(Missing::Tag(_))));
+    pull(&hosts.client(|settings| settings.plain_http = true))
+        .await
+        .unwrap();
+    let mirror = Mirror::parse("http://registry.example").unwrap();
+    pull(&hosts.client(|settings| settings.mirrors = vec![mirror]))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_of_a_helper_are_told_with_its_name() {
+    let hosts = Hosts::new(|_, _| reply(401, &[("www-authenticate", "Basic")], b""));
+    let config = br#"{"credHelpers":{"registry.example":"cloud"}}"#;
+    let client = hosts.client(|settings| settings.keyring = Keyring::of_docker_config(config, "a file").unwrap());
+    let why = pull(&client).await.expect_err("nobody runs it");
+    let helper = "docker-credential-cloud".to_owned();
+    let source_name = "a file".to_owned();
+    assert_eq!(why.kind, Kind::Helper { helper, source_name });
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_or_not_there_is_asked_for_once() {
+    for (status, body, wanted) in [
+        (403, "{}", "refuses access (HTTP 403) to anonymous"),
+        (
+            404,
+            "<html>",
+            "the repository has no tag 1.0.0, or the registry no such repository",
+        ),
+        (
+            404,
+            r#"{"errors":[{"code":"NAME_UNKNOWN"}]}"#,
+            "knows no such repository",
+        ),
+        (
+            400,
+            r#"{"errors":[{"code":"UNSUPPORTED"}]}"#,
+            "refuses the request (HTTP 400, UNSUPPORTED)",
+        ),
+        (204, "", "refuses the request (HTTP 204)"),
+        (401, "", "refuses access (HTTP 401) to anonymous"),
+    ] {
+        let hosts = Hosts::new(move |_, _| reply(status, &[], body.as_bytes()));
+        let why = pull(&hosts.client(|_| {})).await.expect_err("it is refused");
+        assert!(why.to_string().contains(wanted), "{why}");
+        assert_eq!(hosts.asked().len(), 1, "{why}");
+        assert!(!why.hint().is_empty(), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_pass_is_tried_again_for_a_while() {
+    let chart = Arc::new(Chart::new(b"chart"));
+    for wrong in [503, 500, 408] {
+        let chart = chart.clone();
+        let hosts = Hosts::new(move |asked, count| match count {
+            0..4 => reply(wrong, &[], b""),
+            _ => chart.answer(&asked.target),
+        });
+        pull(&hosts.client(|_| {})).await.unwrap();
+        assert_eq!(hosts.asked().len(), 6);
+    }
+    let hosts = Hosts::new(|_, _| reply(502, &[], b""));
+    let begun = Instant::now();
+    assert_eq!(refused(&hosts).await, Kind::Server(502));
+    assert_eq!(hosts.asked().len(), 5);
+    assert!(begun.elapsed() > Duration::from_secs(3) && begun.elapsed() < Duration::from_secs(8));
+
+    let nobody = hosts.client(|_| {});
+    let why = nobody
+        .pull(&reference("oci://nobody.invalid/a:1"), &ARTEFACT)
+        .await
+        .expect_err("nobody is there");
+    assert!(
+        matches!(&why.kind, Kind::Unreachable(cause) if cause.contains("connection refused")),
+        "{why}"
+    );
+    assert_eq!(why.class(), FaultClass::Transient);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blob_that_breaks_off_is_fetched_again() {
+    let chart = Chart::new(b"a chart of some length");
+    let hosts = Hosts::new(move |asked, count| {
+        let mut whole = chart.answer(&asked.target);
+        if count == 1 {
+            whole.bytes.truncate(whole.bytes.len() - 5);
+        }
+        whole
+    });
+    assert_eq!(
+        pull(&hosts.client(|_| {})).await.unwrap().bytes.as_ref(),
+        b"a chart of some length"
+    );
+    assert_eq!(hosts.asked().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_for_patience_is_met_if_it_is_modest() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |asked, count| match count {
+        0 => reply(429, &[("retry-after", "17")], b""),
+        _ => chart.answer(&asked.target),
+    });
+    let begun = Instant::now();
+    pull(&hosts.client(|_| {})).await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 17);
+
+    let hosts = Hosts::new(|_, _| reply(429, &[("retry-after", "3600")], b""));
+    let why = refused(&hosts).await;
+    assert_eq!(
+        why.to_string(),
+        "the registry limits how often it is asked (HTTP 429), and asks for 3600 s of patience"
+    );
+    assert_eq!(hosts.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_with_the_time_that_a_pull_may_take() {
+    for head in ["", "HTTP/1.1 200 x\r\ncontent-length: 5\r\n\r\nab"] {
+        let hosts = Hosts::new(move |_, _| Reply {
+            bytes: head.as_bytes().to_vec(),
+            then: Then::Silence,
+        });
+        let client = hosts.client(|settings| settings.timeout = Duration::from_secs(50));
+        let begun = Instant::now();
+        let why = pull(&client).await.expect_err("nothing comes");
+        assert!(matches!(why.kind, Kind::Unreachable(_)), "{why}");
+        assert!(begun.elapsed() <= Duration::from_secs(50), "{:?}", begun.elapsed());
+        assert_eq!(hosts.asked().len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sizes_that_lie_are_seen_before_memory_is_full() {
+    let blob = |reply: fn(&[u8]) -> Reply, declared: usize| {
+        let chart = Chart::declaring(b"chart", declared);
+        Hosts::new(move |asked, _| match asked.target.contains("/blobs/") {
+            true => reply(&chart.archive),
+            false => chart.answer(&asked.target),
+        })
+    };
+    let plain: fn(&[u8]) -> Reply = |archive| reply(200, &[], archive);
+    let chunked: fn(&[u8]) -> Reply = |_| reply(200, &[("transfer-encoding", "chunked")], b"5\r\nchart\r\n0\r\n\r\n");
+    let endless: fn(&[u8]) -> Reply = |_| Reply {
+        then: Then::Endless,
+        ..reply(200, &[("transfer-encoding", "chunked")], b"")
+    };
+    let size = |declared, found| Kind::Size { declared, found };
+    assert_eq!(refused(&blob(plain, 4)).await, size(4, 5));
+    assert_eq!(refused(&blob(plain, 6)).await, size(6, 5));
+    assert_eq!(refused(&blob(chunked, 4)).await, size(4, 5));
+    assert_eq!(refused(&blob(chunked, 6)).await, size(6, 5));
+    assert_eq!(refused(&blob(endless, 50)).await, size(50, 51));
+    let bytes = Some(1001);
+    let (what, bytes_max) = (ARTEFACT.name, ARCHIVE_BYTES_MAX);
+    assert_eq!(
+        refused(&blob(plain, 1001)).await,
+        Kind::TooLarge { what, bytes, bytes_max }
+    );
+
+    let (what, bytes_max) = ("the manifest", 4 << 20);
+    let hosts = Hosts::new(|_, _| reply(200, &[("content-length", "4194305")], b""));
+    let bytes = Some(4_194_305);
+    assert_eq!(refused(&hosts).await, Kind::TooLarge { what, bytes, bytes_max });
+    let hosts = Hosts::new(move |_, _| endless(b""));
+    assert_eq!(
+        refused(&hosts).await,
+        Kind::TooLarge {
+            what,
+            bytes: None,
+            bytes_max
+        }
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_content_than_was_asked_for_is_refused() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |asked, _| match asked.target.contains("/blobs/") {
+        true => reply(200, &[], b"chakt"),
+        false => chart.answer(&asked.target),
+    });
+    let (wanted, found) = (Digest::of(b"chart"), Digest::of(b"chakt"));
+    assert_eq!(refused(&hosts).await, Kind::Digest { wanted, found });
+    let by_digest = reference(&format!("{NAME}@{}", Digest::of(b"another manifest")));
+    let why = hosts
+        .client(|_| {})
+        .pull(&by_digest, &ARTEFACT)
+        .await
+        .expect_err("another");
+    assert!(matches!(why.kind, Kind::Digest { .. }), "{why}");
+
+    let said = Digest::of(b"what it says").to_string();
+    let hosts = Hosts::new(move |_, _| reply(200, &[("docker-content-digest", &said)], b"{}"));
+    assert!(matches!(refused(&hosts).await, Kind::Digest { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn redirects_end_and_stay_within_tls() {
+    let hosts = Hosts::new(|asked, _| reply(302, &[("location", &asked.target)], b""));
+    assert_eq!(
+        refused(&hosts).await,
+        Kind::Protocol("it leads elsewhere more than 5 times".to_owned())
+    );
+    assert_eq!(hosts.asked().len(), 6);
+    let hosts = Hosts::new(|_, _| reply(302, &[("location", "http://store.example/")], b""));
+    assert!(matches!(refused(&hosts).await, Kind::Protocol(_)));
+    assert_eq!(hosts.asked().len(), 1);
+    // A store that wants credentials gets none, and is not taken for the registry.
+    let hosts = Hosts::new(|asked, _| match asked.host.as_str() {
+        "store.example" => reply(401, &[("www-authenticate", "Basic")], b""),
+        _ => reply(302, &[("location", "https://store.example/")], b""),
+    });
+    let why = pull(&hosts.client(|settings| settings.keyring = user("hush")))
+        .await
+        .expect_err("refused");
+    assert!(matches!(why.kind, Kind::Refused { status: 401, .. }), "{why}");
+    assert!(hosts.asked().iter().all(|asked| asked.authorization.is_none()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_of_strangers_is_not_believed() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let strange = hosts.client(|settings| settings.ca_bundle = None);
+    let why = pull(&strange).await.expect_err("nobody vouches for it");
+    assert!(matches!(why.kind, Kind::Untrusted(_)), "{why}");
+    assert!(hosts.asked().is_empty());
+    let blind = hosts.client(|settings| {
+        settings.ca_bundle = None;
+        settings.insecure_skip_tls_verify = true;
+    });
+    pull(&blind).await.unwrap();
+    for bundle in [
+        "",
+        "no PEM",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        let mut settings = crate::Settings::new(Clock::real(), Entropy::seeded(1));
+        settings.ca_bundle = Some(bundle.to_owned());
+        assert!(Client::new(settings).is_err(), "{bundle}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mirrors_come_first_and_what_they_lack_comes_from_the_registry() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |asked, _| match asked.host.as_str() {
+        "mirror.example" if asked.target.contains("/blobs/") => reply(200, &[], b"chakt"),
+        "other.example" => reply(503, &[], b""),
+        _ => chart.answer(&asked.target),
+    });
+    let mirrors = ["mirror.example/cache", "other.example"].map(|text| Mirror::parse(text).unwrap());
+    let client = hosts.client(|settings| settings.mirrors = mirrors.to_vec());
+    assert_eq!(pull(&client).await.unwrap().bytes.as_ref(), b"chart");
+    let blob = format!("charts/web/blobs/{}", Digest::of(b"chart"));
+    let wanted = [
+        "mirror /v2/cache/charts/web/manifests/1.0.0".to_owned(),
+        format!("mirror /v2/cache/{blob}"),
+        format!("other /v2/{blob}"),
+        format!("other /v2/{blob}"),
+        format!("registry /v2/{blob}"),
+    ];
+    assert_eq!(hosts.told(), wanted);
+
+    let hosts = Hosts::new(|asked, _| match asked.host.as_str() {
+        "mirror.example" => reply(500, &[], b""),
+        _ => reply(404, &[], b""),
+    });
+    let mirrors = ["nobody.invalid:5000", "mirror.example"].map(|text| Mirror::parse(text).unwrap());
+    let why = pull(&hosts.client(|settings| settings.mirrors = mirrors.to_vec()))
+        .await
+        .expect_err("nobody has it");
+    let said = why.to_string();
+    for part in [
+        "nobody.invalid:5000: unreachable",
+        "mirror.example: the registry fails",
+        "registry.example: not found",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(why.class(), FaultClass::Dependency, "the registry's own answer counts");
+    for wrong in ["", "ftp://a", "a b", "a/B", "http://", "me@a"] {
+        assert!(Mirror::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_not_asked_for() {
+    let chart = Chart::new(b"chart");
+    let digest = chart.digest();
+    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let folder = tempfile::tempdir().unwrap();
+    let client = || {
+        let cache = Cache::open(folder.path(), 1 << 20, Clock::real(), Entropy::os()).unwrap();
+        hosts.client(|settings| settings.cache = Some(cache))
+    };
+    let first = client();
+    let (one, two) = tokio::join!(pull(&first), pull(&first));
+    assert_eq!(one.unwrap(), two.unwrap());
+    let blobs = hosts.told().into_iter().filter(|told| told.contains("/blobs/")).count();
+    assert_eq!(blobs, 1, "two at once fetch it once");
+    hosts.forget();
+    pull(&client()).await.unwrap();
+    assert_eq!(hosts.told(), [format!("registry {MANIFEST}")]);
+    hosts.forget();
+    let by_digest = reference(&format!("oci://registry.example/charts/web@{digest}"));
+    assert_eq!(
+        client().pull(&by_digest, &ARTEFACT).await.unwrap().bytes.as_ref(),
+        b"chart"
+    );
+    assert!(hosts.asked().is_empty(), "{:?}", hosts.told());
+    let path = folder.path().join("sha256").join(Digest::of(b"chart").hex());
+    std::fs::write(path, "chakt").unwrap();
+    assert_eq!(
+        client().pull(&by_digest, &ARTEFACT).await.unwrap().bytes.as_ref(),
+        b"chart"
+    );
+    assert_eq!(hosts.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_are_chosen_from_all_pages_of_tags() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |asked, _| match asked.target.as_str() {
+        "/v2/charts/web/tags/list?n=1000" => {
+            let link = "<https://elsewhere.example/v2/x/tags/list?last=b>; rel=\"next\"";
+            reply(
+                200,
+                &[("link", link)],
+                br#"{"name":"charts/web","tags":["0.9.0","1.0.0","latest"]}"#,
+            )
+        }
+        "/v2/charts/web/tags/list?last=b" => reply(200, &[], br#"{"tags":["1.2.0_b.1","2.0.0-rc.1","../x"]}"#),
+        target => chart.answer(target),
+    });
+    let client = hosts.client(|_| {});
+    for (name, version, wanted) in [
+        ("web", None, "1.2.0_b.1"),
+        ("web", Some("<1.2"), "1.0.0"),
+        ("web:1.0.x", None, "1.0.0"),
+        ("web", Some(">1-0"), "2.0.0-rc.1"),
+        ("web", Some("1.5.0+x"), "1.5.0_x"),
+        ("web:1.5.0_x", Some("1.5.0+x"), "1.5.0_x"),
+        ("web:latest", None, "latest"),
+    ] {
+        hosts.forget();
+        let name = reference(&format!("oci://registry.example/charts/{name}"));
+        client.pull_chart(&name, version, ARCHIVE_BYTES_MAX).await.unwrap();
+        let asked = hosts.told();
+        assert!(
+            asked.contains(&format!("registry /v2/charts/web/manifests/{wanted}")),
+            "{name} {version:?}: {asked:?}"
+        );
+    }
+    let failed = async |name: &str, version| {
+        let name = reference(&format!("oci://registry.example/charts/{name}"));
+        let pulled = client.pull_chart(&name, version, ARCHIVE_BYTES_MAX).await;
+        pulled.expect_err("none fits").to_string()
+    };
+    let said = failed("web", Some(">2")).await;
+    assert!(
+        said.ends_with("none of the 4 versions there is allowed by \">2\"; the highest is 2.0.0-rc.1"),
+        "{said}"
+    );
+    let said = failed("web", Some("one")).await;
+    assert!(
+        said.ends_with("\"one\" is no version and no constraint: improper constraint: one"),
+        "{said}"
+    );
+    let said = failed("web:1.0.0", Some("1.1.0")).await;
+    assert!(
+        said.ends_with("the version 1.1.0 was asked for, and the reference has the tag 1.0.0"),
+        "{said}"
+    );
+
+    let hosts = Hosts::new(|_, _| reply(200, &[("link", "<?last=b>; rel=next")], br#"{"tags":null}"#));
+    let why = hosts
+        .client(|_| {})
+        .tags(&reference(NAME))
+        .await
+        .expect_err("it has no end");
+    assert_eq!(
+        (why.kind, hosts.asked().len()),
+        (Kind::Protocol("its list of tags has no end".to_owned()), 100)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
+    let (chart, other) = (Chart::new(b"chart"), Chart::new(b"other"));
+    let digest = chart.digest();
+    let found = other.digest();
+    let hosts = Hosts::new(move |asked, _| match asked.target.rsplit('/').next() {
+        Some("1.0.0") => chart.answer(&asked.target),
+        Some("2.0.0") => other.answer(&asked.target),
+        Some("3.0.0") => reply(503, &[], b""),
+        Some(name) if name.starts_with("sha256:") => chart.answer(&asked.target),
+        _ => reply(404, &[], b""),
+    });
+    let pull = async |tag: &str| {
+        let name = reference(&format!("oci://registry.example/charts/web:{tag}@{digest}"));
+        let pulled = hosts.client(|_| {}).pull_chart(&name, None, ARCHIVE_BYTES_MAX).await;
+        pulled.map(|pulled| pulled.digest).map_err(|why| why.kind)
+    };
+    for tag in ["1.0.0", "3.0.0", "4.0.0"] {
+        assert_eq!(pull(tag).await, Ok(digest), "{tag}");
+    }
+    let tag = "2.0.0".to_owned();
+    assert_eq!(
+        pull("2.0.0").await,
+        Err(Kind::TagDigest {
+            tag,
+            wanted: digest,
+            found
+        })
+    );
+    hosts.forget();
+    pull("3.0.0").await.unwrap();
+    assert_eq!(hosts.asked().len(), 3, "the tag is asked for once: {:?}", hosts.told());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_sees_how_content_comes() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let watched = seen.clone();
+    let client = hosts.client(|settings| {
+        settings.watcher = Some(Arc::new(move |bytes, of| watched.lock().unwrap().push((bytes, of))));
+    });
+    pull(&client).await.unwrap();
+    assert_eq!(seen.lock().unwrap().last(), Some(&(5, Some(5))));
+}

@@ -1,0 +1,212 @@
+//! Charts from registries: flags, configuration files and the cache folder of a person, made into a client of `base-oci`. It stores
+//! no credentials: `helm registry login` and `docker login` do.
+
+use std::env;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api_meta::{Classified as _, Fault};
+use base_clock::{Clock, Entropy};
+use base_helm::chart::CHART_BYTES_MAX;
+use base_oci::{CACHE_BYTES_MAX, CONFIG_BYTES_MAX, Cache, Client, Error, Keyring, Kind, Reference, Settings};
+use secrecy::SecretString;
+use tokio::time::Instant;
+
+use super::{STANDARD_INPUT, read_at_most, read_from};
+use crate::cli::{ChartSetting, Pull};
+use crate::live::{Console, Line, Paint};
+
+/// Most bytes of a password or token from standard input; the longest tokens of clouds have some thousand.
+const PASSWORD_BYTES_MAX: u64 = 64 << 10;
+/// Most bytes of a file of authorities: that of a whole machine has a quarter of it.
+const CA_BYTES_MAX: u64 = 1 << 20;
+/// What comes faster is not worth a line.
+const QUICK: Duration = Duration::from_millis(500);
+/// Between two changes of the line.
+const REFRESH: Duration = Duration::from_millis(100);
+
+/// The archive of the chart that `name` and the flags mean.
+///
+/// # Errors
+/// Flags or files that do not do; what the registry has to say.
+pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, Fault> {
+    let pull = &setting.pull;
+    let reference = Reference::parse(name)
+        .map_err(|why| Fault::user(why).hint("write it as oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST]"))?;
+    let mut settings = Settings::new(Clock::real(), Entropy::os());
+    settings.keyring = keyring(&reference, setting)?;
+    settings.ca_bundle = pull.ca_file.as_deref().map(bundle).transpose()?;
+    settings.insecure_skip_tls_verify = pull.insecure_skip_tls_verify;
+    settings.plain_http = pull.plain_http;
+    settings.cache = cache();
+    let console = Console::of_errors();
+    settings.watcher = console.draws().then(|| watcher(name, console.clone()));
+    let client = Client::new(settings)
+        .map_err(|why| Fault::user(why).hint("name a file of certificates in PEM with --ca-file"))?;
+    let pulled = client
+        .pull_chart(&reference, pull.version.as_deref(), CHART_BYTES_MAX)
+        .await;
+    console.clear();
+    Ok(pulled.map_err(told)?.bytes.to_vec())
+}
+
+/// The same with the flags that help.
+fn told(error: Error) -> Fault {
+    let hint = match error.kind.decisive() {
+        Kind::Unauthorised { .. } | Kind::Helper { .. } => {
+            "give --username and --password-stdin, or use `helm registry login`; many registries say the same of a \
+             repository that is not there"
+        }
+        Kind::Untrusted(_) => "name the certificate of the registry's authority with --ca-file",
+        Kind::NoVersion { .. } | Kind::Constraint { .. } => {
+            "name a version that is there with --version, or a constraint as in ^1.2, or >=1.2-0 for those before a release too"
+        }
+        _ => return Fault::from(error),
+    };
+    Fault::new(error.class(), error).hint(hint)
+}
+
+/// What flags say, then what Helm has stored, then Docker.
+fn keyring(reference: &Reference, setting: &ChartSetting) -> Result<Keyring, Fault> {
+    let Pull {
+        username,
+        password,
+        password_stdin,
+        ..
+    } = &setting.pull;
+    let mut keyring = Keyring::default();
+    let password = match password_stdin {
+        false => password.clone(),
+        true if setting.values.iter().any(|file| file == STANDARD_INPUT) => {
+            let why = "standard input cannot be both the password and values";
+            return Err(Fault::user(why).hint("write the values into a file"));
+        }
+        true => Some(password_of(io::stdin().lock())?),
+    };
+    match (username, password) {
+        (Some(user), Some(password)) => {
+            keyring = Keyring::of_user(reference.registry(), user, password, "the command line");
+        }
+        (Some(user), None) => {
+            let why = format!("the user {user:?} is given without a password");
+            return Err(
+                Fault::user(why).hint("give it with --password-stdin, or leave --username out for what is stored")
+            );
+        }
+        (None, _) => {}
+    }
+    for path in [helm_config(), docker_config()].into_iter().flatten() {
+        let source = path.display().to_string();
+        let json = match read_at_most(&path, CONFIG_BYTES_MAX as u64) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            json => json.map_err(|why| unreadable(&source, &why))?,
+        };
+        let read = Keyring::of_docker_config(&json, &source).map_err(|why| unreadable(&source, &why))?;
+        keyring = keyring.and(read);
+    }
+    Ok(keyring)
+}
+
+fn unreadable(path: &str, why: &dyn std::fmt::Display) -> Fault {
+    Fault::user(format!("cannot read the credentials of {path}: {why}")).hint("mend the file, or move it away")
+}
+
+/// Without the line break at its end.
+fn password_of(input: impl io::Read) -> Result<SecretString, Fault> {
+    let hint = "print it into standard input, as in `orangery ... --password-stdin <password.txt`";
+    let bytes = read_from(input, PASSWORD_BYTES_MAX)
+        .map_err(|why| Fault::user(format!("cannot read the password from standard input: {why}")).hint(hint))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Fault::user("the password on standard input is no UTF-8").hint(hint))?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(SecretString::from(text.strip_suffix('\r').unwrap_or(text)))
+}
+
+fn bundle(path: &Path) -> Result<String, Fault> {
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|file| file.take(CA_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|why| {
+        Fault::user(format!("cannot read the authorities {}: {why}", path.display()))
+            .hint("name a file of certificates in PEM with --ca-file")
+    })?;
+    Ok(text)
+}
+
+/// Where `helm registry login` writes (Helm 4.1, `pkg/helmpath`).
+fn helm_config() -> Option<PathBuf> {
+    const FILE: &str = "registry/config.json";
+    variable("HELM_REGISTRY_CONFIG")
+        .or_else(|| Some(variable("HELM_CONFIG_HOME")?.join(FILE)))
+        .or_else(|| Some(variable("XDG_CONFIG_HOME")?.join("helm").join(FILE)))
+        .or_else(|| Some(env::home_dir()?.join(".config/helm").join(FILE)))
+}
+
+/// Where `docker login` writes.
+fn docker_config() -> Option<PathBuf> {
+    let folder = variable("DOCKER_CONFIG").or_else(|| Some(env::home_dir()?.join(".docker")))?;
+    Some(folder.join("config.json"))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// None where there is no home for it: then all is fetched each time.
+fn cache() -> Option<Cache> {
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(env::home_dir()?.join(".cache")))?;
+    let folder = caches.join("orangery/oci");
+    let opened = Cache::open(&folder, CACHE_BYTES_MAX, Clock::real(), Entropy::os());
+    let failed = |error: &io::Error| tracing::warn!(folder = %folder.display(), %error, "charts cannot be kept, they are fetched each time");
+    opened.inspect_err(failed).ok()
+}
+
+/// A line that tells how far a chart has come, if it takes long.
+fn watcher(name: &str, console: Console) -> base_oci::Watcher {
+    let name = name.to_owned();
+    let next = Mutex::new(Instant::now() + QUICK);
+    Arc::new(move |bytes, of| {
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if now >= *next {
+            *next = now + REFRESH;
+            let line = Line::default().with(Paint::Faint, format!("{name}: {}", progress(bytes, of)));
+            console.draw(&[line]);
+        }
+    })
+}
+
+fn progress(bytes: u64, of: Option<u64>) -> String {
+    let tenths = |bytes: u64| {
+        let tenths = bytes.saturating_mul(10) >> 20;
+        format!("{}.{}", tenths / 10, tenths % 10)
+    };
+    match of {
+        Some(of) => format!("{} of {} MiB", tenths(bytes), tenths(of)),
+        None => format!("{} MiB", tenths(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::{password_of, progress};
+
+    #[test]
+    fn a_password_ends_before_its_line_break() {
+        for (given, wanted) in [("a b\n", "a b"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("", "")] {
+            assert_eq!(password_of(given.as_bytes()).unwrap().expose_secret(), wanted);
+        }
+        assert!(password_of([0xff].as_slice()).is_err());
+        assert!(password_of(std::io::repeat(b'a')).is_err());
+    }
+
+    #[test]
+    fn progress_is_told_in_tenths() {
+        assert_eq!(progress(3 << 19, Some(10 << 20)), "1.5 of 10.0 MiB");
+        assert_eq!(progress(1, None), "0.0 MiB");
+    }
+}

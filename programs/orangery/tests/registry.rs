@@ -1,0 +1,182 @@
+//! `orangery chart render oci://...` beside `helm template oci://...`: the same objects for charts in a real registry with TLS and a
+//! password, and what is said of those that are not there. Run by `cargo xtask test registry`, which prepares both programs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use tests_kit::{Helm, Registry};
+
+const FILES: [(&str, &[u8]); 2] = [
+    ("values.yaml", b"replicas: 1\n"),
+    (
+        "templates/map.yaml",
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  chart: {{ .Chart.Version | quote }}\n  \
+          replicas: {{ .Values.replicas | quote }}\n",
+    ),
+];
+
+fn orangery(helm: &Helm, words: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .args(["chart", "render"])
+        .args(words)
+        .env_clear()
+        .env("HOME", helm.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_chart_of_a_registry_renders_as_helm_renders_it() {
+    let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
+    let mut digests = Vec::new();
+    for version in ["1.0.0", "1.2.0+b.1", "2.0.0-rc.1"] {
+        digests.push(helm.push(&registry, "web", version, &FILES).unwrap());
+    }
+    let access = Helm::access(&registry);
+    let access: Vec<&str> = access.iter().map(String::as_str).collect();
+    let chart = format!("oci://{}/charts/web", registry.host());
+    let tagged = format!("{chart}:1.0.0");
+    let pinned = format!("{chart}@{}", digests[0]);
+    let cases: [&[&str]; 7] = [
+        &["web", &chart],
+        &["web", &chart, "--version", "1.2.0+b.1"],
+        &["web", &chart, "--version", "^1.0"],
+        &["web", &chart, "--version", ">=2-0", "--set", "replicas=3"],
+        &["web", &tagged],
+        &["web", &pinned],
+        &["web", &tagged, "--version", "1.0.0"],
+    ];
+    for words in cases {
+        let words = [words, &access].concat();
+        let helms = helm.prints(&[vec!["template"], words.clone()].concat()).unwrap();
+        let ours = orangery(&helm, &words, "");
+        assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""), "{words:?}");
+        assert_eq!(String::from_utf8_lossy(&ours.stdout), helms, "{words:?}");
+    }
+    for words in [
+        &["web", &chart, "--version", "3.0.0"][..],
+        &["web", &chart, "--version", ">3"],
+        &["web", &chart, "--version", "one"],
+        &["web", &tagged, "--version", "1.2.0"],
+        &["web", "oci://nowhere", "--version", "1.2.0"],
+    ] {
+        let words = [words, &access].concat();
+        assert!(
+            helm.prints(&[vec!["template"], words.clone()].concat()).is_err(),
+            "{words:?}"
+        );
+        let ours = orangery(&helm, &words, "");
+        assert_eq!(
+            (ours.status.code(), ours.stdout.len()),
+            (Some(1), 0),
+            "{words:?}: {}",
+            said(&ours)
+        );
+        assert!(said(&ours).contains("\nhint: "), "{words:?}: {}", said(&ours));
+    }
+}
+
+#[test]
+fn a_tag_that_is_no_version_is_taken_where_helm_refuses_it() {
+    let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
+    helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
+    let tags = registry.storage().join("repositories/charts/web/_manifests/tags");
+    let link = std::fs::read(tags.join("1.0.0/current/link")).unwrap();
+    std::fs::create_dir_all(tags.join("latest/current")).unwrap();
+    std::fs::write(tags.join("latest/current/link"), link).unwrap();
+    let access = Helm::access(&registry);
+    let access: Vec<&str> = access.iter().map(String::as_str).collect();
+    let [latest, first] = ["latest", "1.0.0"].map(|tag| format!("oci://{}/charts/web:{tag}", registry.host()));
+    let why = helm
+        .prints(&[&["template", &latest], access.as_slice()].concat())
+        .unwrap_err();
+    assert!(why.contains("improper constraint: latest"), "{why}");
+    let [latest, first] =
+        [latest, first].map(|chart| orangery(&helm, &[&[chart.as_str()], access.as_slice()].concat(), ""));
+    assert_eq!(
+        (latest.status.code(), &latest.stdout),
+        (Some(0), &first.stdout),
+        "{}",
+        said(&latest)
+    );
+}
+
+#[test]
+fn credentials_come_from_flags_from_standard_input_and_from_what_helm_has_stored() {
+    let (mut registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
+    let digest = helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
+    let host = registry.host();
+    let chart = format!("oci://{host}/charts/web");
+    let authority = registry.authority_file().display().to_string();
+    let of = |words: &[&str], input: &str| {
+        orangery(
+            &helm,
+            &[&[chart.as_str(), "--ca-file", &authority], words].concat(),
+            input,
+        )
+    };
+
+    let anonymous = of(&[], "");
+    assert!(
+        said(&anonymous).contains("refuses access (HTTP 401) to anonymous"),
+        "{}",
+        said(&anonymous)
+    );
+    assert!(
+        said(&anonymous).contains("hint: give --username and --password-stdin"),
+        "{}",
+        said(&anonymous)
+    );
+    let wrong = of(&["--username", Registry::USER, "--password-stdin"], "wr0ng\n");
+    assert!(
+        said(&wrong).contains("the user \"puller\" of the command line"),
+        "{}",
+        said(&wrong)
+    );
+    assert!(!said(&wrong).contains("wr0ng"), "{}", said(&wrong));
+    let typed = of(
+        &["--username", Registry::USER, "--password-stdin"],
+        &format!("{}\n", Registry::PASSWORD),
+    );
+    assert_eq!(typed.status.code(), Some(0), "{}", said(&typed));
+
+    let access = Helm::access(&registry);
+    let access = access.iter().map(String::as_str);
+    helm.prints(
+        &["registry", "login", &host]
+            .into_iter()
+            .chain(access)
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
+    let stored = of(&[], "");
+    assert_eq!(
+        (stored.status.code(), &stored.stdout),
+        (Some(0), &typed.stdout),
+        "{}",
+        said(&stored)
+    );
+
+    let strange = orangery(&helm, &[&chart], "");
+    assert!(
+        said(&strange).contains("hint: name the certificate of the registry's authority with --ca-file"),
+        "{}",
+        said(&strange)
+    );
+    let blind = orangery(&helm, &[&chart, "--insecure-skip-tls-verify"], "");
+    assert_eq!(blind.stdout, typed.stdout, "{}", said(&blind));
+
+    registry.kill();
+    let kept = orangery(&helm, &[&format!("{chart}@{digest}")], "");
+    assert_eq!(kept.stdout, typed.stdout, "{}", said(&kept));
+}
