@@ -56,12 +56,13 @@ mod set;
 mod sprig;
 mod syntax;
 mod text;
+mod toml;
 mod value;
 
 pub use error::{Error, ExecError, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
 pub use helm::{AUTHOR_END, AUTHOR_START};
-pub use host::{Host, Lookup};
+pub use host::{Host, Lookup, Names};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};

@@ -12,6 +12,7 @@ use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options};
 use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
 use cluster_schema::names;
+use jiff::tz::TimeZone;
 
 use crate::cli;
 
@@ -80,7 +81,9 @@ fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
         },
         capabilities,
     };
-    let rendered = Engine::default().render(&chart, &values, &setting);
+    // Helm takes the machine's zone, too.
+    let engine = Engine::default().with_zone(TimeZone::system());
+    let rendered = engine.render(&chart, &values, &setting);
     let mut rendered = rendered.map_err(|why| Fault::user(format!("{path}: {why}")).hint(hint(&why)))?;
     if arguments.no_hooks {
         rendered.sorted.hooks.clear();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base_clock::Entropy;
+use base_clock::{Clock, Entropy};
 use base_gotemplate::{Context, Functions, Host, Limits, MissingKey, Set, Value};
 
 use crate::case::{Answer, Case};
@@ -45,6 +45,7 @@ fn rendered(mut set: Set, name: &str, case: &Case, data: Value) -> Answer {
     let rendered = set.parse(name, case.template.as_bytes()).and_then(|_| {
         let mut host = Host {
             entropy: Some(Entropy::seeded(1)),
+            clock: Some(Clock::real()),
             ..Host::default()
         };
         let mut context = Context {

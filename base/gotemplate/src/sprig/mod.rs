@@ -1,9 +1,10 @@
 //! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths, JSON, versions, URLs, regular expressions, random texts and lengths of time; dates and what needs keys are not
-//! here yet, and a template that calls one is refused when it is read.
+//! paths, JSON, versions, URLs, regular expressions, random texts, dates, lengths of time, keys and certificates; a template that calls one which is not here is refused when it
+//! is read.
 
 mod args;
 mod cases;
+pub(crate) mod dates;
 mod decimal;
 mod defaults;
 mod dicts;
@@ -23,6 +24,7 @@ mod strings;
 mod url;
 mod words;
 
+pub(crate) use dates::{DURATION, duration};
 pub(crate) use encoding::encode as base64;
 pub(crate) use json_read::{Read, read as read_json};
 pub use paths::base as path_base;
@@ -33,8 +35,9 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 18] = [
+        let groups: [fn() -> Vec<Function>; 19] = [
             cases::functions,
+            dates::functions,
             decimal::functions,
             defaults::functions,
             dicts::functions,

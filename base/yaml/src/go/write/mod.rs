@@ -48,6 +48,19 @@ impl Serialize for Text<'_> {
     }
 }
 
+/// A `time.Time` of Go as it writes itself, which [`write_pretty`] puts down without quotes. Other serializers see a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a>(pub &'a str);
+
+/// What [`Moment`] calls itself; nobody else does.
+const MOMENT_NAME: &str = "$base_yaml::go::Moment";
+
+impl Serialize for Moment<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(MOMENT_NAME, self.0)
+    }
+}
+
 /// sigs.k8s.io/yaml `Marshal`: what `toYaml` writes, with a line break at its end. Maps are sorted.
 ///
 /// # Errors
