@@ -1,9 +1,11 @@
 //! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths, JSON, versions, URLs, regular expressions, random texts, dates, lengths of time, keys and certificates; a template that calls one which is not here is refused when it
+//! paths, JSON, versions, URLs, regular expressions, random texts, dates, lengths of time, keys, certificates and
+//! addresses; a template that calls one which is not here is refused when it
 //! is read.
 
 mod args;
 mod cases;
+mod crypto;
 pub(crate) mod dates;
 mod decimal;
 mod defaults;
@@ -15,6 +17,7 @@ mod json;
 mod json_read;
 mod lists;
 mod merge;
+mod names;
 mod numbers;
 mod paths;
 mod random;
@@ -35,8 +38,9 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 19] = [
+        let groups: [fn() -> Vec<Function>; 21] = [
             cases::functions,
+            crypto::functions,
             dates::functions,
             decimal::functions,
             defaults::functions,
@@ -46,6 +50,7 @@ impl Functions {
             json::functions,
             json_read::functions,
             lists::functions,
+            names::functions,
             numbers::functions,
             paths::functions,
             random::functions,
