@@ -64,11 +64,9 @@ impl<'t> Lexer<'t> {
             match self.next()? {
                 END if mark == '"' => return Err(self.unfit("unexpected EOF; expected '\"\"\"'")),
                 END => return Err(self.unfit("unexpected EOF; expected \"'''\"")),
-                '\\' if mark == '"' => {
-                    if !is_line_end(self.next()?) {
-                        self.back();
-                        self.escape()?;
-                    }
+                '\\' if mark == '"' && !is_line_end(self.next()?) => {
+                    self.back();
+                    self.escape()?;
                 }
                 letter if letter == mark && self.accept(mark)? => {
                     if !self.accept(mark)? {

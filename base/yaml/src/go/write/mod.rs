@@ -52,6 +52,26 @@ impl Serialize for Text<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a>(pub &'a str);
 
+impl Moment<'_> {
+    /// Go's `MarshalJSON` of it: years have four digits, zones are less than a day away.
+    ///
+    /// # Errors
+    /// They are not: Go's words.
+    pub fn check_json(&self) -> Result<(), WriteError> {
+        let bytes = self.0.as_bytes();
+        let hours = bytes.len().checked_sub("07:00".len()).and_then(|at| bytes.get(at..at + 2));
+        let what = if bytes.get(4) != Some(&b'-') || bytes.first() == Some(&b'-') {
+            "year outside of range [0,9999]"
+        } else if !bytes.ends_with(b"Z") && hours.is_some_and(|hours| hours >= b"24") {
+            "timezone hour outside of range [0,23]"
+        } else {
+            return Ok(());
+        };
+        let what = format!("json: error calling MarshalJSON for type time.Time: Time.MarshalJSON: {what}");
+        Err(WriteError(what))
+    }
+}
+
 /// What [`Moment`] calls itself; nobody else does.
 const MOMENT_NAME: &str = "$base_yaml::go::Moment";
 

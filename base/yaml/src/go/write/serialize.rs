@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::decode::as_json_text;
 use super::super::read::DEPTH_MAX;
 use super::super::resolve::Dialect;
-use super::{Entry, MOMENT_NAME, TEXT_NAME, WriteError, Writer, float_text, is_short_enough_for_json, survives_json};
+use super::{Entry, MOMENT_NAME, Moment, TEXT_NAME, WriteError, Writer, float_text, is_short_enough_for_json, survives_json};
 
 type Written<T = ()> = Result<T, WriteError>;
 
@@ -42,7 +42,7 @@ pub(super) struct ValueSerializer<'w> {
     place: Place,
     /// Bytes are those of a text.
     text: bool,
-    /// Whether what comes is a [`super::Moment`], which stands as it is.
+    /// Whether what comes is a [`Moment`], which stands as it is, or goes through JSON.
     moment: bool,
 }
 
@@ -246,7 +246,10 @@ impl<'w> Serializer for ValueSerializer<'w> {
 
     fn serialize_str(self, text: &str) -> Written {
         if self.moment {
-            return self.word(text);
+            match self.writer.dialect() {
+                Dialect::V2 => Moment(text).check_json()?,
+                Dialect::V3 => return self.word(text),
+            }
         }
         let Place { indent, simple_key, .. } = self.place;
         if self.writer.dialect() == Dialect::V2 {
@@ -292,7 +295,7 @@ impl<'w> Serializer for ValueSerializer<'w> {
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(mut self, name: &'static str, value: &T) -> Written {
         self.text = name == TEXT_NAME;
-        self.moment = name == MOMENT_NAME && self.writer.dialect() == Dialect::V3;
+        self.moment = name == MOMENT_NAME;
         value.serialize(self)
     }
 
