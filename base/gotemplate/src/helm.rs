@@ -379,21 +379,11 @@ mod tests {
     }
 
     fn looked_up(text: &str) -> String {
-        let mut set = Set::new("gotpl", Arc::new(Functions::new().with_helm()), MissingKey::Zero);
-        set.parse("t", text.as_bytes()).expect("it is a template");
         let mut host = crate::Host {
             lookup: Some(Box::new(OneSecret)),
             ..crate::Host::default()
         };
-        let mut context = Context {
-            limits: Limits::default(),
-            host: &mut host,
-        };
-        let rendered = Arc::new(set).render("t", Value::Nil, &mut context);
-        rendered.map_or_else(
-            |error| error.to_string(),
-            |output| String::from_utf8_lossy(&output).into_owned(),
-        )
+        crate::host::rendered(text, &mut host)
     }
 
     #[test]

@@ -36,3 +36,23 @@ pub struct Host {
     /// What `getHostByName` asks; without it, no name has an address, as with Helm that is not told to ask
     pub names: Option<Box<dyn Names>>,
 }
+
+/// What a template makes with a host, or what is wrong with it.
+#[cfg(test)]
+pub(crate) fn rendered(text: &str, host: &mut Host) -> String {
+    use crate::{Context, Functions, Limits, MissingKey, Set, Value};
+    use std::sync::Arc;
+
+    let functions = Functions::new().with_sprig().with_helm();
+    let mut set = Set::new("gotpl", Arc::new(functions), MissingKey::Zero);
+    set.parse("t", text.as_bytes()).expect("it is a template");
+    let mut context = Context {
+        limits: Limits::default(),
+        host,
+    };
+    let rendered = Arc::new(set).render("t", Value::Nil, &mut context);
+    rendered.map_or_else(
+        |error| error.to_string(),
+        |output| String::from_utf8_lossy(&output).into_owned(),
+    )
+}

@@ -1,7 +1,5 @@
-//! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths, JSON, versions, URLs, regular expressions, random texts, dates, lengths of time, keys, certificates and
-//! addresses; a template that calls one which is not here is refused when it
-//! is read.
+//! Functions of Sprig 3.3 as Helm exposes them: on strings, lists, dictionaries, numbers, defaults, types, paths, JSON,
+//! versions, URLs, regular expressions, random texts, dates, lengths of time, passwords, keys, certificates and addresses.
 
 mod args;
 mod cases;

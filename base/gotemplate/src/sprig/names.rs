@@ -24,9 +24,7 @@ pub(super) fn functions() -> Vec<Function> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use crate::{Context, Functions, Host, Limits, MissingKey, Names, Set, Value};
+    use crate::{Host, Names};
 
     #[derive(Debug)]
     struct OneName;
@@ -38,22 +36,11 @@ mod tests {
     }
 
     fn rendered(name: &str, names: Option<Box<dyn Names>>) -> String {
-        let mut set = Set::new("t", Arc::new(Functions::new().with_sprig()), MissingKey::Default);
-        let text = format!("<{{{{getHostByName \"{name}\"}}}}>");
-        set.parse("t", text.as_bytes()).expect("it is a template");
         let mut host = Host {
             names,
             ..Host::default()
         };
-        let mut context = Context {
-            limits: Limits::default(),
-            host: &mut host,
-        };
-        let rendered = Arc::new(set).render("t", Value::Nil, &mut context);
-        rendered.map_or_else(
-            |error| error.to_string(),
-            |output| String::from_utf8_lossy(&output).into_owned(),
-        )
+        crate::host::rendered(&format!("<{{{{getHostByName \"{name}\"}}}}>"), &mut host)
     }
 
     #[test]

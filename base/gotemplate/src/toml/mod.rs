@@ -1,6 +1,7 @@
 //! TOML both ways, as Helm 4.1 uses it: github.com/BurntSushi/toml 1.6, byte for byte and error for error. Tables and
 //! arrays nest only so deep; Go's run until there is no stack.
 
+mod keys;
 mod lex;
 mod read;
 mod scalars;

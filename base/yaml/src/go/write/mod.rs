@@ -59,7 +59,10 @@ impl Moment<'_> {
     /// They are not: Go's words.
     pub fn check_json(&self) -> Result<(), WriteError> {
         let bytes = self.0.as_bytes();
-        let hours = bytes.len().checked_sub("07:00".len()).and_then(|at| bytes.get(at..at + 2));
+        let hours = bytes
+            .len()
+            .checked_sub("07:00".len())
+            .and_then(|at| bytes.get(at..at + 2));
         let what = if bytes.get(4) != Some(&b'-') || bytes.first() == Some(&b'-') {
             "year outside of range [0,9999]"
         } else if !bytes.ends_with(b"Z") && hours.is_some_and(|hours| hours >= b"24") {

@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::super::decode::as_json_text;
 use super::super::read::DEPTH_MAX;
 use super::super::resolve::Dialect;
-use super::{Entry, MOMENT_NAME, Moment, TEXT_NAME, WriteError, Writer, float_text, is_short_enough_for_json, survives_json};
+use super::{
+    Entry, MOMENT_NAME, Moment, TEXT_NAME, WriteError, Writer, float_text, is_short_enough_for_json, survives_json,
+};
 
 type Written<T = ()> = Result<T, WriteError>;
 
