@@ -34,6 +34,8 @@ pub(crate) enum Body {
     Slice,
     /// `call`, which is told how its function was written
     Call,
+    /// Go would not call it, and says why
+    Uncallable(String),
 }
 
 type Plain = dyn Fn(&mut Scope<'_>, &[Value]) -> Result<Value, Fault> + Send + Sync;

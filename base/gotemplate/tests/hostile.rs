@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use base_gotemplate::{Context, Error, Functions, LimitError, Limits, MissingKey, PrintError, Set, Value};
+use base_clock::{Clock, Entropy};
+use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, PrintError, Set, Value};
 
 fn render(text: &str, limits: Limits) -> Result<String, Error> {
     let functions = Functions::new().with_sprig().with_helm();
@@ -329,4 +330,96 @@ fn widths_and_offsets_of_any_size_have_gos_answer() {
         .as_deref(),
         Ok("70002 |")
     );
+}
+
+/// Renders with time and randomness at hand.
+fn with_host(text: &str, steps_max: u64) -> Result<Vec<u8>, Error> {
+    let functions = Functions::new().with_sprig().with_helm();
+    let mut set = Set::new("t", Arc::new(functions), MissingKey::Zero);
+    set.parse("t", text.as_bytes())?;
+    let mut host = Host {
+        entropy: Some(Entropy::seeded(1)),
+        clock: Some(Clock::real()),
+        ..Host::default()
+    };
+    let limits = Limits {
+        steps_max,
+        ..small_limits()
+    };
+    let mut context = Context {
+        limits,
+        host: &mut host,
+    };
+    Arc::new(set).render("t", Value::Nil, &mut context)
+}
+
+#[test]
+fn keys_and_passwords_cost_steps_before_they_are_made() {
+    for call in [
+        "genPrivateKey \"rsa\"",
+        "genCA \"x\" 1",
+        "genSelfSignedCert \"x\" nil nil 1",
+        "derivePassword 1 \"pin\" \"a\" \"b\" \"c\"",
+        "bcrypt \"x\"",
+        "htpasswd \"x\" \"x\"",
+    ] {
+        let error = with_host(&format!("{{{{{call}}}}}"), 100_000);
+        let limit = LimitError::Steps(100_000);
+        assert!(
+            matches!(&error, Err(Error::Limit { limit: met, .. }) if *met == limit),
+            "{call}: {error:?}"
+        );
+    }
+    // What is cheap is made often, but not without end.
+    let error = with_host("{{range until 1000}}{{genPrivateKey \"ed25519\"}}{{end}}", 2_000_000);
+    assert!(matches!(error, Err(Error::Limit { .. })), "{error:?}");
+    assert!(with_host("{{bcrypt \"x\"}}{{genPrivateKey \"ecdsa\"}}", 2_000_000).is_ok());
+}
+
+#[test]
+fn toml_that_nests_without_end_meets_a_limit() {
+    let deep = |open: &str, close: &str| format!("a = {}1{}", open.repeat(100_000), close.repeat(100_000));
+    for text in [
+        deep("[", "]"),
+        deep("{a = ", "}"),
+        format!("{} = 1", ["a"; 100_000].join(".")),
+        format!("[{}]", ["a"; 100_000].join(".")),
+    ] {
+        assert!(
+            limit_of(&format!("{{{{fromToml `{text}`}}}}")).is_some(),
+            "{}",
+            text.len()
+        );
+    }
+    let own = "{{$d := dict}}{{$_ := set $d \"d\" $d}}{{toToml $d}}";
+    assert!(limit_of(own).is_some());
+    let own = "{{$d := dict}}{{$_ := set $d \"d\" (list 1 $d)}}{{toToml $d}}";
+    assert!(limit_of(own).is_some());
+}
+
+#[test]
+fn toml_that_doubles_is_not_written_to_its_end() {
+    let list = "{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}{{toToml (dict \"l\" $l)}}";
+    assert!(limit_of(list).is_some());
+    let map = "{{$m := dict \"x\" 1}}{{range until 60}}{{$m = dict \"a\" $m \"b\" $m}}{{end}}{{toToml $m}}";
+    assert!(limit_of(map).is_some());
+}
+
+#[test]
+fn long_keys_of_toml_that_are_used_often_cost_steps() {
+    let text = format!(
+        "[{}]\n{}",
+        "a".repeat(400_000),
+        (0..20_000).map(|n| format!("b{n}=1\n")).collect::<String>()
+    );
+    assert!(limit_of(&format!("{{{{fromToml `{text}` | len}}}}")).is_some());
+}
+
+#[test]
+fn layouts_and_names_of_zones_without_end_meet_a_limit() {
+    let zone = format!("GMT+{}5", "0".repeat(100_000));
+    let text = format!("{{{{$t := toDate \"MST\" \"{zone}\"}}}}{{{{$t.Format (repeat 100000 \"MST\")}}}}");
+    assert!(limit_of(&text).is_some());
+    let text = "{{range until 1000}}{{dateInZone (repeat 100000 \"2\") 0 \"Europe/Berlin\"}}{{end}}";
+    assert!(limit_of(text).is_some());
 }

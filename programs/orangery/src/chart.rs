@@ -15,6 +15,7 @@ use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options, Values};
 use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
 use cluster_schema::names;
+use jiff::tz::TimeZone;
 
 use crate::cli;
 
@@ -123,9 +124,9 @@ async fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
         revision: 1,
         is_upgrade: arguments.is_upgrade,
     };
-    let mut rendered = Asked::read(path, &arguments.setting)
-        .await?
-        .render(&Engine::default(), release)?;
+    // Helm takes the machine's zone, too.
+    let engine = Engine::default().with_zone(TimeZone::system());
+    let mut rendered = Asked::read(path, &arguments.setting).await?.render(&engine, release)?;
     if arguments.no_hooks {
         rendered.sorted.hooks.clear();
     }

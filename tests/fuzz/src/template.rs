@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base_clock::Entropy;
+use base_clock::{Clock, Entropy};
 use base_gotemplate::{Context, Functions, Host, Limits, MissingKey, Set, Value};
+use jiff::Timestamp;
 
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
@@ -34,6 +35,7 @@ pub(crate) fn check(input: &[u8]) {
     ];
     let mut host = Host {
         entropy: Some(Entropy::seeded(1)),
+        clock: Some(Clock::simulated(Timestamp::UNIX_EPOCH)),
         ..Host::default()
     };
     let mut context = Context {

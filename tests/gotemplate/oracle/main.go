@@ -28,6 +28,8 @@ type request struct {
 	Sprig bool `json:"sprig"`
 	// Helm tells to let Helm's engine render a chart with the template, with the data as its values.
 	Helm bool `json:"helm"`
+	// Inspect is a text to say what is in it, in place of all the above.
+	Inspect []byte `json:"inspect"`
 	// MissingKey is one of text/template's options: default, zero, error.
 	MissingKey string `json:"missingkey"`
 }
@@ -76,6 +78,9 @@ func run(line []byte) (output []byte, err error) {
 	var asked request
 	if err := json.Unmarshal(line, &asked); err != nil {
 		return nil, err
+	}
+	if asked.Inspect != nil {
+		return inspected(asked.Inspect)
 	}
 	data, err := value(asked.Data)
 	if err != nil {
@@ -179,15 +184,15 @@ func tagged(tag string, of any) (any, error) {
 	case "$bytes":
 		return slices.Clip([]byte(text)), nil
 	case "$strings":
-		return slices.Clip(strings(of)), nil
+		return slices.Clip(texts(of)), nil
 	case "$ints":
 		return ints(of)
 	case "$texts":
-		texts := map[string]string{}
+		entries := map[string]string{}
 		for key, item := range of.(map[string]any) {
-			texts[key] = fmt.Sprint(item)
+			entries[key] = fmt.Sprint(item)
 		}
-		return texts, nil
+		return entries, nil
 	}
 	return nil, fmt.Errorf("unknown tag %s", tag)
 }
@@ -204,7 +209,7 @@ func float(text string) (any, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-func strings(of any) []string {
+func texts(of any) []string {
 	texts := []string{}
 	for _, item := range of.([]any) {
 		texts = append(texts, fmt.Sprint(item))

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
 
 use crate::Outcome;
 
@@ -17,6 +18,8 @@ const SECTION: &str = "--- ";
 const SPRIG: &str = "sprig";
 /// What the names of files begin with that are Helm's to answer.
 const HELM: &str = "helm";
+/// What the names of files begin with whose cases make what is random: keys, certificates.
+const KEYS: &str = "sprig-keys";
 /// How much of an answer a person is shown.
 const SHOWN_MAX: usize = 2000;
 /// Begins the data of all cases of a file that have none of their own.
@@ -33,6 +36,10 @@ pub struct Case {
     pub sprig: bool,
     /// Whether Helm's engine is asked, with the data as a chart's values: in files whose name begins with `helm`
     pub helm: bool,
+    /// Whether the answer is what Go says of the text that the template makes: in files whose name begins with `sprig-keys`
+    pub is_random: bool,
+    /// The SHA-256 of what our template makes of a seed, of which Go has said so
+    pub seen: Option<String>,
     /// JSON, with the tags that `oracle/main.go` explains
     pub data: String,
     /// The template
@@ -51,10 +58,22 @@ pub enum Answer {
 }
 
 impl Case {
-    /// Whether an answer of ours is the one that the case has. Helm writes errors in a form of its own: of them the last
+    /// What is kept of an answer of ours that is random and that Go has looked at.
+    pub fn seen_of(ours: &Answer) -> Option<String> {
+        match ours {
+            Answer::Output(text) => {
+                let sum = Sha256::digest(text);
+                Some(sum.iter().map(|byte| format!("{byte:02x}")).collect())
+            }
+            Answer::Error(_) => None,
+        }
+    }
+
+    /// Whether an answer of ours is the one that the case has; of what is random, whether it is what Go has looked at. Helm writes errors in a form of its own: of them the last
     /// words have to be ours.
     pub fn agrees_with(&self, ours: &Answer) -> bool {
         match (&self.answer, ours) {
+            (Some(Answer::Output(_)), Answer::Output(_)) if self.is_random => Self::seen_of(ours) == self.seen,
             (Some(Answer::Error(theirs)), Answer::Error(ours)) if self.helm => {
                 let words = ours.rsplit(": ").next().unwrap_or_default();
                 let words = words.strip_prefix("HELM_ERR_START").unwrap_or(words);
@@ -106,6 +125,7 @@ pub fn files() -> Outcome<Vec<File>> {
             for case in &mut cases {
                 case.sprig = name.starts_with(SPRIG);
                 case.helm = name.starts_with(HELM);
+                case.is_random = name.starts_with(KEYS);
             }
             Ok(File { path, preface, cases })
         })
@@ -139,6 +159,7 @@ fn case(text: &str, data: &str) -> Outcome<Case> {
         let (kind, body) = section.split_once('\n').unwrap_or((section, ""));
         match kind {
             "data" => case.data = body.to_owned(),
+            "seen" => case.seen = Some(body.to_owned()),
             "template" => case.template = body.to_owned(),
             "output" => case.answer = Some(Answer::Output(body.as_bytes().to_vec())),
             "output in base64" => {
@@ -189,6 +210,9 @@ impl Case {
             section(&format!("{SECTION}data"), &self.data);
         }
         section(&format!("{SECTION}template"), &self.template);
+        if let Some(seen) = &self.seen {
+            section(&format!("{SECTION}seen"), seen);
+        }
         match &self.answer {
             None => {}
             Some(Answer::Error(why)) => section(&format!("{SECTION}error"), why),

@@ -468,11 +468,9 @@ pub fn draw(seed: u64, number: u64) -> Case {
     Case {
         name: format!("drawn {number} of seed {seed}"),
         missing_key: missing_key.unwrap_or("default").to_owned(),
-        sprig: false,
-        helm: false,
         data: DATA.to_owned(),
         template,
-        answer: None,
+        ..Case::default()
     }
 }
 
@@ -490,10 +488,9 @@ pub fn draw_call(seed: u64, number: u64) -> Case {
         name: format!("call {number} of seed {seed}"),
         missing_key: "zero".to_owned(),
         sprig: true,
-        helm: false,
         data: DATA.replacen('{', r#"{"neg":-3,"dup":[1,1,"a","a",null,null,[1],[1]],"#, 1),
         template: drawer.out,
-        answer: None,
+        ..Case::default()
     }
 }
 
@@ -504,11 +501,10 @@ pub fn draw_yaml(seed: u64, number: u64) -> Case {
     Case {
         name: format!("values {number} of seed {seed}"),
         missing_key: "zero".to_owned(),
-        sprig: false,
         helm: true,
         data: serde_json::json!({ "v": data }).to_string(),
         template: "{{ toYaml .Values.v }}|{{ toYaml .Values }}|{{ toYaml .Values | fromYaml }}".to_owned(),
-        answer: None,
+        ..Case::default()
     }
 }
 
@@ -524,7 +520,7 @@ fn yaml_text(random: &mut SmallRng) -> String {
     (0..count).filter_map(|_| YAML_PIECES.choose(random).copied()).collect()
 }
 
-fn yaml_value(random: &mut SmallRng, depth: u32) -> serde_json::Value {
+pub(crate) fn yaml_value(random: &mut SmallRng, depth: u32) -> serde_json::Value {
     use serde_json::{Value, json};
     let kinds = if depth < DEPTH_MAX + 1 { 10 } else { 6 };
     match random.random_range(0..kinds) {

@@ -3,6 +3,7 @@
 
 pub mod case;
 mod data;
+pub mod forms;
 pub mod generate;
 mod oracle;
 mod ours;

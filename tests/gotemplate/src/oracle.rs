@@ -24,6 +24,8 @@ struct Request<'c> {
     missingkey: &'c str,
     sprig: bool,
     helm: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inspect: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -57,8 +59,35 @@ impl Oracle {
             missingkey: &case.missing_key,
             sprig: case.sprig,
             helm: case.helm,
+            inspect: None,
         };
-        let mut line = serde_json::to_string(&request).map_err(|error| error.to_string())?;
+        let answer = self.ask(&request, case)?;
+        match answer {
+            Answer::Output(text) if case.is_random => self.inspect(case, &text),
+            answer => Ok(answer),
+        }
+    }
+
+    /// What Go says of a text that the template of a case makes.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    pub fn inspect(&mut self, case: &Case, text: &[u8]) -> Outcome<Answer> {
+        let data = RawValue::from_string("null".to_owned()).map_err(|error| error.to_string())?;
+        let request = Request {
+            name: ours::NAME,
+            text: "",
+            data: &data,
+            missingkey: &case.missing_key,
+            sprig: case.sprig,
+            helm: case.helm,
+            inspect: Some(BASE64_STANDARD.encode(text)),
+        };
+        self.ask(&request, case)
+    }
+
+    fn ask(&mut self, request: &Request<'_>, case: &Case) -> Outcome<Answer> {
+        let mut line = serde_json::to_string(request).map_err(|error| error.to_string())?;
         // Data may have lines.
         line = line.replace('\n', " ");
         let said = self.0.ask(&line).map_err(|why| format!("case {}: {why}", case.name))?;

@@ -2,14 +2,20 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base_clock::Entropy;
+use base_clock::{Clock, Entropy};
 use base_gotemplate::{Context, Functions, Host, Limits, MissingKey, Set, Value};
+
+use jiff::Timestamp;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::case::{Answer, Case};
 use crate::{Outcome, data};
 
 /// What errors call the template, here and in the oracle.
 pub(crate) const NAME: &str = "t.yaml";
+
+/// What time it is here: in 2026. Go's answers are of any time.
+const NOW: i64 = 1_790_000_000;
 
 /// Parses and executes a case.
 ///
@@ -42,9 +48,20 @@ pub fn answer(case: &Case) -> Outcome<Answer> {
 }
 
 fn rendered(mut set: Set, name: &str, case: &Case, data: Value) -> Answer {
+    /// A moment that does not pass.
+    static STILL: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+        Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .ok()
+    });
+    let _still = STILL.as_ref().map(Runtime::enter);
+    let clock = Timestamp::from_second(NOW).map_or_else(|_| Clock::real(), Clock::simulated);
     let rendered = set.parse(name, case.template.as_bytes()).and_then(|_| {
         let mut host = Host {
             entropy: Some(Entropy::seeded(1)),
+            clock: Some(clock),
             ..Host::default()
         };
         let mut context = Context {

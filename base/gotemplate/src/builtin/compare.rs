@@ -85,7 +85,7 @@ fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
     if let (Value::Object(one), Value::Object(other)) = (one, other)
         && one.underlying().is_none()
     {
-        return Ok(Arc::ptr_eq(one, other));
+        return Ok(Arc::ptr_eq(one, other) || one.equals(&**other));
     }
     if is_map(one) != is_map(other) {
         return Err(Fault::Said(format!(

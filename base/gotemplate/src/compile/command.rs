@@ -193,7 +193,7 @@ impl<'t> Compiler<'t> {
             Body::And => return self.logic(false, args),
             Body::Or => return self.logic(true, args),
             Body::Call => self.callee_name(args),
-            Body::Plain(_) | Body::Rendering(_) | Body::Slice => {}
+            Body::Plain(_) | Body::Rendering(_) | Body::Slice | Body::Uncallable(_) => {}
         }
         let is_call = matches!(function.body, Body::Call);
         let mut tasks = self.arguments(args, &Params::Of(Arc::clone(&function)));

@@ -1,5 +1,6 @@
 //! Literals as arguments: which value they are for a parameter of some type, or why they are none.
 
+use crate::sprig::{DURATION, duration};
 use crate::syntax::{Constant, NodeId, NodeKind, Number, Tree};
 use crate::value::{Type, Value};
 
@@ -63,6 +64,10 @@ pub(crate) fn for_type(tree: &Tree, id: NodeId, wanted: &Type) -> Result<Value, 
         Type::Float => {
             let float = number.and_then(|number| number.float);
             (float.map(Value::Float), "float")
+        }
+        Type::Named(name) if *name == DURATION => {
+            let int = number.and_then(|number| number.int);
+            (int.map(duration), "integer")
         }
         Type::Bytes | Type::List(_) | Type::Map(_) | Type::Named(_) => {
             return Err(format!("can't handle {} for arg of type {wanted}", tree.write(id)));

@@ -239,6 +239,12 @@ impl Printer<'_> {
         {
             return self.string(text.as_bytes(), verb);
         }
+        if !self.is_erroring
+            && self.flags.sharp_v
+            && let Some(text) = object.in_go()
+        {
+            return self.string(text.as_bytes(), 's');
+        }
         if let Some(value) = object.underlying() {
             return self.value(&value, verb, depth);
         }

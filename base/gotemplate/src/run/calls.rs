@@ -46,6 +46,7 @@ impl Machine<'_> {
                 }
                 Err(fault) => Err(fault),
             },
+            Body::Uncallable(why) => return Err(Failure::Said(why.clone(), at)),
             // These are no calls but jumps.
             Body::And | Body::Or => Ok(Value::Absent),
         };

@@ -81,6 +81,9 @@ impl Machine<'_> {
     /// A method without arguments, in the middle of a chain of fields.
     fn call_without(&mut self, method: &Function, at: At) -> Outcome<Value> {
         method.check_count(0, false).map_err(|why| Failure::Said(why, at))?;
+        if let Body::Uncallable(why) = &method.body {
+            return Err(Failure::Said(why.clone(), at));
+        }
         let (Some(frame), Body::Plain(plain)) = (self.frames.last(), &method.body) else {
             return Ok(Value::Absent);
         };

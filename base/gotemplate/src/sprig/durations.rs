@@ -1,6 +1,7 @@
-//! Lengths of time in nanoseconds, as `time.Duration` of Go 1.26 reads and writes them. Dates are not here yet.
+//! Lengths of time in nanoseconds, as `time.Duration` of Go 1.26 reads and writes them.
 
 use super::args::at;
+use super::dates::{age, quote, time_of};
 use super::numbers::atoi;
 use crate::function::Function;
 use crate::value::{IntKind, Type, Value};
@@ -11,6 +12,18 @@ const SECOND: u64 = 1_000 * MILLISECOND;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", MICROSECOND),
+    ("µs", MICROSECOND),
+    ("μs", MICROSECOND),
+    ("ms", MILLISECOND),
+    ("s", SECOND),
+    ("m", MINUTE),
+    ("h", HOUR),
+];
+/// What Go says of most texts that are none.
+const INVALID: &str = "invalid duration";
 /// One nanosecond more than the longest, which only a negative one can have.
 const MAGNITUDE_MAX: u64 = 1 << 63;
 
@@ -25,9 +38,10 @@ pub(super) fn functions() -> Vec<Function> {
             let nanoseconds = seconds.wrapping_mul(SECOND.cast_signed());
             Ok(Value::from(written(nanoseconds)))
         }),
-        Function::new("durationRound", [Type::Any], |_, args| {
+        Function::new("durationRound", [Type::Any], |scope, args| {
             let nanoseconds = match at(args, 0) {
-                Value::Str(text) => std::str::from_utf8(text).ok().and_then(read).unwrap_or(0),
+                value if time_of(value).is_some() => age(value, scope)?,
+                Value::Str(text) => read(text).unwrap_or(0),
                 Value::Int(IntKind::Int64, nanoseconds) => *nanoseconds,
                 _ => 0,
             };
@@ -51,10 +65,12 @@ fn rounded(nanoseconds: u64) -> String {
 }
 
 /// `Duration.String`
-fn written(nanoseconds: i64) -> String {
+pub(super) fn written(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let size = nanoseconds.unsigned_abs();
-    // FIXME: Go writes what is shorter than a second in smaller units. Whole seconds are so only if they overflow.
+    if size < SECOND {
+        return format!("{sign}{}", written_short(size));
+    }
     let seconds = size / SECOND;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let fraction = format!("{:09}", size % SECOND);
@@ -68,59 +84,81 @@ fn written(nanoseconds: i64) -> String {
     }
 }
 
+/// What is shorter than a second, in the greatest unit of which there is a whole one.
+fn written_short(size: u64) -> String {
+    let (unit, digits, name) = match size {
+        0 => return "0s".to_owned(),
+        1..MICROSECOND => (1, 0, "ns"),
+        MICROSECOND..MILLISECOND => (MICROSECOND, 3, "µs"),
+        _ => (MILLISECOND, 6, "ms"),
+    };
+    let fraction = format!("{:0digits$}", size % unit);
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{}{point}{fraction}{name}", size / unit)
+}
+
 /// `time.ParseDuration`
-fn read(text: &str) -> Option<i64> {
-    let is_negative = text.starts_with('-');
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return Some(0);
+///
+/// # Errors
+/// The text is no length of time: Go's message.
+pub(super) fn read(text: &[u8]) -> Result<i64, String> {
+    total(text).map_err(|problem| format!("time: {problem} {}", quote(text)))
+}
+
+fn total(text: &[u8]) -> Result<i64, String> {
+    let is_negative = text.first() == Some(&b'-');
+    let mut rest = match text.split_first() {
+        Some((b'-' | b'+', rest)) => rest,
+        _ => text,
+    };
+    if rest == b"0" {
+        return Ok(0);
     }
     if rest.is_empty() {
-        return None;
+        return Err(INVALID.to_owned());
     }
     let mut total = 0_u64;
     while !rest.is_empty() {
         let (nanoseconds, behind) = part(rest)?;
-        total = total.checked_add(nanoseconds).filter(|total| *total <= MAGNITUDE_MAX)?;
+        total = total
+            .checked_add(nanoseconds)
+            .filter(|total| *total <= MAGNITUDE_MAX)
+            .ok_or(INVALID)?;
         rest = behind;
     }
-    match is_negative {
+    let number = match is_negative {
         true => 0_i64.checked_sub_unsigned(total),
         false => i64::try_from(total).ok(),
-    }
+    };
+    number.ok_or_else(|| INVALID.to_owned())
 }
 
 /// A number with its unit, and what follows.
-fn part(text: &str) -> Option<(u64, &str)> {
-    let digits = |text: &str| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+fn part(text: &[u8]) -> Result<(u64, &[u8]), String> {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (whole, mut rest) = text.split_at(digits(text));
-    let mut fraction = "";
-    if let Some(behind) = rest.strip_prefix('.') {
+    let mut fraction: &[u8] = b"";
+    if let Some(behind) = rest.strip_prefix(b".") {
         (fraction, rest) = behind.split_at(digits(behind));
     }
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
+    let whole = number(whole).ok_or(INVALID)?;
+    if whole.is_none() && fraction.is_empty() {
+        return Err(INVALID.to_owned());
     }
-    let end = rest.find(|letter: char| letter == '.' || letter.is_ascii_digit());
+    let end = rest.iter().position(|byte| *byte == b'.' || byte.is_ascii_digit());
     let (unit, rest) = rest.split_at(end.unwrap_or(rest.len()));
-    let unit = match unit {
-        "ns" => 1,
-        "us" | "µs" | "μs" => MICROSECOND,
-        "ms" => MILLISECOND,
-        "s" => SECOND,
-        "m" => MINUTE,
-        "h" => HOUR,
-        _ => return None,
+    if unit.is_empty() {
+        return Err("missing unit in duration".to_owned());
+    }
+    let Some((_, unit)) = UNITS.iter().find(|(name, _)| name.as_bytes() == unit) else {
+        return Err(format!("unknown unit {} in duration", quote(unit)));
     };
-    let whole = if whole.is_empty() {
-        0
-    } else {
-        whole.parse::<u64>().ok()?
-    };
-    let nanoseconds = whole.checked_mul(unit).filter(|product| *product <= MAGNITUDE_MAX)?;
+    let nanoseconds = whole.unwrap_or(0).checked_mul(*unit);
+    let nanoseconds = nanoseconds.filter(|product| *product <= MAGNITUDE_MAX).ok_or(INVALID)?;
     // Digits that no longer fit are left out.
     let (mut value, mut scale) = (0_u64, 1.0_f64);
-    for digit in fraction.bytes() {
+    for digit in fraction {
         let more = value
             .checked_mul(10)
             .and_then(|value| value.checked_add(u64::from(digit - b'0')));
@@ -130,6 +168,21 @@ fn part(text: &str) -> Option<(u64, &str)> {
         value = more;
         scale *= 10.0;
     }
-    let behind_point = value as f64 * (unit as f64 / scale);
-    nanoseconds.checked_add(behind_point as u64).map(|all| (all, rest))
+    let behind_point = value as f64 * (*unit as f64 / scale);
+    let all = nanoseconds.checked_add(behind_point as u64);
+    all.filter(|all| *all <= MAGNITUDE_MAX)
+        .map(|all| (all, rest))
+        .ok_or_else(|| INVALID.to_owned())
+}
+
+/// A whole number, nothing where there are no digits; none at all if it is too large.
+fn number(digits: &[u8]) -> Option<Option<u64>> {
+    if digits.is_empty() {
+        return Some(None);
+    }
+    let mut number = 0_u64;
+    for digit in digits {
+        number = number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+    }
+    Some(Some(number).filter(|number| *number <= MAGNITUDE_MAX)).filter(Option::is_some)
 }

@@ -84,7 +84,7 @@ fn is_line_end(byte: Option<&u8>) -> bool {
 }
 
 /// `base64.StdEncoding` of Go 1.26: line ends do not count, padding does. The error is the byte at fault.
-fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
+pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let mut at = 0;
     loop {

@@ -45,7 +45,7 @@ pub(super) fn deep_equal(one: &Value, other: &Value, scope: &Scope<'_>) -> Resul
                 }
                 false => false,
             },
-            (Value::Object(one), Value::Object(other)) => Arc::ptr_eq(one, other),
+            (Value::Object(one), Value::Object(other)) => Arc::ptr_eq(one, other) || one.is_like(&**other),
             _ => false,
         };
         if !is_same {

@@ -1,6 +1,9 @@
 //! Values as JSON, as Go's `encoding/json` of Go 1.26 writes them.
 
+use base_yaml::go::Moment;
+
 use super::args::{Answer, at, check_length, non_finite};
+use super::dates::time_of;
 use super::encoding::encode;
 use crate::error::{Fault, LimitError};
 use crate::function::{Function, Scope};
@@ -95,7 +98,12 @@ impl Writer<'_> {
                 self.items(entries.map(|(key, value)| (Some(key), value)), (b'{', b'}'), depth)?;
             }
             Value::Object(object) => match (object.marshalled(), object.underlying()) {
-                (Some(text), _) => self.string(text.as_bytes()),
+                (Some(text), _) => {
+                    if time_of(value).is_some() {
+                        Moment(&text).check_json().map_err(|why| Fault::Said(why.to_string()))?;
+                    }
+                    self.string(text.as_bytes());
+                }
                 (None, Some(value)) => self.value(&value, depth)?,
                 (None, None) => {
                     let fields = object.fields().into_iter();

@@ -1,9 +1,10 @@
-//! Functions of Sprig 3.3 as Helm exposes them. Here are those on strings, lists, dictionaries, integers, defaults, types,
-//! paths, JSON, versions, URLs, regular expressions, random texts and lengths of time; dates and what needs keys are not
-//! here yet, and a template that calls one is refused when it is read.
+//! Functions of Sprig 3.3 as Helm exposes them: on strings, lists, dictionaries, numbers, defaults, types, paths, JSON,
+//! versions, URLs, regular expressions, random texts, dates, lengths of time, passwords, keys, certificates and addresses.
 
 mod args;
 mod cases;
+mod crypto;
+pub(crate) mod dates;
 mod decimal;
 mod defaults;
 mod dicts;
@@ -14,6 +15,7 @@ mod json;
 mod json_read;
 mod lists;
 mod merge;
+mod names;
 mod numbers;
 mod paths;
 mod random;
@@ -23,6 +25,7 @@ mod strings;
 mod url;
 mod words;
 
+pub(crate) use dates::{DURATION, duration};
 pub(crate) use encoding::encode as base64;
 pub(crate) use json_read::{Read, read as read_json};
 pub use paths::base as path_base;
@@ -33,8 +36,10 @@ impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
-        let groups: [fn() -> Vec<Function>; 18] = [
+        let groups: [fn() -> Vec<Function>; 21] = [
             cases::functions,
+            crypto::functions,
+            dates::functions,
             decimal::functions,
             defaults::functions,
             dicts::functions,
@@ -43,6 +48,7 @@ impl Functions {
             json::functions,
             json_read::functions,
             lists::functions,
+            names::functions,
             numbers::functions,
             paths::functions,
             random::functions,

@@ -1,6 +1,7 @@
 //! Integers, and floating point numbers as far as they need no decimal fractions. Whatever is no number counts as 0.
 
 use super::args::{Answer, at, check_length, int, text};
+use super::dates::number_of;
 use crate::error::Fault;
 use crate::function::{Function, Scope};
 use crate::print::sprint;
@@ -96,7 +97,7 @@ pub(super) fn to_int(value: &Value) -> i64 {
             .ok()
             .and_then(parse_int)
             .unwrap_or(0),
-        _ => 0,
+        value => number_of(value).unwrap_or(0),
     }
 }
 
@@ -128,7 +129,7 @@ pub(super) fn to_float(value: &Value) -> f64 {
         Value::Float(number) => *number,
         Value::Bool(value) => f64::from(u8::from(*value)),
         Value::Str(text) => std::str::from_utf8(text).ok().and_then(parse_float).unwrap_or(0.0),
-        _ => 0.0,
+        value => number_of(value).map_or(0.0, |number| number as f64),
     }
 }
 

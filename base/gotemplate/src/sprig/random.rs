@@ -51,7 +51,7 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-fn entropy(scope: &mut Scope<'_>) -> Result<Entropy, Fault> {
+pub(super) fn entropy(scope: &mut Scope<'_>) -> Result<Entropy, Fault> {
     let host = scope.host.downcast_ref::<Host>();
     let entropy = host.and_then(|host| host.entropy.clone());
     entropy.ok_or_else(|| Fault::from("there is no randomness here: the caller gives none"))

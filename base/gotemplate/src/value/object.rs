@@ -1,5 +1,6 @@
 //! Values with fields and methods of their own: what Helm passes as structs and as maps with methods.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::Function;
 
 /// A value of a type that the caller makes. What is not said otherwise has no fields and no methods, is true, and prints
 /// as a struct without fields.
-pub trait Object: Send + Sync + fmt::Debug {
+pub trait Object: Any + Send + Sync + fmt::Debug {
     /// The name of the type, as errors and `%T` say it.
     fn type_name(&self) -> &'static str;
 
@@ -48,6 +49,22 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// there only before.
     fn passed(&self) -> Option<Arc<dyn Object>> {
         None
+    }
+
+    /// What `%#v` says, if the type has a `GoString` method.
+    fn in_go(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether Go's `==` takes both for the same, where they are not one thing.
+    fn equals(&self, other: &dyn Object) -> bool {
+        let _ = other;
+        false
+    }
+
+    /// Whether `reflect.DeepEqual` takes both for the same, where they are not one thing.
+    fn is_like(&self, other: &dyn Object) -> bool {
+        self.equals(other)
     }
 
     /// Whether `if` takes it for true: structs are.

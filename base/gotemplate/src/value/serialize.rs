@@ -2,10 +2,11 @@
 
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 
-use base_yaml::go::Text;
+use base_yaml::go::{Moment, Text};
 
 use super::Value;
 use crate::sprig::base64;
+use crate::sprig::dates::time_of;
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -36,6 +37,7 @@ impl Serialize for Value {
                 items.end()
             }
             Self::Object(object) => match (object.marshalled(), object.underlying()) {
+                (Some(text), _) if time_of(self).is_some() => Moment(&text).serialize(serializer),
                 (Some(text), _) => serializer.serialize_str(&text),
                 (None, Some(value)) => value.serialize(serializer),
                 (None, None) => {

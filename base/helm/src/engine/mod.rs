@@ -12,8 +12,9 @@ mod schema;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base_clock::Entropy;
+use base_clock::{Clock, Entropy};
 use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, Set};
+use jiff::tz::TimeZone;
 
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
 use kept::Kept;
@@ -41,6 +42,10 @@ pub struct Engine {
     limits: Limits,
     /// For `randAlphaNum`, `uuidv4` and the like
     entropy: Entropy,
+    /// For `now` and the like
+    clock: Clock,
+    /// What `date` tells times in
+    zone: TimeZone,
     compiled: Kept<Compiled>,
     schemas: Schemas,
 }
@@ -124,6 +129,8 @@ impl Engine {
             functions: Arc::new(Functions::new().with_sprig().with_helm()),
             limits,
             entropy: Entropy::os(),
+            clock: Clock::real(),
+            zone: TimeZone::UTC,
             compiled: Kept::default(),
             schemas: Schemas::default(),
         }
@@ -133,6 +140,19 @@ impl Engine {
     #[must_use]
     pub fn with_entropy(self, entropy: Entropy) -> Self {
         Self { entropy, ..self }
+    }
+
+    /// As it is, but that charts see the time of `clock`.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// As it is, but that `zone` is Go's `time.Local`, in which `date` tells times. Without this it is UTC, so that a chart
+    /// is the same on every machine; Helm takes the machine's.
+    #[must_use]
+    pub fn with_zone(self, zone: TimeZone) -> Self {
+        Self { zone, ..self }
     }
 
     /// Renders `chart` for what the user says: `helm template`.
@@ -171,8 +191,10 @@ impl Engine {
         let objects = Objects::new(rendering, setting);
         let mut limits = self.limits.clone();
         let mut host = Host {
-            lookup: None,
             entropy: Some(self.entropy.clone()),
+            clock: Some(self.clock.clone()),
+            zone: Some(self.zone.clone()),
+            ..Host::default()
         };
         let mut steps = 0;
         let mut texts = BTreeMap::new();

@@ -19,7 +19,7 @@ use decode::{Decoder, Fault};
 pub use json::to_json;
 pub use number::{format_float, shortest_digits};
 pub use syntax::{is_print, quoted};
-pub use write::{Text, WriteError, write, write_pretty};
+pub use write::{Moment, Text, WriteError, write, write_pretty};
 
 /// Why a text cannot be read, in Go's words. It may quote the text: not fit for logs where secrets are read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,12 +7,13 @@ use std::fs;
 use std::io::Write;
 
 use api_meta::Fault;
-use base_clock::Entropy;
+use base_clock::{Clock, Entropy};
 use base_helm::lint::{self, Finding, Made, Severity};
 use base_helm::render::Release;
 use base_helm::{Engine, Rendered};
 use cluster_dry_run::{Remark, Said, dry_run};
 use cluster_schema::names;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Asked, name_and_chart, print};
@@ -27,8 +28,8 @@ const INSTALLATION_SUFFIX: &str = "-x7k2p";
 /// Largest archive that a ControllerDeployment can hold: etcd takes requests of 1.5 MiB (`--max-request-bytes`), the archive
 /// stands there in base64, and an eighth is left for values and managed fields.
 const RAW_CHART_BYTES_MAX: u64 = (3 << 19) / 8 * 7 / 4 * 3;
-/// Seeds of the two renderings; any two do that are not the same.
-const SEEDS: [u64; 2] = [1, 2];
+/// Seeds of the two renderings, and when they are made; any two do that are not the same.
+const SEEDS: [(u64, i64); 2] = [(1, 1_000_000_000), (2, 2_000_000_000)];
 
 /// Prints what is wrong with a chart.
 ///
@@ -43,8 +44,11 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
     findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
     asked.values.insert(ROOT.to_owned(), example_of_root());
-    let [rendered, again] = SEEDS.map(|seed| -> Result<Rendered, Fault> {
-        let engine = Engine::default().with_entropy(Entropy::seeded(seed));
+    let [rendered, again] = SEEDS.map(|(seed, seconds)| -> Result<Rendered, Fault> {
+        let then = Timestamp::from_second(seconds).map_err(|why| Fault::bug(why.to_string()))?;
+        let engine = Engine::default()
+            .with_entropy(Entropy::seeded(seed))
+            .with_clock(Clock::settable(then).0);
         asked.render(&engine, release(&name))
     });
     let rendered = rendered?;

@@ -387,9 +387,12 @@ fn what_a_kubernetes_would_refuse_is_told_with_file_object_and_field() {
 fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
     let map = |name: &str, rest: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n{rest}");
     let random = map("random", "data: {a: {{ randAlphaNum 20 }}}\n");
+    let dated = map("dated", "data: {a: {{ now | date \"2006\" | quote }}}\n")
+        .replace("name: dated", "name: dated, namespace: other");
     let foreign = "apiVersion: monitoring.coreos.com/v1\nkind: Unheard\nmetadata: {name: a}\n";
     let folder = chart_of(&[
         ("templates/random.yaml", &random),
+        ("templates/dated.yaml", &dated),
         ("templates/foreign.yaml", foreign),
         (
             "templates/hook.yaml",
@@ -401,10 +404,11 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         "warning: x: the values that are given have `gardener`, which a gardenlet writes over",
         "warning: x/templates/hook.yaml: ConfigMap \"hook\": is a hook (\"pre-install\"), and hooks are never run: it is not made",
         "warning: x/templates/random.yaml: line 4 of what it makes is another each time",
+        "warning: x/templates/dated.yaml: line 4 of what it makes is another each time: \"data: {a: \\\"2001\\\"}\"",
         "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
         "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
         "fields were not looked at: Unheard (monitoring.coreos.com/v1)",
-        "x 0.1.0: 2 objects, 0 errors, 4 warnings",
+        "x 0.1.0: 3 objects, 0 errors, 5 warnings",
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }

@@ -48,6 +48,42 @@ impl Serialize for Text<'_> {
     }
 }
 
+/// A `time.Time` of Go as it writes itself, which [`write_pretty`] puts down without quotes. Other serializers see a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a>(pub &'a str);
+
+impl Moment<'_> {
+    /// Go's `MarshalJSON` of it: years have four digits, zones are less than a day away.
+    ///
+    /// # Errors
+    /// They are not: Go's words.
+    pub fn check_json(&self) -> Result<(), WriteError> {
+        let bytes = self.0.as_bytes();
+        let hours = bytes
+            .len()
+            .checked_sub("07:00".len())
+            .and_then(|at| bytes.get(at..at + 2));
+        let what = if bytes.get(4) != Some(&b'-') || bytes.first() == Some(&b'-') {
+            "year outside of range [0,9999]"
+        } else if !bytes.ends_with(b"Z") && hours.is_some_and(|hours| hours >= b"24") {
+            "timezone hour outside of range [0,23]"
+        } else {
+            return Ok(());
+        };
+        let what = format!("json: error calling MarshalJSON for type time.Time: Time.MarshalJSON: {what}");
+        Err(WriteError(what))
+    }
+}
+
+/// What [`Moment`] calls itself; nobody else does.
+const MOMENT_NAME: &str = "$base_yaml::go::Moment";
+
+impl Serialize for Moment<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(MOMENT_NAME, self.0)
+    }
+}
+
 /// sigs.k8s.io/yaml `Marshal`: what `toYaml` writes, with a line break at its end. Maps are sorted.
 ///
 /// # Errors

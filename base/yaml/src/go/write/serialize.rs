@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::super::decode::as_json_text;
 use super::super::read::DEPTH_MAX;
 use super::super::resolve::Dialect;
-use super::{Entry, TEXT_NAME, WriteError, Writer, float_text, is_short_enough_for_json, survives_json};
+use super::{
+    Entry, MOMENT_NAME, Moment, TEXT_NAME, WriteError, Writer, float_text, is_short_enough_for_json, survives_json,
+};
 
 type Written<T = ()> = Result<T, WriteError>;
 
@@ -42,6 +44,8 @@ pub(super) struct ValueSerializer<'w> {
     place: Place,
     /// Bytes are those of a text.
     text: bool,
+    /// Whether what comes is a [`Moment`], which stands as it is, or goes through JSON.
+    moment: bool,
 }
 
 impl<'w> ValueSerializer<'w> {
@@ -50,6 +54,7 @@ impl<'w> ValueSerializer<'w> {
             writer,
             place,
             text: false,
+            moment: false,
         }
     }
 
@@ -242,6 +247,12 @@ impl<'w> Serializer for ValueSerializer<'w> {
     }
 
     fn serialize_str(self, text: &str) -> Written {
+        if self.moment {
+            match self.writer.dialect() {
+                Dialect::V2 => Moment(text).check_json()?,
+                Dialect::V3 => return self.word(text),
+            }
+        }
         let Place { indent, simple_key, .. } = self.place;
         if self.writer.dialect() == Dialect::V2 {
             self.writer.is_lost_in_json |= !survives_json(text);
@@ -286,6 +297,7 @@ impl<'w> Serializer for ValueSerializer<'w> {
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(mut self, name: &'static str, value: &T) -> Written {
         self.text = name == TEXT_NAME;
+        self.moment = name == MOMENT_NAME;
         value.serialize(self)
     }
 

@@ -1,0 +1,263 @@
+//! Private keys as Sprig makes and reads them: RSA, ECDSA on P-256, Ed25519; and DSA, which is read and signs nothing.
+
+use base_clock::Entropy;
+use p256::elliptic_curve::sec1::ToEncodedPoint;
+use p256::pkcs8::PrivateKeyInfo;
+use p256::pkcs8::der::Decode;
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPrivateKey, EncodeRsaPublicKey};
+use rsa::rand_core::{self, CryptoRng, RngCore};
+use rsa::signature::{RandomizedSigner, SignatureEncoding, Signer};
+use rsa::{RsaPrivateKey, pkcs1v15, sha2::Sha256};
+
+use super::der::{OCTETS, bits, integer, oid, sequence, tagged};
+use super::pem;
+use crate::error::Fault;
+use crate::function::{Function, Scope};
+use crate::sprig::args::text;
+use crate::sprig::random::entropy;
+use crate::value::{Type, Value};
+
+/// What it takes to find primes of so many bits: some 200 ms, or some seconds.
+const RSA_STEPS: [(usize, usize); 2] = [(2048, 2_000_000), (4096, 16_000_000)];
+/// What other keys take.
+const KEY_STEPS: usize = 50_000;
+/// An RSA key of more bits takes too long to sign with.
+const RSA_BITS_MAX: usize = 8192;
+
+/// Object identifiers, as they are encoded.
+const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+const SHA256_WITH_RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b];
+const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+const ECDSA_WITH_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
+const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+const NULL: &[u8] = &[0x05, 0x00];
+
+/// A private key.
+pub(super) enum Key {
+    Rsa(Box<RsaPrivateKey>),
+    Ecdsa(p256::SecretKey),
+    /// By what it is drawn from
+    Ed25519([u8; 32]),
+    /// As it was read
+    Dsa(Vec<u8>),
+}
+
+/// The caller's randomness for crates that want it in their own way.
+pub(super) struct Random(Entropy);
+
+impl RngCore for Random {
+    fn next_u32(&mut self) -> u32 {
+        let mut bytes = [0; 4];
+        self.0.fill(&mut bytes);
+        u32::from_le_bytes(bytes)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        self.0.fill(bytes);
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), rand_core::Error> {
+        self.0.fill(bytes);
+        Ok(())
+    }
+}
+
+/// The caller decides what its randomness is good for.
+impl CryptoRng for Random {}
+
+pub(super) fn functions() -> Vec<Function> {
+    vec![Function::new("genPrivateKey", [Type::Str], |scope, args| {
+        let key = match text(args, 0) {
+            b"" | b"rsa" => Key::rsa(4096, scope)?,
+            b"ecdsa" => Key::ecdsa(scope)?,
+            b"ed25519" => Key::ed25519(scope)?,
+            b"dsa" => {
+                let what = "keys of type dsa are not here: rsa, ecdsa and ed25519 are";
+                return Err(Fault::from(what));
+            }
+            other => return Ok(Value::string([b"Unknown type ", other].concat())),
+        };
+        Ok(Value::string(key.pem()?))
+    })]
+}
+
+fn unwritable(why: impl std::fmt::Display) -> Fault {
+    Fault::Said(format!("failed to generate private key: {why}"))
+}
+
+/// Whether a key of the Digital Signature Algorithm is written there: six numbers.
+fn is_dsa(bytes: &[u8]) -> bool {
+    use p256::pkcs8::der::asn1::{AnyRef, SequenceOf};
+    SequenceOf::<AnyRef<'_>, 6>::from_der(bytes).is_ok_and(|parts| parts.len() == 6)
+}
+
+impl Key {
+    /// A new RSA key of so many bits: one of [`RSA_STEPS`].
+    pub(super) fn rsa(bits: usize, scope: &mut Scope<'_>) -> Result<Self, Fault> {
+        let steps = RSA_STEPS.iter().find(|(known, _)| *known == bits);
+        scope.spend(steps.map_or(usize::MAX, |(_, steps)| *steps))?;
+        let key = RsaPrivateKey::new(&mut Random(entropy(scope)?), bits).map_err(unwritable)?;
+        Ok(Self::Rsa(Box::new(key)))
+    }
+
+    fn ecdsa(scope: &mut Scope<'_>) -> Result<Self, Fault> {
+        scope.spend(KEY_STEPS)?;
+        Ok(Self::Ecdsa(p256::SecretKey::random(&mut Random(entropy(scope)?))))
+    }
+
+    fn ed25519(scope: &mut Scope<'_>) -> Result<Self, Fault> {
+        scope.spend(KEY_STEPS)?;
+        let mut secret_bytes = [0; 32];
+        entropy(scope)?.fill(&mut secret_bytes);
+        Ok(Self::Ed25519(secret_bytes))
+    }
+
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// There is none, or it is of a kind that is not here. The words are Sprig's but for what is wrong inside.
+    pub(super) fn read(text: &[u8]) -> Result<Self, String> {
+        let block = pem::read(text).ok_or("no PEM data in input")?;
+        let kind = String::from_utf8_lossy(&block.kind).into_owned();
+        if block.bytes.is_empty() && matches!(kind.as_str(), "PRIVATE KEY" | "RSA PRIVATE KEY") {
+            let what = match kind.as_str() {
+                "PRIVATE KEY" => "decoding PEM as PKCS#8",
+                _ => "parsing RSA private key from PEM",
+            };
+            return Err(format!("{what}: asn1: syntax error: sequence truncated"));
+        }
+        if kind == "PRIVATE KEY" {
+            return Self::read_pkcs8(&block.bytes).map_err(|why| format!("decoding PEM as PKCS#8: {why}"));
+        }
+        let Some(short) = kind.strip_suffix(" PRIVATE KEY") else {
+            return Err(format!("no private key data in PEM block of type {kind}"));
+        };
+        match short {
+            "RSA" => Self::read_rsa(&block.bytes).map_err(|why| format!("parsing RSA private key from PEM: {why}")),
+            "EC" => p256::SecretKey::from_sec1_der(&block.bytes)
+                .map(Self::Ecdsa)
+                .map_err(|_| "parsing EC private key from PEM: it is no key on the curve P-256".to_owned()),
+            "DSA" if is_dsa(&block.bytes) => Ok(Self::Dsa(block.bytes)),
+            "DSA" => Err("parsing DSA private key from PEM: it is no sequence of six numbers".to_owned()),
+            _ => Err(format!("invalid private key type {kind}")),
+        }
+    }
+
+    fn read_rsa(bytes: &[u8]) -> Result<Self, String> {
+        let key = RsaPrivateKey::from_pkcs1_der(bytes).map_err(|_| "x509: it is no RSA key".to_owned())?;
+        let size = rsa::traits::PublicKeyParts::size(&key) * 8;
+        if size > RSA_BITS_MAX {
+            return Err(format!("x509: it has {size} bits, at most {RSA_BITS_MAX} are read"));
+        }
+        Ok(Self::Rsa(Box::new(key)))
+    }
+
+    fn read_pkcs8(bytes: &[u8]) -> Result<Self, String> {
+        let wrong = || "x509: it is no key that is read here: RSA, ECDSA on P-256, Ed25519".to_owned();
+        let info = PrivateKeyInfo::from_der(bytes).map_err(|_| wrong())?;
+        let algorithm = info.algorithm.oid;
+        if algorithm.as_bytes() == RSA {
+            return Self::read_rsa(info.private_key);
+        }
+        if algorithm.as_bytes() == EC {
+            return p256::SecretKey::try_from(info).map(Self::Ecdsa).map_err(|_| wrong());
+        }
+        if algorithm.as_bytes() == ED25519
+            && let [OCTETS, 32, secret_bytes @ ..] = info.private_key
+            && let Ok(secret_bytes) = secret_bytes.try_into()
+        {
+            return Ok(Self::Ed25519(secret_bytes));
+        }
+        Err(wrong())
+    }
+
+    /// As Sprig writes it.
+    pub(super) fn pem(&self) -> Result<Vec<u8>, Fault> {
+        Ok(match self {
+            Self::Rsa(key) => {
+                let der = key.to_pkcs1_der().map_err(unwritable)?;
+                pem::write("RSA PRIVATE KEY", der.as_bytes())
+            }
+            Self::Ecdsa(key) => {
+                let point = key.public_key().to_encoded_point(false);
+                let curve = tagged(0xa0, &oid(P256));
+                let public = tagged(0xa1, &bits(point.as_bytes()));
+                let secret = tagged(OCTETS, &key.to_bytes());
+                pem::write("EC PRIVATE KEY", &sequence(&[&integer(&[1]), &secret, &curve, &public]))
+            }
+            Self::Ed25519(secret_bytes) => {
+                let secret = tagged(OCTETS, &tagged(OCTETS, secret_bytes));
+                let algorithm = sequence(&[&oid(ED25519)]);
+                pem::write("PRIVATE KEY", &sequence(&[&integer(&[]), &algorithm, &secret]))
+            }
+            Self::Dsa(bytes) => pem::write("DSA PRIVATE KEY", bytes),
+        })
+    }
+
+    /// The public half: its algorithm, and what its bits hold.
+    ///
+    /// # Errors
+    /// It can have no certificate.
+    pub(super) fn public(&self) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        Ok(match self {
+            Self::Rsa(key) => {
+                let der = key.to_public_key().to_pkcs1_der().map_err(unwritable)?;
+                (sequence(&[&oid(RSA), NULL]), der.as_bytes().to_vec())
+            }
+            Self::Ecdsa(key) => {
+                let point = key.public_key().to_encoded_point(false);
+                (sequence(&[&oid(EC), &oid(P256)]), point.as_bytes().to_vec())
+            }
+            Self::Ed25519(secret_bytes) => {
+                let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
+                (sequence(&[&oid(ED25519)]), pair.public_key().as_ref().to_vec())
+            }
+            Self::Dsa(_) => return Err(Fault::from("x509: unsupported public key type: *dsa.PublicKey")),
+        })
+    }
+
+    /// How it signs.
+    pub(super) fn signing(&self) -> Result<Vec<u8>, Fault> {
+        Ok(match self {
+            Self::Rsa(_) => sequence(&[&oid(SHA256_WITH_RSA), NULL]),
+            Self::Ecdsa(_) => sequence(&[&oid(ECDSA_WITH_SHA256)]),
+            Self::Ed25519(_) => sequence(&[&oid(ED25519)]),
+            Self::Dsa(_) => {
+                let what = "x509: certificate private key does not implement crypto.Signer";
+                return Err(Fault::from(what));
+            }
+        })
+    }
+
+    /// The signature of a text.
+    pub(super) fn sign(&self, text: &[u8], scope: &mut Scope<'_>) -> Result<Vec<u8>, Fault> {
+        scope.spend(KEY_STEPS)?;
+        Ok(match self {
+            Self::Rsa(key) => {
+                let size = rsa::traits::PublicKeyParts::size(&**key);
+                // Twice the bits take eight times as long.
+                scope.spend(size * size * size / 100)?;
+                let signer = pkcs1v15::SigningKey::<Sha256>::new((**key).clone());
+                let random = &mut Random(entropy(scope)?);
+                let signature = signer.try_sign_with_rng(random, text).map_err(unwritable)?;
+                signature.to_vec()
+            }
+            Self::Ecdsa(key) => {
+                let signer = p256::ecdsa::SigningKey::from(key);
+                let signature: p256::ecdsa::DerSignature = signer.sign(text);
+                signature.as_bytes().to_vec()
+            }
+            Self::Ed25519(secret_bytes) => {
+                let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
+                pair.sign(text).as_ref().to_vec()
+            }
+            Self::Dsa(_) => return self.signing(),
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Addresses of machines.
+
+use super::args::text;
+use crate::error::Fault;
+use crate::function::Function;
+use crate::host::Host;
+use crate::value::{Type, Value};
+
+pub(super) fn functions() -> Vec<Function> {
+    vec![Function::new("getHostByName", [Type::Str], |scope, args| {
+        let name = String::from_utf8_lossy(text(args, 0)).into_owned();
+        let host = scope.host.downcast_mut::<Host>();
+        let Some(names) = host.and_then(|host| host.names.as_mut()) else {
+            // As Helm says without `--enable-dns`.
+            return Ok(Value::string(""));
+        };
+        // What Go says when it is to choose one of none.
+        let address = names
+            .address(&name)
+            .ok_or_else(|| Fault::from("invalid argument to Intn"))?;
+        Ok(Value::from(address))
+    })]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Host, Names};
+
+    #[derive(Debug)]
+    struct OneName;
+
+    impl Names for OneName {
+        fn address(&mut self, name: &str) -> Option<String> {
+            (name == "one").then(|| "10.0.0.1".to_owned())
+        }
+    }
+
+    fn rendered(name: &str, names: Option<Box<dyn Names>>) -> String {
+        let mut host = Host {
+            names,
+            ..Host::default()
+        };
+        crate::host::rendered(&format!("<{{{{getHostByName \"{name}\"}}}}>"), &mut host)
+    }
+
+    #[test]
+    fn nobody_is_asked_for_an_address_unless_the_caller_says_whom() {
+        assert_eq!(rendered("one", None), "<>");
+        assert_eq!(rendered("one", Some(Box::new(OneName))), "<10.0.0.1>");
+        let error = rendered("two", Some(Box::new(OneName)));
+        assert!(
+            error.ends_with("error calling getHostByName: invalid argument to Intn"),
+            "{error}"
+        );
+    }
+}
