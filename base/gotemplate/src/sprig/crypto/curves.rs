@@ -2,8 +2,9 @@
 
 use p256::elliptic_curve::sec1::ToEncodedPoint;
 use p256::pkcs8::PrivateKeyInfo;
-use rsa::signature::Signer;
+use rsa::signature::{RandomizedSigner, Signer};
 
+use super::keys::Random;
 use crate::error::Fault;
 
 /// A private key.
@@ -66,8 +67,8 @@ impl Curve {
         }
     }
 
-    /// The signature of a text, the same each time (RFC 6979).
-    pub(super) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, Fault> {
+    /// The signature of a text. On P-521 it takes randomness; on the others it is the same each time (RFC 6979).
+    pub(super) fn sign(&self, text: &[u8], random: &mut Random) -> Result<Vec<u8>, Fault> {
         let unfit = |why: rsa::signature::Error| Fault::Said(why.to_string());
         Ok(match self {
             Self::P256(key) => {
@@ -80,7 +81,7 @@ impl Curve {
             }
             Self::P521(key) => {
                 let signer = p521::ecdsa::SigningKey::from_slice(&key.to_bytes()).map_err(unfit)?;
-                let signature: p521::ecdsa::Signature = signer.sign(text);
+                let signature: p521::ecdsa::Signature = signer.sign_with_rng(random, text);
                 signature.to_der().as_bytes().to_vec()
             }
         })

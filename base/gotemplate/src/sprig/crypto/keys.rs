@@ -244,7 +244,7 @@ impl Key {
                 let signature = signer.try_sign_with_rng(random, text).map_err(unwritable)?;
                 signature.to_vec()
             }
-            Self::Ecdsa(key) => key.sign(text)?,
+            Self::Ecdsa(key) => key.sign(text, &mut Random(entropy(scope)?))?,
             Self::Ed25519(secret_bytes) => {
                 let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
                 pair.sign(text).as_ref().to_vec()
