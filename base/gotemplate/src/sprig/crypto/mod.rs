@@ -3,6 +3,7 @@
 
 mod certificates;
 mod cipher;
+mod curves;
 mod der;
 mod keys;
 mod passwords;
