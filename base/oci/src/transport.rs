@@ -142,11 +142,19 @@ fn lost(error: &legacy::Error) -> Kind {
 }
 
 /// What an error says of its causes, from the outer to the inner, each once.
-fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut told = Vec::new();
-    let mut next = Some(error);
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(one) = next {
-        let said = one.to_string();
+        // What rustls says here is a link to its manual.
+        let is_end = one
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+        let said = if is_end {
+            "the connection has ended".to_owned()
+        } else {
+            one.to_string()
+        };
         if told.last() != Some(&said) {
             told.push(said);
         }

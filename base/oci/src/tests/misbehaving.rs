@@ -18,6 +18,9 @@ use crate::reference::Digest;
 use crate::transport::{Dial, Stream};
 use crate::{Client, Settings};
 
+/// Pieces of 64 KiB that stand for a body without an end: three times as many as anything is read of.
+const ENDLESS_PIECES: usize = 200;
+
 /// A question as it came in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
@@ -148,7 +151,12 @@ impl Hosts {
                 let _ = stream.shutdown().await;
             }
             Then::Silence => std::future::pending().await,
-            Then::Endless => while stream.write_all(b"5\r\nspam!\r\n").await.is_ok() {},
+            Then::Endless => {
+                let piece = format!("10000\r\n{}\r\n", "a".repeat(0x10000));
+                for _ in 0..ENDLESS_PIECES {
+                    let _ = stream.write_all(piece.as_bytes()).await;
+                }
+            }
         }
     }
 }

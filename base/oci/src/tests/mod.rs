@@ -268,6 +268,13 @@ async fn a_blob_that_breaks_off_is_fetched_again() {
         b"a chart of some length"
     );
     assert_eq!(hosts.asked().len(), 3);
+
+    let hosts = Hosts::new(|_, _| reply(200, &[("content-length", "5")], b"abc"));
+    let said = refused(&hosts).await.to_string();
+    assert!(
+        said.starts_with("unreachable: the answer breaks off: ") && !said.contains("http"),
+        "{said}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -191,9 +191,12 @@ fn progress(bytes: u64, of: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use secrecy::ExposeSecret as _;
 
-    use super::{password_of, progress};
+    use super::{QUICK, password_of, progress, watcher};
+    use crate::live::{Console, Surroundings};
 
     #[test]
     fn a_password_ends_before_its_line_break() {
@@ -202,6 +205,45 @@ mod tests {
         }
         assert!(password_of([0xff].as_slice()).is_err());
         assert!(password_of(std::io::repeat(b'a')).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_long_is_shown_on_a_terminal() {
+        let shown = Shown::default();
+        let around = Surroundings {
+            terminal: true,
+            term: "xterm".to_owned(),
+            ..Surroundings::default()
+        };
+        let console = Console::new(around, shown.clone(), || None);
+        let watcher = watcher("oci://a/b", console.clone());
+        watcher(1, None);
+        assert_eq!(shown.text(), "");
+        tokio::time::advance(QUICK).await;
+        watcher(3 << 20, Some(10 << 20));
+        assert!(shown.text().contains("oci://a/b: 3.0 of 10.0 MiB"), "{}", shown.text());
+        watcher(4 << 20, Some(10 << 20));
+        assert!(!shown.text().contains("4.0 of 10.0 MiB"), "{}", shown.text());
+    }
+
+    #[derive(Clone, Default)]
+    struct Shown(Arc<Mutex<Vec<u8>>>);
+
+    impl Shown {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl std::io::Write for Shown {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 
     #[test]
