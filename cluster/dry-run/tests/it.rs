@@ -4,7 +4,9 @@ use cluster_dry_run::{Remark, Said, dry_run};
 use serde_json::{Value, json};
 
 async fn said(objects: &[Value]) -> Vec<Remark> {
-    dry_run(&[], objects, "here").await.expect("the embedded Kubernetes answers")
+    dry_run(&[], objects, "here")
+        .await
+        .expect("the embedded Kubernetes answers")
 }
 
 fn map(metadata: Value) -> Value {

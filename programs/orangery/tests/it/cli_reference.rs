@@ -97,7 +97,9 @@ fn about(command: &Command) -> String {
 
 /// `--help` and `--version` are everywhere and stand once, at the top.
 fn is_own(argument: &Arg) -> bool {
-    !["help", "version"].contains(&argument.get_id().as_str())
+    use clap::ArgAction::{Help, HelpLong, HelpShort, Version};
+    // Not by its name: `--version` of a chart is another.
+    !matches!(argument.get_action(), Help | HelpLong | HelpShort | Version)
 }
 
 fn spelling(argument: &Arg) -> String {
