@@ -423,3 +423,19 @@ fn layouts_and_names_of_zones_without_end_meet_a_limit() {
     let text = "{{range until 1000}}{{dateInZone (repeat 100000 \"2\") 0 \"Europe/Berlin\"}}{{end}}";
     assert!(limit_of(text).is_some());
 }
+
+#[test]
+fn zones_that_are_looked_up_often_cost_steps() {
+    for call in ["dateInZone \"2\" 0 \"Europe/Berlin\"", "toDate \"MST\" \"CET\""] {
+        let text = format!("{{{{range until 10000}}}}{{{{$_ := {call}}}}}{{{{end}}}}");
+        assert_eq!(limit_of(&text), Some(LimitError::Steps(2_000_000)), "{call}");
+    }
+}
+
+#[test]
+fn one_text_that_is_many_names_of_a_certificate_meets_a_limit() {
+    let text = "{{$s := repeat 900000 \"a\"}}{{$l := list}}{{range until 200}}{{$l = append $l $s}}{{end}}\
+                {{genSelfSignedCertWithKey \"x\" (list) $l 1 (genPrivateKey \"ed25519\")}}";
+    let error = with_host(text, 2_000_000);
+    assert!(matches!(error, Err(Error::Limit { .. })), "{error:?}");
+}

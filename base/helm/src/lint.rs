@@ -9,9 +9,6 @@ use serde_json::Value;
 use crate::engine::Rendered;
 use crate::manifest::{HOOK_ANNOTATION, split};
 
-/// Longest piece of a line that is quoted.
-const QUOTED_CHARACTERS_MAX: usize = 80;
-
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -166,53 +163,55 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
 }
 
 /// What two renderings of one chart with the same values make differently: it would be applied anew each time, and what
-/// depends on it restarted.
-pub fn unsteady(first: &Rendered, again: &Rendered) -> Vec<Finding> {
-    let differs = |(file, text): (&String, &String)| {
-        let other = again.texts.get(file).map_or("", String::as_str);
-        let (line, before, after) = first_difference(text, other)?;
-        Some(Finding {
-            file: file.clone(),
-            severity: Severity::Warning,
-            object: None,
-            message: format!(
-                "line {line} of what it makes is another each time: {:?}, then {:?}",
-                piece(before),
-                piece(after)
-            ),
-            hint: "let what is random or taken from the clock come from values, or from a Secret that a controller makes once",
-        })
-    };
-    first.texts.iter().filter_map(differs).collect()
-}
-
-/// The number of the first line that differs, from 1 on, and both lines.
-fn first_difference<'t>(text: &'t str, other: &'t str) -> Option<(usize, &'t str, &'t str)> {
-    let (mut lines, mut others) = (text.lines(), other.lines());
-    let mut number = 0;
-    loop {
-        number += 1;
-        match (lines.next(), others.next()) {
-            (None, None) => return None,
-            (one, two) if one == two => (),
-            (one, two) => return Some((number, one.unwrap_or_default(), two.unwrap_or_default())),
+/// depends on it restarted. Values are not repeated: many are passwords.
+pub fn unsteady(first: &[Made], again: &[Made]) -> Vec<Finding> {
+    const HINT: &str =
+        "let what is random or taken from the clock come from values, or from a Secret that a controller makes once";
+    let mut findings = Vec::new();
+    for (one, other) in first.iter().zip(again) {
+        let mut path = String::new();
+        if differs(&one.value, &other.value, &mut path) {
+            let message = format!("{} is another each time", path.trim_start_matches('.'));
+            findings.push(one.finding(Severity::Warning, message, HINT));
         }
     }
+    if let Some(more) = first.get(again.len()).or_else(|| again.get(first.len())) {
+        findings.push(more.finding(Severity::Warning, "is not made each time", HINT));
+    }
+    findings
 }
 
-fn piece(line: &str) -> String {
-    let line = line.trim();
-    let mut piece: String = line.chars().take(QUOTED_CHARACTERS_MAX).collect();
-    if piece.len() < line.len() {
-        piece.push('…');
+/// Whether two values differ; then `path` leads to the first place where they do.
+fn differs(one: &Value, other: &Value, path: &mut String) -> bool {
+    let length = path.len();
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            for (name, value) in one {
+                path.push('.');
+                path.push_str(name);
+                if other.get(name).is_none_or(|there| differs(value, there, path)) {
+                    return true;
+                }
+                path.truncate(length);
+            }
+            one.len() != other.len()
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            for (at, (value, there)) in one.iter().zip(other).enumerate() {
+                path.push_str(&format!("[{at}]"));
+                if differs(value, there, path) {
+                    return true;
+                }
+                path.truncate(length);
+            }
+            one.len() != other.len()
+        }
+        _ => one != other,
     }
-    piece
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::{Severity, objects, unsteady};
     use crate::engine::Rendered;
 
@@ -298,22 +297,18 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_two_renderings_is_told_with_its_line() {
-        let (first, again) = (
-            rendered(&[("a", "x: 1\ny: 2\n"), ("b", "same")]),
-            rendered(&[("a", "x: 1\ny: 3\n"), ("b", "same")]),
-        );
-        let findings = unsteady(&first, &again);
-        let told: BTreeMap<_, _> = findings
-            .iter()
-            .map(|finding| (&finding.file, &finding.message))
-            .collect();
-        assert_eq!(told.len(), 1);
-        let message = &findings[0].message;
-        assert!(
-            message.contains("line 2") && message.contains("y: 2") && message.contains("y: 3"),
-            "{message}"
-        );
-        assert!(unsteady(&first, &first).is_empty());
+    fn what_differs_between_two_renderings_is_told_with_its_field_and_without_its_value() {
+        let made = |text: &str| objects(&rendered(&[("a.yaml", text)])).0;
+        let secret = |word: &str| format!("{MAP}data: {{same: x, list: [{{a: 1}}, {{password: {word}}}]}}\n");
+        let findings = unsteady(&made(&secret("hunter2")), &made(&secret("other")));
+        let [finding] = &findings[..] else {
+            panic!("{findings:?}");
+        };
+        assert_eq!(finding.message, "data.list[1].password is another each time");
+        assert_eq!(finding.object.as_deref(), Some("ConfigMap \"a\""));
+        let once = made(MAP);
+        assert!(unsteady(&once, &once).is_empty());
+        let more = made(&format!("{MAP}---\n{}", MAP.replace("name: a", "name: b")));
+        assert_eq!(unsteady(&once, &more)[0].message, "is not made each time");
     }
 }

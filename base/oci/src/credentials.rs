@@ -35,6 +35,8 @@ struct Entry {
     path: String,
     credential: Credential,
     source: String,
+    /// How many keyrings go before it
+    rank: usize,
 }
 
 /// What a registry is shown.
@@ -182,22 +184,27 @@ impl Keyring {
         })
     }
 
-    /// Adds what another keyring has, behind what is here.
+    /// Adds what another keyring has, behind what is here: it is asked only where nothing here fits.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        self.entries.extend(other.entries);
+        let behind = self.entries.iter().map(|entry| entry.rank + 1).max().unwrap_or(0);
+        self.entries.extend(other.entries.into_iter().map(|entry| Entry {
+            rank: entry.rank + behind,
+            ..entry
+        }));
         self.helpers.extend(other.helpers);
         self
     }
 
-    /// What to show that registry (host, and port if one is named) for that repository. Of several entries the one with the longest
-    /// path counts, of these the first.
+    /// What to show that registry (host, and port if one is named) for that repository. Of several entries in one keyring the one
+    /// with the longest path counts, of these the first.
     pub(crate) fn find(&self, registry: &str, repository: &str) -> Found {
         let (host, port) = normal(registry);
         let fits = |entry: &&Entry| entry.fits(&host, port.as_deref(), repository);
         let mut best: Option<&Entry> = None;
         for entry in self.entries.iter().filter(fits) {
-            if best.is_none_or(|best| entry.path.len() > best.path.len()) {
+            let goes_before = |best: &Entry| entry.rank == best.rank && entry.path.len() > best.path.len();
+            if best.is_none_or(goes_before) {
                 best = Some(entry);
             }
         }
@@ -274,6 +281,7 @@ impl Entry {
             path: path.to_owned(),
             credential,
             source: source.to_owned(),
+            rank: 0,
         }
     }
 
@@ -395,6 +403,13 @@ mod tests {
         let third = Keyring::of_docker_config(br#"{"credsStore":"desktop"}"#, "another").unwrap();
         let keyring = first.and(second.unwrap()).and(third);
         assert_eq!(told(&keyring.find("r.example", "a")), "flag/p");
+        let path = br#"{"auths":{"r.example/a":{"username":"path","password":"p"}}}"#;
+        let keyring = keyring.and(Keyring::of_docker_config(path, "with a path").unwrap());
+        assert_eq!(
+            told(&keyring.find("r.example", "a")),
+            "flag/p",
+            "what a person says goes first"
+        );
         assert_eq!(told(&keyring.find("else.example", "a")), "docker-credential-desktop");
     }
 

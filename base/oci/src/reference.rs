@@ -85,6 +85,10 @@ impl Reference {
             return Err(ReferenceError::Long(text.len()));
         }
         let bare = text.strip_prefix(SCHEME).unwrap_or(text);
+        // Whatever stands before an @ that no digest follows may be a password, whose slashes cut it into parts.
+        if bare.rsplit_once('@').is_some_and(|(_, rest)| !rest.starts_with("sha")) {
+            return Err(ReferenceError::Credentials);
+        }
         let Some((registry, path)) = bare.split_once('/') else {
             return Err(match bare.contains('@') {
                 true => ReferenceError::Credentials,
@@ -370,7 +374,13 @@ mod tests {
 
     #[test]
     fn a_password_in_a_reference_is_not_repeated() {
-        for text in ["oci://me:secret@host/a", "oci://me:secret@host"] {
+        for text in [
+            "oci://me:secret@host/a",
+            "oci://me:secret@host",
+            "oci://me:se/cret@host/a",
+            "oci://me:12/secret@host/a:1",
+            "oci://me:secret@host/a@sha256:00",
+        ] {
             let why = Reference::parse(text).expect_err(text);
             assert_eq!(why, ReferenceError::Credentials);
             assert!(!why.to_string().contains("secret"), "{why}");

@@ -4,6 +4,10 @@ use http::StatusCode;
 use http::response::Parts;
 use serde_json::Value;
 
+/// Words of warnings that only an embedded server says, of what it does not do.
+const OF_EMBEDDED: [&str; 2] = ["nothing acts on it here", "only a part counts here"];
+/// Of an address in other networks than those of the embedded cluster: each cluster has its own.
+const OTHER_NETWORK: &str = "does not match the current range";
 /// What stands before the fields that nobody knows (`runtime.NewStrictDecodingError` of Kubernetes).
 const STRICT: &str = "strict decoding error: ";
 
@@ -24,6 +28,7 @@ impl Answer {
             warnings: warnings
                 .iter()
                 .filter_map(|warning| warning_of(warning.to_str().ok()?))
+                .filter(|warning| !OF_EMBEDDED.iter().any(|words| warning.contains(words)))
                 .collect(),
             body: serde_json::from_slice(body).unwrap_or_default(),
         }
@@ -67,9 +72,12 @@ pub(crate) fn problems_of(answer: &Answer) -> Vec<String> {
             Some(field) => format!("{field}: {message}"),
         })
     });
-    let causes: Vec<String> = causes.collect();
+    let mut causes: Vec<String> = causes.collect();
     match (causes.is_empty(), answer.message()) {
-        (false, _) => causes,
+        (false, _) => {
+            causes.retain(|cause| !cause.contains(OTHER_NETWORK));
+            causes
+        }
         (true, "") => vec![format!("refused with status {}", answer.status)],
         (true, message) => vec![message.to_owned()],
     }

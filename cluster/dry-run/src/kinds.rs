@@ -9,6 +9,9 @@ use serde::Deserialize;
 
 use crate::send;
 
+/// What Kubernetes serves and the embedded one does not, in groups of Kubernetes itself.
+const SERVED_ELSEWHERE: [(&str, &str); 2] = [("autoscaling/v1", "HorizontalPodAutoscaler"), ("v1", "Binding")];
+
 /// How a kind is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -85,6 +88,9 @@ impl Kinds {
     pub(crate) async fn find(&mut self, cluster: &Cluster, api_version: &str, kind: &str) -> Result<Found, Fault> {
         if let Some(served) = self.served(cluster, api_version, kind).await? {
             return Ok(Found::Served(served));
+        }
+        if SERVED_ELSEWHERE.contains(&(api_version, kind)) {
+            return Ok(Found::Unknown);
         }
         let group = match api_version.split('/').collect::<Vec<_>>()[..] {
             ["v1"] => "",

@@ -26,6 +26,8 @@ use kinds::{Found, Kind, Kinds};
 const DEFINITION: &str = "CustomResourceDefinition";
 /// The kind whose objects others lie in.
 const NAMESPACE: &str = "Namespace";
+/// Kinds that others need, so that they are made and not only asked about. None of them makes the embedded server call anybody.
+const MADE: [&str; 4] = [DEFINITION, NAMESPACE, "PriorityClass", "RuntimeClass"];
 
 /// What is said of one of the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Remark {
 /// What Kubernetes says of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
+    /// It has a field that nobody knows, as in `unknown field "spec.imag"`: who asks for no more would not be told.
+    UnknownField(String),
     /// It would refuse the object, for this.
     Refused(String),
     /// It would take the object, and warn its author.
@@ -102,19 +106,20 @@ impl Trial<'_> {
     }
 
     async fn judge(&mut self, objects: &[Value]) -> Result<(), Fault> {
-        let is_first = |object: &Value| matches!(object["kind"].as_str(), Some(DEFINITION | NAMESPACE));
+        let is_first = |object: &Value| object["kind"].as_str().is_some_and(|kind| MADE.contains(&kind));
         // What others need is made; the rest is only asked about.
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| is_first(object)) {
-            self.ask(place, object, Way::Make).await?;
+            self.ask(place, object).await?;
+            self.make(place, object).await?;
         }
         self.make_namespace(self.namespace).await?;
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| !is_first(object)) {
-            self.ask(place, object, Way::DryRun).await?;
+            self.ask(place, object).await?;
         }
         Ok(())
     }
 
-    async fn ask(&mut self, place: usize, object: &Value, way: Way) -> Result<(), Fault> {
+    async fn ask(&mut self, place: usize, object: &Value) -> Result<(), Fault> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         let kind = match self.kinds.find(self.cluster, text("apiVersion"), text("kind")).await? {
             Found::Served(kind) => kind,
@@ -147,20 +152,46 @@ impl Trial<'_> {
             // Of a kind that knows no namespaces it is passed over, as those who apply it pass over it.
             metadata.remove("namespace");
         }
-        let strict = self.create(&kind, &within, &object, way, Strictness::Strict).await?;
+        let strict = self
+            .create(&kind, &within, &object, Way::DryRun, Strictness::Strict)
+            .await?;
         self.warn(place, &strict);
         let unknown = strict.unknown_fields();
         for field in &unknown {
-            self.say(place, Said::Refused(field.clone()));
+            self.say(place, Said::UnknownField(field.clone()));
         }
         let last = if unknown.is_empty() {
             strict
         } else {
             // Fields that nobody knows hide what else is wrong.
-            self.create(&kind, &within, &object, way, Strictness::Ignore).await?
+            self.create(&kind, &within, &object, Way::DryRun, Strictness::Ignore)
+                .await?
         };
         for problem in problems_of(&last) {
             self.say(place, Said::Refused(problem));
+        }
+        Ok(())
+    }
+
+    /// Makes what has been asked about, as far as it can be made.
+    async fn make(&mut self, place: usize, object: &Value) -> Result<(), Fault> {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let Found::Served(kind) = self.kinds.find(self.cluster, text("apiVersion"), text("kind")).await? else {
+            return Ok(());
+        };
+        let mut object = object.clone();
+        if text("kind") == DEFINITION
+            && let Some(spec) = object["spec"].as_object_mut()
+        {
+            // Whoever converts is not there, and nobody is called from here.
+            spec.remove("conversion");
+        }
+        let answer = self.create(&kind, "", &object, Way::Make, Strictness::Ignore).await?;
+        if text("kind") == DEFINITION && answer.status == StatusCode::CONFLICT {
+            self.say(
+                place,
+                Said::Refused("the cluster has a definition of this name already".to_owned()),
+            );
         }
         Ok(())
     }

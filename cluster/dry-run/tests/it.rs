@@ -20,6 +20,12 @@ async fn nothing_is_said_of_what_is_right_or_there_already() {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new", "labels": {"a": "b"}}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r", "namespace": "passed over"}, "rules": []}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "new"},
+               "spec": {"clusterIP": "10.243.0.10", "ports": [{"port": 1}]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "new"},
+               "spec": {"priorityClassName": "p", "containers": [{"name": "c", "image": "i"}]}}),
+        // What the embedded server says of itself is nobody else's concern.
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1}),
     ];
     assert_eq!(said(&objects).await, []);
 }
@@ -30,7 +36,7 @@ async fn what_is_unknown_does_not_hide_what_is_wrong() {
     object["dta"] = json!({});
     let remarks = said(&[object]).await;
     let refused: Vec<_> = remarks.iter().map(|remark| &remark.said).collect();
-    let [Said::Refused(unknown), Said::Refused(name)] = refused[..] else {
+    let [Said::UnknownField(unknown), Said::Refused(name)] = refused[..] else {
         panic!("{remarks:?}");
     };
     assert_eq!(unknown, "unknown field \"dta\"");
@@ -94,6 +100,7 @@ async fn a_version_that_is_gone_is_told_with_the_one_that_is_served() {
         object("policy/v1beta1", "PodDisruptionBudget"),
         object("extensions/v1beta1", "Ingress"),
         object("v1", "List"),
+        object("autoscaling/v1", "HorizontalPodAutoscaler"),
         object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
     ])
     .await;
@@ -106,6 +113,48 @@ async fn a_version_that_is_gone_is_told_with_the_one_that_is_served() {
             refused("Ingress of extensions/v1beta1"),
             refused("List of v1"),
             Said::UnknownKind,
+            Said::UnknownKind,
         ]
+    );
+}
+
+#[tokio::test]
+async fn definitions_call_nobody_and_replace_none_that_is_known() {
+    let definition = |url: &str| {
+        let version = |name: &str, storage: bool| {
+            json!({"name": name, "served": true, "storage": storage,
+                   "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+        };
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.org"},
+            "spec": {
+                "group": "example.org",
+                "scope": "Namespaced",
+                "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+                "versions": [version("v1", true), version("v1alpha1", false)],
+                "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": url}}},
+            },
+        })
+    };
+    // A listener that nobody may come to.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("https://{}/convert", listener.local_addr().expect("an address"));
+    let old =
+        json!({"apiVersion": "example.org/v1alpha1", "kind": "Thing", "metadata": {"name": "a", "namespace": "here"}});
+    let asked = [definition(&url), old];
+    let remarks = tokio::select! {
+        remarks = said(&asked) => remarks,
+        came = listener.accept() => panic!("{came:?} was called"),
+    };
+    assert_eq!(remarks, []);
+    let known = serde_json::from_value(definition(&url)).expect("a definition");
+    let remarks = dry_run(&[known], &asked[..1], "here")
+        .await
+        .expect("the embedded Kubernetes answers");
+    assert!(
+        matches!(&remarks[..], [Remark { said: Said::Refused(why), .. }] if why.contains("already")),
+        "{remarks:?}"
     );
 }

@@ -167,6 +167,7 @@ async fn load(name: &str, setting: &cli::ChartSetting) -> Result<Chart, Fault> {
     let chart = if name.starts_with(base_oci::SCHEME) {
         Chart::from_archive(&oci::pull(name, setting).await?)
     } else if name.contains("://") {
+        let name = without_user(name);
         let why = format!("{name} is in a repository, and charts come from this machine or from registries (oci://)");
         return Err(Fault::user(why).hint("fetch it with `helm pull`, then name the archive"));
     } else if path.is_dir() {
@@ -184,8 +185,17 @@ async fn load(name: &str, setting: &cli::ChartSetting) -> Result<Chart, Fault> {
     })
 }
 
+/// A URL as it may be shown: what stands before an @ may be a password.
+fn without_user(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        _ => url.to_owned(),
+    }
+}
+
 fn read_values(name: &str) -> Result<Vec<u8>, String> {
     if name.contains("://") {
+        let name = without_user(name);
         return Err(format!(
             "values are read from files of this machine alone, not from {name}"
         ));
@@ -213,7 +223,7 @@ fn read_from(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_release_name;
+    use super::{is_release_name, without_user};
 
     #[test]
     fn names_of_releases_are_those_that_helm_takes() {
@@ -223,5 +233,11 @@ mod tests {
         for name in ["", "-a", "a-", "A", "a_b", "a..b", ".a", "a.-b", &"a".repeat(54)] {
             assert!(!is_release_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_user() {
+        assert_eq!(without_user("https://me:p/w@host/a"), "https://host/a");
+        assert_eq!(without_user("https://host/a"), "https://host/a");
     }
 }

@@ -54,7 +54,8 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     let rendered = rendered?;
     let (made, of_documents) = lint::objects(&rendered);
     findings.extend(of_documents);
-    findings.extend(lint::unsteady(&rendered, &again?));
+    let (made_again, _) = lint::objects(&again?);
+    findings.extend(lint::unsteady(&made, &made_again));
     let unknown = ask_kubernetes(&made, &release(&name).namespace, &mut findings).await?;
     findings.sort();
     let is_bad = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
@@ -111,7 +112,7 @@ fn told(findings: &[Finding], sum: &Sum) -> String {
     if !unknown.is_empty() {
         let _ = writeln!(
             told,
-            "note: of kinds that neither the chart nor Kubernetes defines, fields were not looked at: {unknown}"
+            "note: nothing here knows these kinds, so their fields were not looked at: {unknown}"
         );
     }
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
@@ -138,6 +139,11 @@ async fn ask_kubernetes(
     for Remark { place, said } in dry_run(&known, &objects, namespace).await? {
         let made = &made[place];
         findings.push(match said {
+            Said::UnknownField(field) => made.finding(
+                Severity::Warning,
+                format!("{field}: it would be dropped without a word"),
+                "correct the field in the template",
+            ),
             Said::Refused(why) => made.finding(
                 Severity::Error,
                 why,
@@ -208,7 +214,7 @@ fn overwritten(path: &str) -> Finding {
 /// What a gardenlet writes at the root of the values for a seed, with everything that may be there.
 fn example_of_root() -> Value {
     let networks = json!({
-        "nodes": "10.240.0.0/16", "pods": "10.241.0.0/16", "services": "10.243.0.0/16", "ipFamilies": ["IPv4"],
+        "nodes": "10.240.0.0/16", "pods": "10.241.0.0/16", "services": "10.96.0.0/12", "ipFamilies": ["IPv4"],
     });
     let spec = json!({
         "provider": {"type": "local", "region": "local", "zones": ["0"]},

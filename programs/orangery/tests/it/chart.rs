@@ -369,10 +369,10 @@ fn what_a_kubernetes_would_refuse_is_told_with_file_object_and_field() {
     ]);
     let (out, said, code) = linted(folder.path(), &["x"]);
     for line in [
-        "error: x/templates/deployment.yaml: Deployment \"web\": unknown field \"spec.replcas\"",
+        "warning: x/templates/deployment.yaml: Deployment \"web\": unknown field \"spec.replcas\": it would be dropped",
         "error: x/templates/deployment.yaml: Deployment \"web\": spec.template.metadata.labels: Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`",
         "error: x/templates/thing.yaml: Thing \"a\": spec.size: Invalid value: 4",
-        "x 0.1.0: 3 objects, 3 errors, 0 warnings",
+        "x 0.1.0: 3 objects, 2 errors, 1 warning",
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }
@@ -403,8 +403,8 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
     for line in [
         "warning: x: the values that are given have `gardener`, which a gardenlet writes over",
         "warning: x/templates/hook.yaml: ConfigMap \"hook\": is a hook (\"pre-install\"), and hooks are never run: it is not made",
-        "warning: x/templates/random.yaml: line 4 of what it makes is another each time",
-        "warning: x/templates/dated.yaml: line 4 of what it makes is another each time: \"data: {a: \\\"2001\\\"}\"",
+        "warning: x/templates/random.yaml: ConfigMap \"random\": data.a is another each time",
+        "warning: x/templates/dated.yaml: ConfigMap \"dated\": data.a is another each time",
         "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
         "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
         "fields were not looked at: Unheard (monitoring.coreos.com/v1)",

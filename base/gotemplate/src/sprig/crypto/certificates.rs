@@ -162,6 +162,14 @@ fn addresses(value: &Value, scope: &Scope<'_>) -> Result<Vec<IpAddr>, Fault> {
 }
 
 fn names(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
+    let length = |item: &Value| match item {
+        Value::Str(text) => text.len(),
+        _ => 0,
+    };
+    // They stand in the certificate, twice as long in PEM, and one text may be many names.
+    let bytes = items(value, scope)?.iter().map(length).fold(0, usize::saturating_add);
+    scope.spend(bytes)?;
+    scope.check_length(bytes.saturating_mul(2))?;
     let all = items(value, scope)?.iter().map(|item| match item {
         Value::Str(text) => Ok(text.clone()),
         other => Err(no_string("error processing alternate dns name", other, scope)),

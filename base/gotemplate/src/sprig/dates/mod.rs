@@ -26,6 +26,8 @@ use crate::host::Host;
 use crate::value::{IntKind, Type, Value};
 use object::{TIME, formatted};
 
+/// What it takes to find a zone, or to look through its transitions: some twenty microseconds, as so many steps take.
+const ZONE_STEPS: usize = 500;
 /// The layout of `htmlDate`.
 const HTML: &[u8] = b"2006-01-02";
 
@@ -48,9 +50,12 @@ pub(super) fn functions() -> Vec<Function> {
             Ok(Value::from(durations::written(units::rounded(age, time::SECOND))))
         }),
         Function::new("toDate", [Str, Str], |scope, args| {
-            Ok(read(scope, args).unwrap_or_else(|_| Time::zero()).into())
+            Ok(read(scope, args)?.unwrap_or_else(|_| Time::zero()).into())
         }),
-        Function::new("mustToDate", [Str, Str], |scope, args| Ok(read(scope, args)?.into())),
+        Function::new("mustToDate", [Str, Str], |scope, args| {
+            let time = read(scope, args)?;
+            Ok(time.map_err(Fault::Said)?.into())
+        }),
         Function::new("unixEpoch", [time()], |_, args| {
             let seconds = time_of(at(args, 0)).map_or(0, Time::unix_seconds);
             Ok(Value::from(seconds.to_string()))
@@ -107,14 +112,19 @@ fn in_zone(layout: &[u8], date: &Value, zone: &[u8], scope: &Scope<'_>) -> Answe
         (Value::Int(IntKind::Int | IntKind::Int32 | IntKind::Int64, seconds), _) => Time::unix(*seconds, 0, Zone::Utc),
         _ => now(scope)?,
     };
+    scope.spend(ZONE_STEPS)?;
     let zone = Zone::load(zone, &local(scope)).unwrap_or(Zone::Utc);
     formatted(&time.within(zone), layout, scope)
 }
 
-fn read(scope: &Scope<'_>, args: &[Value]) -> Result<Time, Fault> {
+/// The time, or why there is none.
+///
+/// # Errors
+/// It takes more steps than are left.
+fn read(scope: &Scope<'_>, args: &[Value]) -> Result<Result<Time, String>, Fault> {
     let (layout, text) = (text(args, 0), text(args, 1));
-    scope.spend(layout.len())?;
-    parse(layout, text, &Zone::Local(local(scope))).map_err(Fault::Said)
+    scope.spend(ZONE_STEPS.saturating_add(layout.len()).saturating_add(text.len()))?;
+    Ok(parse(layout, text, &Zone::Local(local(scope))))
 }
 
 fn modified(args: &[Value], forgives: bool) -> Answer {
