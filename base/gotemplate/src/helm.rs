@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use base_yaml::go;
+use memchr::memmem;
 use serde_json::Value as Json;
 
 use crate::error::{Error, Fault};
 use crate::function::{Function, Functions, Render, Scope};
 use crate::host::Host;
+use crate::print::NO_VALUE;
 use crate::quote::quoted;
 use crate::sprig::{Read, read_json};
 use crate::text::Str as Text;
@@ -21,8 +23,6 @@ pub const AUTHOR_START: &str = "HELM_ERR_START";
 pub const AUTHOR_END: &str = "HELM_ERR_END";
 /// How often a template may be included inside itself, says Helm.
 const INCLUDES_MAX: usize = 1000;
-/// What prints for what is not there, which Helm takes out of what `tpl` makes.
-const NO_VALUE: &[u8] = b"<no value>";
 const INCLUDE: &str = "include";
 /// Reading YAML costs a step for so few bytes: `[{},{},` makes much of little.
 const YAML_BYTES_PER_STEP: usize = 1;
@@ -244,23 +244,23 @@ fn tpl(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
     let cost = set.len() + text.len();
     let context = format!("error during tpl function execution for {}: ", quoted(text));
     let render = Render::new(Arc::new(set), template, data.clone(), |text| {
-        Value::string(without(&text, NO_VALUE))
+        Value::string(without_no_value(text))
     });
     Ok(render.in_context(context).costing(cost))
 }
 
-fn without(text: &[u8], cut: &[u8]) -> Vec<u8> {
+/// A rendered text without what prints for what is not there: Helm takes that out, wherever it comes from.
+pub fn without_no_value(text: Vec<u8>) -> Vec<u8> {
+    let Some(first) = memmem::find(&text, NO_VALUE) else {
+        return text;
+    };
     let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.first() {
-        match rest.strip_prefix(cut) {
-            Some(behind) => rest = behind,
-            None => {
-                out.push(*first);
-                rest = rest.get(1..).unwrap_or_default();
-            }
-        }
+    let mut from = 0;
+    for found in memmem::find_iter(text.get(first..).unwrap_or_default(), NO_VALUE) {
+        out.extend_from_slice(text.get(from..first + found).unwrap_or_default());
+        from = first + found + NO_VALUE.len();
     }
+    out.extend_from_slice(text.get(from..).unwrap_or_default());
     out
 }
 

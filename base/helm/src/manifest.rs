@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use base_yaml::go::{self, GoYamlError, Twice};
+use memchr::memmem;
 use serde_json::{Map, Value};
 
 /// The order in which kinds are installed: what others need comes first. Kinds that are not named come last, by name.
@@ -47,6 +48,9 @@ pub const INSTALL_ORDER: [&str; 38] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];
+
+/// What stands between documents.
+const SEPARATOR: &str = "\n---";
 
 pub(crate) const HOOK_ANNOTATION: &str = "helm.sh/hook";
 const HOOK_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
@@ -261,13 +265,14 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     if let Some(after) = rest.strip_prefix("---") {
         rest = after.trim_start_matches(is_regex_space);
     }
-    while let Some(at) = rest.find("\n---") {
+    let separator = memmem::Finder::new(SEPARATOR);
+    while let Some(at) = separator.find(rest.as_bytes()) {
         let document = rest[..at].trim_end_matches(is_regex_space);
         if !document.is_empty() {
             documents.push(trim(document));
         }
         // The blanks that are taken with a separator are not there for the next.
-        rest = rest[at + "\n---".len()..].trim_start_matches(is_regex_space);
+        rest = rest[at + SEPARATOR.len()..].trim_start_matches(is_regex_space);
     }
     if !rest.is_empty() {
         documents.push(trim(rest));
@@ -285,6 +290,9 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace())
 }
 
+/// The fields that Helm reads of an object.
+const FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
 /// What Helm reads of an object.
 #[derive(Default)]
 struct Head {
@@ -296,7 +304,8 @@ struct Head {
 impl Head {
     fn read(content: &str) -> Result<Self, HeadError> {
         let mut head = Self::default();
-        let object = match go::read_exact(content.as_bytes(), Twice::Allowed)? {
+        let is_read = |name: &str| FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let object = match go::read_entries(content.as_bytes(), &is_read)? {
             Value::Null => return Ok(head),
             Value::Object(object) => object,
             other => return Err(wrong(&other, "value of type util.SimpleHead")),

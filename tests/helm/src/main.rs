@@ -12,6 +12,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use tests_helm::{Answer, Case, Oracle, Outcome, bench, case, generate, our_answer, real};
 
+/// That of `orangery`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// So many drawn cases that differ are shown; the others are counted.
 const SHOWN_MAX: u64 = 15;
 /// So often Helm is asked again.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::function::Function;
 use crate::syntax::{NodeId, Tree};
 use crate::text::Str;
-use crate::value::{Type, Value};
+use crate::value::Value;
 
 /// A variable's place in the frame of a template.
 pub(crate) type Slot = u32;
@@ -74,8 +74,8 @@ pub(crate) enum Op {
     ConstantBound(NodeId, u32),
     /// Pops so many arguments, calls the bound method
     CallBound(u32, At),
-    /// Checks the top against a type
-    Validate(Arc<Type>, At),
+    /// Checks the top against the type of a function's parameter
+    Validate(Arc<Function>, u32, At),
     /// Pops so many arguments, calls
     Call(Arc<Function>, u32, At),
     /// Looks whether there is a template

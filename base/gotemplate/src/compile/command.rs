@@ -117,7 +117,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    fn chain(&mut self, id: NodeId, of: NodeId, fields: &'t [String], args: Args<'t>) {
+    fn chain(&mut self, id: NodeId, of: NodeId, fields: &'t Arc<[String]>, args: Args<'t>) {
         self.look_at(id);
         if matches!(self.tree.node(of).kind, NodeKind::Nil) {
             let what = self.tree.write(id);
@@ -129,7 +129,7 @@ impl<'t> Compiler<'t> {
         ]);
     }
 
-    fn variable(&mut self, id: NodeId, name: &str, fields: &'t [String], args: Args<'t>) {
+    fn variable(&mut self, id: NodeId, name: &str, fields: &'t Arc<[String]>, args: Args<'t>) {
         self.look_at(id);
         self.load(name);
         if fields.is_empty() {
@@ -140,23 +140,23 @@ impl<'t> Compiler<'t> {
     }
 
     /// The fields of what lies on the stack. The last gets the arguments.
-    fn fields(&mut self, id: NodeId, fields: &'t [String], args: Args<'t>) {
+    fn fields(&mut self, id: NodeId, fields: &'t Arc<[String]>, args: Args<'t>) {
         let Some((last, before)) = fields.split_last() else {
             return;
         };
         if args.is_none() {
-            self.field_chain(fields);
+            self.field_chain(Arc::clone(fields));
         } else {
             if !before.is_empty() {
-                self.field_chain(before);
+                self.field_chain(before.into());
             }
             self.bound_call(id, last, args);
         }
     }
 
-    fn field_chain(&mut self, fields: &[String]) {
+    fn field_chain(&mut self, fields: Arc<[String]>) {
         let at = self.at;
-        self.emit(Op::Fields(fields.into(), at));
+        self.emit(Op::Fields(fields, at));
     }
 
     fn bound_call(&mut self, id: NodeId, name: &str, args: Args<'t>) {
@@ -245,9 +245,9 @@ impl<'t> Compiler<'t> {
             Params::Of(function) => match function.param(place) {
                 // What is there and what is not are both fine.
                 Type::Reflect => {}
-                wanted => {
-                    let wanted = Arc::new(wanted.clone());
-                    self.emit(Op::Validate(wanted, at));
+                _ => {
+                    let place = u32::try_from(place).unwrap_or(u32::MAX);
+                    self.emit(Op::Validate(Arc::clone(function), place, at));
                 }
             },
             Params::Bound => {

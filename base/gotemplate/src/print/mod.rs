@@ -11,6 +11,9 @@ pub(crate) use float::plain_float;
 use crate::text::rune_count;
 use crate::value::Value;
 
+/// What prints where there is no value.
+pub(crate) const NO_VALUE: &[u8] = b"<no value>";
+
 /// How deep lists and maps may be nested to be printed: printing calls itself for each level, and a map can hold itself,
 /// where Go runs out of stack.
 const DEPTH_MAX: usize = 200;

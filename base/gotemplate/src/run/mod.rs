@@ -13,16 +13,13 @@ use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
 use crate::limits::{BYTES_PER_STEP, Limits};
-use crate::print::Printer;
+use crate::print::{NO_VALUE, Printer};
 use crate::quote::quoted;
 use crate::set::Set;
 use crate::syntax::NodeId;
 use crate::value::{Type, Value};
 use calls::{called, cause};
 use ranges::Iteration;
-
-/// What prints where there is no value.
-const NO_VALUE: &[u8] = b"<no value>";
 
 /// An execution.
 pub(crate) struct Machine<'a> {
@@ -248,7 +245,7 @@ impl<'a> Machine<'a> {
             }
             Op::ConstantBound(node, place) => self.constant_bound(program, *node, *place)?,
             Op::CallBound(count, at) => return self.call_bound(*count, *at),
-            Op::Validate(wanted, at) => self.validate(wanted, *at)?,
+            Op::Validate(function, place, at) => self.validate(function.param(*place as usize), *at)?,
             Op::Call(function, count, at) => return self.call(function, *count, *at),
             Op::CheckTemplate(name, at) => self.check_template(name, *at)?,
             Op::Template(name) => return Ok(self.template(name)),

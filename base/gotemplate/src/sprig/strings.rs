@@ -3,7 +3,7 @@
 use super::args::{Answer, at, check_length, find, int, printed, split, string_list, string_of, text};
 use std::collections::HashSet;
 
-use memchr::memmem;
+use memchr::{memchr_iter, memmem};
 
 use crate::error::Fault;
 use crate::function::{Function, Scope};
@@ -134,12 +134,20 @@ fn numbered(text: &[u8], separator: &[u8], parts_max: i64) -> Value {
 }
 
 fn trim(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
-    let mut kept = runes(text).filter(|(_, rune, _)| !is_cut(*rune));
-    let Some((start, _, width)) = kept.next() else {
+    let Some((start, ..)) = runes(text).find(|(_, rune, _)| !is_cut(*rune)) else {
         return b"";
     };
-    let end = kept.last().map_or(start + width, |(at, _, width)| at + width);
-    text.get(start..end).unwrap_or_default()
+    let rest = text.get(start..).unwrap_or_default();
+    // ASCII at the end stands for itself, whatever is before it.
+    let ascii = rest.iter().rev();
+    let cut = ascii.take_while(|byte| byte.is_ascii() && is_cut(char::from(**byte)));
+    let rest = rest.get(..rest.len() - cut.count()).unwrap_or_default();
+    if rest.last().is_none_or(u8::is_ascii) {
+        return rest;
+    }
+    let kept = runes(rest).filter(|(_, rune, _)| !is_cut(*rune));
+    let end = kept.last().map_or(0, |(at, _, width)| at + width);
+    rest.get(..end).unwrap_or_default()
 }
 
 fn trim_all(text: &[u8], cut: &[u8]) -> Vec<u8> {
@@ -245,17 +253,18 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
 
 fn indent(first: &str, spaces: i64, text: &[u8], scope: &Scope<'_>) -> Answer {
     let spaces = usize::try_from(spaces).map_err(|_| Fault::from(NEGATIVE_REPEAT))?;
-    let lines = text.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let lines = memchr_iter(b'\n', text).count() + 1;
     check_length(lines.saturating_mul(spaces).saturating_add(text.len()), scope)?;
     let pad = vec![b' '; spaces];
     let mut out = Vec::with_capacity(first.len() + text.len() + lines * spaces);
     out.extend_from_slice(first.as_bytes());
-    for (place, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        if place > 0 {
-            out.push(b'\n');
-        }
+    let mut from = 0;
+    for feed in memchr_iter(b'\n', text) {
         out.extend_from_slice(&pad);
-        out.extend_from_slice(line);
+        out.extend_from_slice(text.get(from..=feed).unwrap_or_default());
+        from = feed + 1;
     }
+    out.extend_from_slice(&pad);
+    out.extend_from_slice(text.get(from..).unwrap_or_default());
     Ok(Value::string(out))
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr_iter, memmem};
+
 use super::token::{Item, Kind};
 use crate::quote::quoted;
 use crate::text::{decode_rune, is_letter_or_digit, is_print};
@@ -120,13 +122,13 @@ impl<'t> Lexer<'t> {
 
     fn count_lines(&mut self) {
         let passed = self.input.get(self.start..self.at).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line += memchr_iter(b'\n', passed).count();
     }
 
     /// Text up to the next action.
     fn text(&mut self) -> Item<'t> {
         loop {
-            let Some(length) = find(self.rest(), LEFT) else {
+            let Some(length) = memmem::find(self.rest(), LEFT) else {
                 self.at = self.input.len();
                 if self.at > self.start {
                     self.count_lines();
@@ -181,7 +183,7 @@ impl<'t> Lexer<'t> {
 
     fn comment(&mut self) -> Option<Item<'t>> {
         self.at += LEFT_COMMENT.len();
-        let Some(length) = find(self.rest(), RIGHT_COMMENT) else {
+        let Some(length) = memmem::find(self.rest(), RIGHT_COMMENT) else {
             return Some(self.error("unclosed comment".to_owned()));
         };
         self.at += length + RIGHT_COMMENT.len();
@@ -405,10 +407,6 @@ impl<'t> Lexer<'t> {
         }
         true
     }
-}
-
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|found| found == wanted)
 }
 
 fn is_space(rune: char) -> bool {

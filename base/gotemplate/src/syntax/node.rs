@@ -39,11 +39,11 @@ pub(crate) enum NodeKind {
     Dot,
     Nil,
     /// `.a.b`
-    Field(Vec<String>),
+    Field(Arc<[String]>),
     /// `$x.a.b`: the variable with its dollar, and the fields
-    Variable(String, Vec<String>),
+    Variable(String, Arc<[String]>),
     /// `(pipeline).a.b`
-    Chain(NodeId, Vec<String>),
+    Chain(NodeId, Arc<[String]>),
     /// The name of a function
     Identifier(String),
 }

@@ -113,6 +113,12 @@ impl Item<'_> {
         }
     }
 
+    /// The name of a field, which stands behind a point.
+    pub(super) fn field_name(&self) -> String {
+        let name = self.text.strip_prefix(b".").unwrap_or(&self.text);
+        String::from_utf8_lossy(name).into_owned()
+    }
+
     /// The text.
     pub(super) fn word(&self) -> String {
         String::from_utf8_lossy(&self.text).into_owned()

@@ -10,10 +10,10 @@ mod objects;
 mod schema;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use base_clock::{Clock, Entropy};
-use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, Set};
+use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, Set, without_no_value};
 use jiff::tz::TimeZone;
 
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
@@ -30,8 +30,6 @@ use crate::{Chart, DependencyError, ManifestError, Sorted, process_dependencies,
 
 /// What an error of Go calls all templates together.
 const NAME: &str = "gotpl";
-/// What prints for what is not there, which Helm takes out.
-const NO_VALUE: &str = "<no value>";
 /// Notes for a person are no manifests.
 const NOTES_FILE: &str = "NOTES.txt";
 
@@ -126,7 +124,7 @@ impl Engine {
     /// One that allows the templates of a chart together so many steps and bytes.
     pub fn new(limits: Limits) -> Self {
         Self {
-            functions: Arc::new(Functions::new().with_sprig().with_helm()),
+            functions: functions(),
             limits,
             entropy: Entropy::os(),
             clock: Clock::real(),
@@ -209,12 +207,13 @@ impl Engine {
                 .render_among(&template.name, data, &mut context, &mut steps);
             let text = made.map_err(|error| failed(&template.name, error))?;
             limits.output_bytes_max = limits.output_bytes_max.saturating_sub(text.len());
+            let text = without_no_value(text);
             let text = if template.name.ends_with(NOTES_FILE) {
                 String::from_utf8_lossy(&text).into_owned()
             } else {
                 text_of_manifest(&template.name, text)?
             };
-            texts.insert(template.name.clone(), text.replace(NO_VALUE, ""));
+            texts.insert(template.name.clone(), text);
         }
         Ok(texts)
     }
@@ -241,6 +240,12 @@ impl Compiled {
         let sources = sources.map(|template| (template.name.as_str(), template.text));
         sources.eq(self.sources.iter().map(|(name, text)| (name.as_str(), text)))
     }
+}
+
+/// All that a chart may call: the same for every engine.
+fn functions() -> Arc<Functions> {
+    static ALL: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new().with_sprig().with_helm()));
+    Arc::clone(&ALL)
 }
 
 /// Definitions with their paths: `CRDObjects` of Helm.

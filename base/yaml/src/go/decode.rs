@@ -1,7 +1,9 @@
 //! Makes values of nodes, as go.yaml.in/yaml/v2 2.4 (`decode.go`) and sigs.k8s.io/yaml 1.6 do together: merges, aliases with
 //! their limits, keys that become texts.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::mem;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,16 +34,16 @@ type Decoded<T> = Result<T, Fault>;
 
 /// What a key is before it becomes a text: 1 and "1" are different keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+enum Key<'a> {
     Null,
     Bool(bool),
     Whole(Whole),
     Float(u64),
-    Text(String),
+    Text(Cow<'a, str>),
 }
 
 pub(super) struct Decoder<'a> {
-    tree: &'a Tree,
+    tree: &'a Tree<'a>,
     strict: bool,
     /// Aliases that are being followed.
     following: HashSet<NodeId>,
@@ -54,10 +56,17 @@ pub(super) struct Decoder<'a> {
     /// What JSON cannot hold, in the order in which Go finds it: keys while it converts, then numbers.
     bad_key: Option<String>,
     bad_number: Option<&'static str>,
+    /// Which entries of the document's map are made; all if it says nothing. The others are only checked.
+    wanted: Option<Wanted<'a>>,
+    /// Whether what is read is only checked: nothing is made of it.
+    checks_only: bool,
 }
 
+/// Names of entries that somebody wants to have.
+pub(super) type Wanted<'a> = &'a dyn Fn(&str) -> bool;
+
 impl<'a> Decoder<'a> {
-    pub(super) fn new(tree: &'a Tree, strict: bool) -> Self {
+    pub(super) fn new(tree: &'a Tree<'a>, strict: bool) -> Self {
         Self {
             tree,
             strict,
@@ -70,6 +79,16 @@ impl<'a> Decoder<'a> {
             twice: Vec::new(),
             bad_key: None,
             bad_number: None,
+            wanted: None,
+            checks_only: false,
+        }
+    }
+
+    /// One that makes nothing of the entries of the document's map that nobody wants.
+    pub(super) fn of_entries(tree: &'a Tree<'a>, wanted: Wanted<'a>) -> Self {
+        Self {
+            wanted: Some(wanted),
+            ..Self::new(tree, false)
         }
     }
 
@@ -101,7 +120,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn node(&self, id: NodeId) -> &'a Node {
+    fn node(&self, id: NodeId) -> &'a Node<'a> {
         &self.tree.nodes[id]
     }
 
@@ -115,9 +134,12 @@ impl<'a> Decoder<'a> {
             Kind::Alias { of, .. } => self.alias(id, *of, Self::value)?,
             Kind::Scalar { value, implicit } => self.scalar(self.node(id), value, *implicit)?,
             Kind::Sequence(items) => {
-                let mut array = Vec::with_capacity(items.len());
+                let mut array = Vec::with_capacity(if self.checks_only { 0 } else { items.len() });
                 for item in items {
-                    array.push(self.value(*item)?);
+                    let item = self.value(*item)?;
+                    if !self.checks_only {
+                        array.push(item);
+                    }
                 }
                 Value::Array(array)
             }
@@ -151,9 +173,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn scalar(&mut self, node: &Node, value: &[u8], implicit: bool) -> Decoded<Value> {
+    fn scalar(&mut self, node: &'a Node<'a>, value: &'a [u8], implicit: bool) -> Decoded<Value> {
         self.count_bytes(value);
-        Ok(match self.resolve(node, value, implicit)? {
+        Ok(match Self::resolve(node, value, implicit)? {
             (Resolved::Null, _) => Value::Null,
             (Resolved::Bool(truth), _) => Value::Bool(truth),
             (Resolved::Whole(Whole::Signed(number)), _) => number.into(),
@@ -169,13 +191,15 @@ impl<'a> Decoder<'a> {
                     Value::Null
                 }
             },
-            (Resolved::Timestamp | Resolved::Text, text) => Value::String(text),
+            (Resolved::Timestamp | Resolved::Text, _) if self.checks_only => Value::Null,
+            (Resolved::Timestamp | Resolved::Text, text) => Value::String(text.into_owned()),
         })
     }
 
     /// What a scalar is, and its text.
-    fn resolve(&self, node: &Node, value: &[u8], implicit: bool) -> Decoded<(Resolved, String)> {
-        let text = || String::from_utf8_lossy(value).into_owned();
+    fn resolve(node: &Node<'_>, value: &'a [u8], implicit: bool) -> Decoded<(Resolved, Cow<'a, str>)> {
+        // As a rule it is UTF-8, which the faster of the two finds out.
+        let text = || std::str::from_utf8(value).map_or_else(|_| String::from_utf8_lossy(value), Cow::Borrowed);
         if node.tag.is_empty() && !implicit {
             return Ok((Resolved::Text, text()));
         }
@@ -185,14 +209,14 @@ impl<'a> Decoder<'a> {
             let data = STANDARD
                 .decode(packed)
                 .map_err(|_| Fault::Yaml("!!binary value contains invalid base64 data".to_owned()))?;
-            return Ok((Resolved::Text, as_json_text(&data)));
+            return Ok((Resolved::Text, as_json_text(&data).into()));
         }
         let text = text();
         let resolved = resolve_tagged(&tag, &text).map_err(Fault::Yaml)?;
         Ok((resolved, text))
     }
 
-    fn mapping(&mut self, items: &[NodeId], map: &mut Map<String, Value>, keys: &mut HashSet<Key>) -> Decoded<()> {
+    fn mapping(&mut self, items: &[NodeId], map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
         for pair in items.chunks_exact(2) {
             let (key, value) = (pair[0], pair[1]);
             if self.is_merge(key) {
@@ -201,33 +225,40 @@ impl<'a> Decoder<'a> {
             }
             let key = self.key(key)?;
             let line = self.node(value).line + 1;
+            let is_wanted = !self.checks_only && (self.depth > 1 || self.wants(&key));
+            let before = mem::replace(&mut self.checks_only, !is_wanted);
             let value = self.value(value)?;
+            self.checks_only = before;
             if self.strict && !keys.insert(key.clone()) {
                 self.twice
                     .push(format!("line {line}: key {} already set in map", shown_key(&key)));
                 continue;
             }
-            match key_text(&key) {
-                Ok(text) => {
-                    map.insert(text, value);
-                }
-                Err(kind) => {
-                    let key = shown_key(&key);
-                    self.bad_key.get_or_insert_with(|| {
-                        let value = if value.is_null() {
-                            "<nil>".to_owned()
-                        } else {
-                            shown(&value)
-                        };
-                        format!("unsupported map key of type: {kind}, key: {key}, value: {value}")
-                    });
-                }
+            if let Err(kind) = key_type(&key) {
+                let key = shown_key(&key);
+                self.bad_key.get_or_insert_with(|| {
+                    let value = if value.is_null() {
+                        "<nil>".to_owned()
+                    } else {
+                        shown(&value)
+                    };
+                    format!("unsupported map key of type: {kind}, key: {key}, value: {value}")
+                });
+            } else if is_wanted {
+                map.insert(key_text(key), value);
             }
         }
         Ok(())
     }
 
-    fn key(&mut self, id: NodeId) -> Decoded<Key> {
+    fn wants(&self, key: &Key<'_>) -> bool {
+        match (self.wanted, key) {
+            (Some(wanted), Key::Text(text)) => wanted(text),
+            (wanted, _) => wanted.is_none(),
+        }
+    }
+
+    fn key(&mut self, id: NodeId) -> Decoded<Key<'a>> {
         match &self.node(id).kind {
             Kind::Alias { of, .. } => {
                 self.count()?;
@@ -236,7 +267,7 @@ impl<'a> Decoder<'a> {
             Kind::Scalar { value, implicit } => {
                 self.count()?;
                 self.count_bytes(value);
-                Ok(match self.resolve(self.node(id), value, *implicit)? {
+                Ok(match Self::resolve(self.node(id), value, *implicit)? {
                     (Resolved::Null, _) => Key::Null,
                     (Resolved::Bool(truth), _) => Key::Bool(truth),
                     (Resolved::Whole(number), _) => Key::Whole(number),
@@ -254,12 +285,14 @@ impl<'a> Decoder<'a> {
     fn is_merge(&self, id: NodeId) -> bool {
         let node = self.node(id);
         match &node.kind {
-            Kind::Scalar { value, implicit } => value == b"<<" && (*implicit || node.tag == b"tag:yaml.org,2002:merge"),
+            Kind::Scalar { value, implicit } => {
+                **value == *b"<<" && (*implicit || node.tag == b"tag:yaml.org,2002:merge")
+            }
             _ => false,
         }
     }
 
-    fn merge(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key>) -> Decoded<()> {
+    fn merge(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
         match &self.node(id).kind {
             // What stands earlier in the list wins, so that it is written last.
             Kind::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, map, keys)),
@@ -267,7 +300,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key>) -> Decoded<()> {
+    fn merge_one(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(Fault::Yaml(format!("exceeded max depth of {DEPTH_MAX}")));
@@ -300,24 +333,30 @@ fn allowed_alias_ratio(decoded: usize) -> f64 {
     }
 }
 
-/// The text that a key becomes in JSON, or Go's name for a type that cannot be a key.
-fn key_text(key: &Key) -> Result<String, &'static str> {
-    Ok(match key {
-        Key::Text(text) => text.clone(),
-        Key::Bool(truth) => truth.to_string(),
-        Key::Whole(Whole::Signed(number)) => number.to_string(),
-        Key::Whole(Whole::Unsigned(_)) => return Err("uint64"),
-        Key::Null => return Err("%!s(<nil>)"),
-        Key::Float(bits) => match format_float_32(f64::from_bits(*bits)).as_str() {
+/// Go's name for a type that cannot be a key in JSON, if the key is of one.
+fn key_type(key: &Key<'_>) -> Result<(), &'static str> {
+    match key {
+        Key::Whole(Whole::Unsigned(_)) => Err("uint64"),
+        Key::Null => Err("%!s(<nil>)"),
+        Key::Text(_) | Key::Bool(_) | Key::Whole(Whole::Signed(_)) | Key::Float(_) => Ok(()),
+    }
+}
+
+/// The text that a key becomes in JSON.
+fn key_text(key: Key<'_>) -> String {
+    match key {
+        Key::Text(text) => text.into_owned(),
+        Key::Float(bits) => match format_float_32(f64::from_bits(bits)).as_str() {
             "+Inf" => ".inf".to_owned(),
             "-Inf" => "-.inf".to_owned(),
             "NaN" => ".nan".to_owned(),
             text => text.to_owned(),
         },
-    })
+        other => shown_key(&other),
+    }
 }
 
-fn shown_key(key: &Key) -> String {
+fn shown_key(key: &Key<'_>) -> String {
     match key {
         Key::Null => "<nil>".to_owned(),
         Key::Bool(truth) => truth.to_string(),

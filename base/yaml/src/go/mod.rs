@@ -63,16 +63,39 @@ pub fn read(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
 /// # Errors
 /// As [`read()`].
 pub fn read_exact(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
-    let yaml = |problem: read::Problem| GoYamlError::Yaml(format!("yaml: {}", problem.0));
-    let Some(tree) = read::one_document(text).map_err(yaml)? else {
+    let Some(tree) = read::one_document(text).map_err(of_problem)? else {
         return Ok(Value::Null);
     };
     Decoder::new(&tree, twice == Twice::Refused)
         .document()
-        .map_err(|fault| match fault {
-            Fault::Yaml(problem) => GoYamlError::Yaml(format!("yaml: {problem}")),
-            Fault::Later(problem) => GoYamlError::Yaml(problem),
-        })
+        .map_err(of_fault)
+}
+
+fn of_problem(problem: read::Problem) -> GoYamlError {
+    GoYamlError::Yaml(format!("yaml: {}", problem.0))
+}
+
+fn of_fault(fault: Fault) -> GoYamlError {
+    GoYamlError::Yaml(match fault {
+        Fault::Yaml(problem) => format!("yaml: {problem}"),
+        Fault::Later(problem) => problem,
+    })
+}
+
+/// The same of a document of which only some entries are asked for: those of its map whose names are `wanted`. What stands
+/// under the others is checked as all is, and left out. A document that is no map is there as a whole.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_entries(text: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<Value, GoYamlError> {
+    let tree = match read::one_document(text) {
+        Ok(Some(tree)) => tree,
+        Ok(None) => return Ok(Value::Null),
+        Err(problem) => return Err(of_problem(problem)),
+    };
+    let entries = Decoder::of_entries(&tree, wanted).document();
+    // A fault may show a value, which is not made here.
+    entries.or_else(|_| Decoder::new(&tree, false).document().map_err(of_fault))
 }
 
 /// The first document as a map: `yaml.Unmarshal` into a `map[string]interface{}`, which null and no document leave empty.

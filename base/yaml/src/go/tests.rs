@@ -1,5 +1,6 @@
 //! Limits that only ours has. What Go says is held against Go in `tests/helm`.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -112,4 +113,90 @@ fn structs_are_sorted_only_where_json_was_made_of_them() {
     let value = Named { b: None, a: (1, "yes") };
     assert_eq!(write(&value).unwrap(), "a:\n- 1\n- \"yes\"\nb: null\n");
     assert_eq!(write_pretty(&value).unwrap(), "b: null\na:\n  - 1\n  - \"yes\"\n");
+}
+
+/// Lines of words, keys, quotes, comments and what is no ASCII.
+fn drawn_text() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "a",
+        "b c",
+        "key",
+        ": ",
+        ":",
+        ":\n",
+        " #",
+        "#",
+        " # x\n",
+        "\n",
+        "\n",
+        "\n\n",
+        "\n  ",
+        "\n    ",
+        "\n ",
+        "- ",
+        "-",
+        "'",
+        "''",
+        "\"",
+        "\"\"",
+        "\\",
+        "\\n",
+        "'it''s'",
+        "\"x y\"",
+        "1",
+        "0x1f",
+        "~",
+        "é",
+        "\u{2028}",
+        "\t",
+        "\r\n",
+        "---",
+        "...",
+        "? ",
+        "| \n",
+        ">-\n",
+        "{",
+        "}",
+        "[",
+        "]",
+        ", ",
+        "&a ",
+        "*a",
+        "!!str ",
+        "<<: ",
+        "metadata: ",
+        "kind: ",
+    ]);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    /// Of UTF-8 scalars are lent, of UTF-16 they are copied.
+    #[test]
+    fn a_text_says_the_same_in_utf8_and_in_utf16(text in drawn_text()) {
+        let mut utf16 = vec![0xFF, 0xFE];
+        utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+        prop_assert_eq!(read_exact(text.as_bytes(), Twice::Refused), read_exact(&utf16, Twice::Refused));
+    }
+
+    #[test]
+    fn entries_that_are_asked_for_are_those_of_the_whole(text in drawn_text()) {
+        let wanted = |name: &str| ["kind", "metadata"].contains(&name);
+        let whole = read_exact(text.as_bytes(), Twice::Allowed).map(|mut whole| {
+            if let Value::Object(entries) = &mut whole {
+                entries.retain(|name, _| wanted(name));
+            }
+            whole
+        });
+        let entries = read_entries(text.as_bytes(), &wanted).map(|mut entries| {
+            // What is merged into the map is there as a whole.
+            if let Value::Object(entries) = &mut entries {
+                entries.retain(|name, _| wanted(name));
+            }
+            entries
+        });
+        prop_assert_eq!(entries, whole);
+    }
 }

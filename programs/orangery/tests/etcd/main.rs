@@ -12,7 +12,7 @@ use std::time::Duration;
 use base_client::{Connector, Https, Judgement, wait_until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -78,10 +78,12 @@ fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
 }
 
-fn web(replicas: i32) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
-        "replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
-        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}},
+/// For all nodes, or for those that `selector` takes.
+fn deployment(name: &str, replicas: i32, selector: Value) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
+        "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}},
+            "spec": {"nodeSelector": selector, "containers": [{"name": "c", "image": "nginx"}]}},
     }})
 }
 
@@ -94,12 +96,26 @@ fn copy_keys(folder: &Path, from: &str, to: &str) {
     }
 }
 
-async fn available(running: &Running, wanted: i32) {
+async fn available(running: &Running, name: &str, wanted: i32) {
     let deployments: Api<Deployment> = Api::namespaced(running.client.clone(), "default");
-    wait_until(&deployments, "web", PATIENCE, |found| {
+    wait_until(&deployments, name, PATIENCE, |found| {
         match found.and_then(|found| found.status.as_ref()?.available_replicas) {
             Some(available) if available == wanted => Judgement::Done(()),
             other => Judgement::NotYet(format!("available: {other:?}")),
+        }
+    })
+    .await
+    .unwrap();
+}
+
+async fn node_ready(running: &Running, name: &str) {
+    let nodes: Api<Node> = Api::all(running.client.clone());
+    wait_until(&nodes, name, PATIENCE, |found| {
+        let conditions = found.and_then(|node| node.status.as_ref()?.conditions.as_ref());
+        let ready = conditions.and_then(|all| all.iter().find(|condition| condition.type_ == "Ready"));
+        match ready {
+            Some(ready) if ready.status == "True" => Judgement::Done(()),
+            other => Judgement::NotYet(format!("{other:?}")),
         }
     })
     .await
@@ -142,10 +158,15 @@ async fn two_processes_are_one_kubernetes_and_one_is_left_when_the_other_is_kill
     };
     tokio::time::timeout(PATIENCE, served).await.unwrap();
 
+    // The scheduler spreads pods over the nodes that are there.
+    for node in ["node-a", "node-b"] {
+        node_ready(&second, node).await;
+    }
     let deployments: Api<Deployment> = Api::namespaced(second.client.clone(), "default");
     let apply = PatchParams::apply("test");
-    deployments.patch("web", &apply, &Patch::Apply(web(2))).await.unwrap();
-    available(&second, 2).await;
+    let web = Patch::Apply(deployment("web", 2, json!({})));
+    deployments.patch("web", &apply, &web).await.unwrap();
+    available(&second, "web", 2).await;
     let pods: Api<Pod> = Api::namespaced(second.client.clone(), "default");
     let pods = pods.list(&ListParams::default()).await.unwrap();
     let mut nodes: Vec<String> = pods.into_iter().filter_map(|pod| pod.spec?.node_name).collect();
@@ -156,8 +177,10 @@ async fn two_processes_are_one_kubernetes_and_one_is_left_when_the_other_is_kill
     let before = holder(leases.get("kube-controller-manager").await.unwrap());
 
     drop(first);
-    deployments.patch("web", &apply, &Patch::Apply(web(1))).await.unwrap();
-    available(&second, 1).await;
+    // Pods of the other one's node are lost with it.
+    let left = Patch::Apply(deployment("left", 1, json!({"kubernetes.io/hostname": "node-b"})));
+    deployments.patch("left", &apply, &left).await.unwrap();
+    available(&second, "left", 1).await;
     let after = holder(leases.get("kube-controller-manager").await.unwrap());
     assert_ne!(before, after, "the controllers of the other one act");
 }

@@ -1,5 +1,7 @@
 //! Pipelines: declarations, commands, operands. What is open stands in a list and not on the stack of the machine.
 
+use std::sync::Arc;
+
 use super::super::node::{Command, Constant, NodeId, NodeKind, Number, Pipe};
 use super::super::token::{Item, Kind};
 use super::{Parser, Result};
@@ -128,7 +130,7 @@ impl<'t> Parser<'t> {
 
     fn declare(&mut self, pipe: &mut Pipe, variable: &Item<'t>) {
         let name = variable.word();
-        let node = self.node(variable.at, NodeKind::Variable(name.clone(), Vec::new()));
+        let node = self.node(variable.at, NodeKind::Variable(name.clone(), Arc::default()));
         pipe.decl.push(node);
         self.state().variables.push(name);
     }
@@ -180,8 +182,7 @@ impl<'t> Parser<'t> {
         }
         let mut more = Vec::new();
         while self.peek().kind == Kind::Field {
-            let field = self.next().word();
-            more.push(field.trim_start_matches('.').to_owned());
+            more.push(self.next().field_name());
         }
         let kind = match &self.nodes[term.0 as usize].kind {
             NodeKind::Field(fields) => NodeKind::Field(fields.iter().cloned().chain(more).collect()),
@@ -198,7 +199,7 @@ impl<'t> Parser<'t> {
             }
             NodeKind::Nil => return Err(self.after_term(b"nil")),
             NodeKind::Dot => return Err(self.after_term(b".")),
-            _ => NodeKind::Chain(term, more),
+            _ => NodeKind::Chain(term, more.into()),
         };
         Ok(self.node(first.at, kind))
     }
@@ -224,9 +225,9 @@ impl<'t> Parser<'t> {
                 if !self.state().variables.contains(&name) {
                     return Err(self.error(&format!("undefined variable {}", quoted(&token.text))));
                 }
-                NodeKind::Variable(name, Vec::new())
+                NodeKind::Variable(name, Arc::default())
             }
-            Kind::Field => NodeKind::Field(vec![token.word().trim_start_matches('.').to_owned()]),
+            Kind::Field => NodeKind::Field([token.field_name()].into()),
             Kind::Bool => NodeKind::Constant(Constant::Bool(&*token.text == b"true")),
             Kind::CharConstant | Kind::Complex | Kind::Number => match Number::read(&token.text, token.kind) {
                 Ok(number) => NodeKind::Constant(Constant::Number(number)),

@@ -1,5 +1,7 @@
 //! Checks the grammar: makes events of tokens, as go.yaml.in/yaml/v2 2.4 does (`parserc.go`).
 
+use std::borrow::Cow;
+
 use super::Problem;
 use super::scan::Scanner;
 use super::token::Kind;
@@ -11,12 +13,12 @@ const TAG_DIRECTIVES_MAX: usize = 100;
 
 /// What a document consists of.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum Event<'a> {
     DocumentStart,
     DocumentEnd,
     StreamEnd,
     Alias(Vec<u8>),
-    Scalar { value: Vec<u8>, implicit: bool },
+    Scalar { value: Cow<'a, [u8]>, implicit: bool },
     SequenceStart,
     SequenceEnd,
     MappingStart,
@@ -25,8 +27,8 @@ pub(super) enum Event {
 
 /// An event with the line it begins in, counted from 0, its anchor and its tag (empty for none).
 #[derive(Debug)]
-pub(super) struct Placed {
-    pub(super) event: Event,
+pub(super) struct Placed<'a> {
+    pub(super) event: Event<'a>,
     pub(super) line: usize,
     pub(super) anchor: Option<Vec<u8>>,
     pub(super) tag: Vec<u8>,
@@ -65,7 +67,7 @@ pub(super) struct Parser<'a> {
     prefix_bytes: usize,
 }
 
-type Parsed = Result<Placed, Problem>;
+type Parsed<'a> = Result<Placed<'a>, Problem>;
 
 const DEFAULT_TAG_DIRECTIVES: [(&[u8], &[u8]); 2] = [(b"!", b"!"), (b"!!", b"tag:yaml.org,2002:")];
 
@@ -85,7 +87,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The next event; [`Event::StreamEnd`] is the last.
-    pub(super) fn next(&mut self) -> Parsed {
+    pub(super) fn next(&mut self) -> Parsed<'a> {
         match self.state {
             State::FirstDocumentStart => self.document_start(true),
             State::DocumentStart => self.document_start(false),
@@ -110,7 +112,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn peek(&mut self) -> Result<&mut Kind, Problem> {
+    fn peek(&mut self) -> Result<&mut Kind<'a>, Problem> {
         Ok(&mut self.scanner.peek()?.kind)
     }
 
@@ -123,11 +125,11 @@ impl<'a> Parser<'a> {
     }
 
     /// An empty scalar where none is written.
-    fn empty(&mut self, next: State, line: usize) -> Parsed {
+    fn empty(&mut self, next: State, line: usize) -> Parsed<'a> {
         self.state = next;
         placed(
             Event::Scalar {
-                value: Vec::new(),
+                value: Cow::default(),
                 implicit: true,
             },
             line,
@@ -135,7 +137,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The event that ends the collection which the token at hand ends.
-    fn end_collection(&mut self, event: Event) -> Parsed {
+    fn end_collection(&mut self, event: Event<'a>) -> Parsed<'a> {
         self.pop_state();
         self.lines.pop();
         placed(event, self.scanner.take().line)
@@ -149,7 +151,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn document_start(&mut self, first: bool) -> Parsed {
+    fn document_start(&mut self, first: bool) -> Parsed<'a> {
         while !first && *self.peek()? == Kind::DocumentEnd {
             self.scanner.take();
         }
@@ -172,7 +174,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn explicit_document_start(&mut self, line: usize) -> Parsed {
+    fn explicit_document_start(&mut self, line: usize) -> Parsed<'a> {
         self.directives()?;
         if *self.peek()? != Kind::DocumentStart {
             let line = self.line()?;
@@ -212,7 +214,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn document_content(&mut self) -> Parsed {
+    fn document_content(&mut self) -> Parsed<'a> {
         let line = self.line()?;
         match self.peek()? {
             Kind::VersionDirective { .. }
@@ -227,7 +229,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn document_end(&mut self) -> Parsed {
+    fn document_end(&mut self) -> Parsed<'a> {
         let line = self.line()?;
         if *self.peek()? == Kind::DocumentEnd {
             self.scanner.take();
@@ -238,7 +240,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A node with its anchor and tag, in either order.
-    fn node(&mut self, block: bool, indentless_sequence: bool) -> Parsed {
+    fn node(&mut self, block: bool, indentless_sequence: bool) -> Parsed<'a> {
         let line = self.line()?;
         if let Kind::Alias(name) = self.peek()? {
             let name = name.clone();
@@ -299,7 +301,7 @@ impl<'a> Parser<'a> {
         line: usize,
         anchored: bool,
         tag: &[u8],
-    ) -> Result<Event, Problem> {
+    ) -> Result<Event<'a>, Problem> {
         let (event, state) = match self.peek()? {
             Kind::BlockEntry if indentless_sequence => (Event::SequenceStart, State::IndentlessSequenceEntry),
             Kind::Scalar { value, plain } => {
@@ -316,7 +318,7 @@ impl<'a> Parser<'a> {
             _ if anchored || !tag.is_empty() => {
                 self.pop_state();
                 return Ok(Event::Scalar {
-                    value: Vec::new(),
+                    value: Cow::default(),
                     implicit: tag.is_empty(),
                 });
             }
@@ -333,7 +335,7 @@ impl<'a> Parser<'a> {
         Ok(event)
     }
 
-    fn block_sequence_entry(&mut self) -> Parsed {
+    fn block_sequence_entry(&mut self) -> Parsed<'a> {
         match self.peek()? {
             Kind::BlockEntry => {
                 let line = self.scanner.take().line;
@@ -347,13 +349,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn node_then(&mut self, next: State, block: bool, indentless_sequence: bool) -> Parsed {
+    fn node_then(&mut self, next: State, block: bool, indentless_sequence: bool) -> Parsed<'a> {
         self.states.push(next);
         self.node(block, indentless_sequence)
     }
 
     /// A sequence whose entries stand in the column of the key they belong to.
-    fn indentless_sequence_entry(&mut self) -> Parsed {
+    fn indentless_sequence_entry(&mut self) -> Parsed<'a> {
         let line = self.line()?;
         if *self.peek()? != Kind::BlockEntry {
             self.pop_state();
@@ -368,7 +370,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn block_mapping_key(&mut self) -> Parsed {
+    fn block_mapping_key(&mut self) -> Parsed<'a> {
         match self.peek()? {
             Kind::Key => self.block_mapping_part(State::BlockMappingValue),
             Kind::BlockEnd => self.end_collection(Event::MappingEnd),
@@ -376,7 +378,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn block_mapping_value(&mut self) -> Parsed {
+    fn block_mapping_value(&mut self) -> Parsed<'a> {
         match self.peek()? {
             Kind::Value => self.block_mapping_part(State::BlockMappingKey),
             _ => {
@@ -387,7 +389,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What stands behind `?` or `:`.
-    fn block_mapping_part(&mut self, next: State) -> Parsed {
+    fn block_mapping_part(&mut self, next: State) -> Parsed<'a> {
         let line = self.scanner.take().line;
         match self.peek()? {
             Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(next, line),
@@ -395,7 +397,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn flow_sequence_entry(&mut self, first: bool) -> Parsed {
+    fn flow_sequence_entry(&mut self, first: bool) -> Parsed<'a> {
         if *self.peek()? != Kind::FlowSequenceEnd {
             if !first {
                 self.flow_entry("did not find expected ',' or ']'")?;
@@ -420,7 +422,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn flow_sequence_entry_mapping_key(&mut self) -> Parsed {
+    fn flow_sequence_entry_mapping_key(&mut self) -> Parsed<'a> {
         match self.peek()? {
             Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd => {
                 // Go takes the token; what follows is read without it.
@@ -431,7 +433,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn flow_sequence_entry_mapping_value(&mut self) -> Parsed {
+    fn flow_sequence_entry_mapping_value(&mut self) -> Parsed<'a> {
         let line = self.line()?;
         if *self.peek()? == Kind::Value {
             self.scanner.take();
@@ -443,13 +445,13 @@ impl<'a> Parser<'a> {
         self.empty(State::FlowSequenceEntryMappingEnd, line)
     }
 
-    fn flow_sequence_entry_mapping_end(&mut self) -> Parsed {
+    fn flow_sequence_entry_mapping_end(&mut self) -> Parsed<'a> {
         let line = self.line()?;
         self.state = State::FlowSequenceEntry { first: false };
         placed(Event::MappingEnd, line)
     }
 
-    fn flow_mapping_key(&mut self, first: bool) -> Parsed {
+    fn flow_mapping_key(&mut self, first: bool) -> Parsed<'a> {
         if *self.peek()? != Kind::FlowMappingEnd {
             if !first {
                 self.flow_entry("did not find expected ',' or '}'")?;
@@ -467,7 +469,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The key behind `?`, or the value behind `:`.
-    fn flow_mapping_part(&mut self, next: State) -> Parsed {
+    fn flow_mapping_part(&mut self, next: State) -> Parsed<'a> {
         let line = self.line()?;
         match self.peek()? {
             Kind::FlowEntry | Kind::FlowMappingEnd => self.empty(next, line),
@@ -476,7 +478,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn flow_mapping_value(&mut self) -> Parsed {
+    fn flow_mapping_value(&mut self) -> Parsed<'a> {
         let next = State::FlowMappingKey { first: false };
         if *self.peek()? == Kind::Value {
             self.scanner.take();
@@ -487,7 +489,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn placed(event: Event, line: usize) -> Parsed {
+fn placed(event: Event<'_>, line: usize) -> Parsed<'_> {
     Ok(Placed {
         event,
         line,

@@ -12,7 +12,7 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
     fn scan_name(&mut self) -> Vec<u8> {
         let mut name = Vec::new();
         self.text.read_run(&mut name, |byte| !is_name(byte));
@@ -21,7 +21,7 @@ impl Scanner<'_> {
         name
     }
 
-    pub(super) fn scan_anchor(&mut self) -> Result<Token, Problem> {
+    pub(super) fn scan_anchor(&mut self) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         let alias = self.text.byte(0) == b'*';
         self.text.skip();
@@ -37,7 +37,7 @@ impl Scanner<'_> {
         ))
     }
 
-    pub(super) fn scan_tag(&mut self) -> Result<Token, Problem> {
+    pub(super) fn scan_tag(&mut self) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         let (mut handle, mut suffix) = (Vec::new(), Vec::new());
         if self.text.byte(1) == b'<' {
@@ -122,7 +122,7 @@ impl Scanner<'_> {
         }
     }
 
-    pub(super) fn scan_directive(&mut self) -> Result<Token, Problem> {
+    pub(super) fn scan_directive(&mut self) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         self.text.skip();
         let name = self.scan_name();
@@ -146,7 +146,7 @@ impl Scanner<'_> {
         Ok(Token::new(kind, start))
     }
 
-    fn scan_version(&mut self, start: Mark) -> Result<Kind, Problem> {
+    fn scan_version(&mut self, start: Mark) -> Result<Kind<'a>, Problem> {
         self.text.skip_blanks();
         let major = self.scan_version_number(start)?;
         if self.text.byte(0) != b'.' {
@@ -174,7 +174,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn scan_tag_directive(&mut self, start: Mark) -> Result<Kind, Problem> {
+    fn scan_tag_directive(&mut self, start: Mark) -> Result<Kind<'a>, Problem> {
         self.text.skip_blanks();
         let handle = self.scan_handle(true, start)?;
         if !self.text.is_blank(0) {

@@ -1,5 +1,7 @@
 //! Scans scalars in all five styles: which characters belong to them, and what becomes of line breaks.
 
+use std::borrow::Cow;
+
 use super::Problem;
 use super::scan::Scanner;
 use super::text::Mark;
@@ -41,7 +43,7 @@ impl Gap {
     }
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
     /// Reads blanks and line breaks into `gap`.
     fn read_gap_piece(&mut self, gap: &mut Gap) {
         if !self.text.is_blank(0) {
@@ -60,9 +62,16 @@ impl Scanner<'_> {
     }
 
     /// A scalar without quotes.
-    pub(super) fn scan_plain(&mut self) -> Result<Token, Problem> {
+    pub(super) fn scan_plain(&mut self) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         let indent = self.indent + 1;
+        if self.flow_level == 0
+            && let Some(plain) = self.text.take_plain(indent)
+        {
+            self.simple_key_allowed |= plain.ends_line;
+            let value = Cow::Borrowed(plain.value);
+            return Ok(Token::new(Kind::Scalar { value, plain: true }, start));
+        }
         let mut value = Vec::new();
         let mut gap = Gap::default();
         loop {
@@ -88,6 +97,7 @@ impl Scanner<'_> {
         if gap.broken {
             self.simple_key_allowed = true;
         }
+        let value = Cow::Owned(value);
         Ok(Token::new(Kind::Scalar { value, plain: true }, start))
     }
 
@@ -114,9 +124,13 @@ impl Scanner<'_> {
     }
 
     /// A scalar in single or double quotes.
-    pub(super) fn scan_quoted(&mut self) -> Result<Token, Problem> {
+    pub(super) fn scan_quoted(&mut self) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         let quote = self.text.byte(0);
+        if let Some(value) = self.text.take_quoted(quote) {
+            let value = Cow::Borrowed(value);
+            return Ok(Token::new(Kind::Scalar { value, plain: false }, start));
+        }
         self.text.skip();
         let mut value = Vec::new();
         let mut gap = Gap::default();
@@ -143,6 +157,7 @@ impl Scanner<'_> {
             gap.fold_into(&mut value);
         }
         self.text.skip();
+        let value = Cow::Owned(value);
         Ok(Token::new(Kind::Scalar { value, plain: false }, start))
     }
 
@@ -220,7 +235,7 @@ impl Scanner<'_> {
     }
 
     /// A scalar whose lines stand indented below `|` or `>`.
-    pub(super) fn scan_block(&mut self, literal: bool) -> Result<Token, Problem> {
+    pub(super) fn scan_block(&mut self, literal: bool) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         let (chomping, increment) = self.scan_block_header(start)?;
         let mut indent = match increment {
@@ -257,6 +272,7 @@ impl Scanner<'_> {
         if chomping == Chomping::Keep {
             value.append(&mut trailing_breaks);
         }
+        let value = Cow::Owned(value);
         Ok(Token::new(Kind::Scalar { value, plain: false }, start))
     }
 

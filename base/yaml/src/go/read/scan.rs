@@ -14,7 +14,7 @@ pub(super) struct Scanner<'a> {
     pub(super) text: Text<'a>,
     started: bool,
     /// Tokens that are known but not taken.
-    tokens: VecDeque<Token>,
+    tokens: VecDeque<Token<'a>>,
     /// How many were taken.
     taken: usize,
     /// The first of `tokens` cannot be preceded by a key any more.
@@ -55,7 +55,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next token, which stays.
-    pub(super) fn peek(&mut self) -> Result<&mut Token, Problem> {
+    pub(super) fn peek(&mut self) -> Result<&mut Token<'a>, Problem> {
         if !self.ready {
             self.fetch_more()?;
         }
@@ -63,7 +63,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the token that [`Self::peek`] showed.
-    pub(super) fn take(&mut self) -> Token {
+    pub(super) fn take(&mut self) -> Token<'a> {
         self.ready = false;
         self.taken += 1;
         self.tokens.pop_front().expect("a token is taken after it was seen")
@@ -160,7 +160,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn push(&mut self, kind: Kind, at: Mark) {
+    fn push(&mut self, kind: Kind<'a>, at: Mark) {
         self.tokens.push_back(Token::new(kind, at));
     }
 
@@ -214,7 +214,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Begins a block at `column`, before token number `before` or behind all.
-    fn roll_indent(&mut self, column: usize, before: Option<usize>, kind: Kind, at: Mark) -> Result<(), Problem> {
+    fn roll_indent(&mut self, column: usize, before: Option<usize>, kind: Kind<'a>, at: Mark) -> Result<(), Problem> {
         if self.flow_level > 0 || self.indent >= column as isize {
             return Ok(());
         }
@@ -258,12 +258,12 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn fetch_indicator(&mut self, kind: Kind) {
+    fn fetch_indicator(&mut self, kind: Kind<'a>) {
         self.push(kind, self.text.mark);
         self.text.skip();
     }
 
-    fn fetch_flow_start(&mut self, kind: Kind) -> Result<(), Problem> {
+    fn fetch_flow_start(&mut self, kind: Kind<'a>) -> Result<(), Problem> {
         self.save_simple_key()?;
         let token = self.taken + self.tokens.len();
         self.simple_keys.push(SimpleKey {
@@ -279,7 +279,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn fetch_flow_end(&mut self, kind: Kind) -> Result<(), Problem> {
+    fn fetch_flow_end(&mut self, kind: Kind<'a>) -> Result<(), Problem> {
         self.remove_simple_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
@@ -348,7 +348,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// What may begin a key: an anchor, an alias, a tag, a scalar.
-    fn fetch_node_part(&mut self, scan: fn(&mut Self) -> Result<Token, Problem>) -> Result<(), Problem> {
+    fn fetch_node_part(&mut self, scan: fn(&mut Self) -> Result<Token<'a>, Problem>) -> Result<(), Problem> {
         self.save_simple_key()?;
         self.simple_key_allowed = false;
         let token = scan(self)?;

@@ -30,6 +30,9 @@ pub(super) struct Text<'a> {
 /// has come to the character: which of two errors is told depends on it.
 const PIECE_BYTES: usize = 512;
 
+/// So many bytes are looked at together, to find that all are plain.
+const PLAIN_BYTES: usize = 32;
+
 impl<'a> Text<'a> {
     /// UTF-8, or UTF-16 that begins with a byte order mark.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
@@ -196,6 +199,76 @@ impl<'a> Text<'a> {
     }
 }
 
+/// A scalar without quotes that was lent from the text.
+pub(super) struct Plain<'a> {
+    pub(super) value: &'a [u8],
+    /// Whether the next token stands on a line below.
+    pub(super) ends_line: bool,
+}
+
+/// How nearly all scalars are written: in ASCII, on one line. They are lent as they stand. Where anything else is met these
+/// say so, and go past nothing.
+impl<'a> Text<'a> {
+    /// What is left of the text, if nothing in it had to be decoded and all of it is allowed.
+    fn lent(&self) -> Option<&'a [u8]> {
+        match self.bytes {
+            Cow::Borrowed(bytes) if self.broken.is_none() => bytes.get(self.at..),
+            _ => None,
+        }
+    }
+
+    /// A scalar without quotes in a block whose lines begin at column `indent`: up to the `:` behind a key, or up to a line
+    /// that is indented less.
+    pub(super) fn take_plain(&mut self, indent: isize) -> Option<Plain<'a>> {
+        let rest = self.lent()?;
+        let (mut at, mut end) = (0, 0);
+        let ends_line = loop {
+            match *rest.get(at)? {
+                b'\n' => break true,
+                b':' => match *rest.get(at + 1)? {
+                    b' ' | b'\n' => break false,
+                    0x21..=0x7E => end = at + 1,
+                    _ => return None,
+                },
+                // Perhaps a comment.
+                b'#' if end < at => return None,
+                0x21..=0x7E => end = at + 1,
+                b' ' => {}
+                _ => return None,
+            }
+            at += 1;
+        };
+        if ends_line {
+            let column = rest.get(at + 1..)?.iter().position(|byte| *byte != b' ')?;
+            let is_less = isize::try_from(column).is_ok_and(|column| column < indent);
+            if !is_less || !matches!(rest.get(at + 1 + column)?, 0x21..=0x7E) {
+                return None;
+            }
+            self.at += at + 1 + column;
+            self.mark.index += at + 1 + column;
+            self.mark.line += 1;
+            self.mark.column = column;
+        } else {
+            self.skip_bytes(at);
+        }
+        let value = &rest[..end];
+        Some(Plain { value, ends_line })
+    }
+
+    /// A scalar in quotes, with nothing in it that stands for something else.
+    pub(super) fn take_quoted(&mut self, quote: u8) -> Option<&'a [u8]> {
+        let rest = self.lent()?.get(1..)?;
+        let stops = |byte: &u8| *byte == quote || *byte == b'\\' || !matches!(byte, b' '..=b'~');
+        let end = rest.iter().position(stops)?;
+        let is_doubled = quote == b'\'' && rest.get(end + 1) == Some(&quote);
+        if rest[end] != quote || is_doubled {
+            return None;
+        }
+        self.skip_bytes(end + 2);
+        Some(&rest[..end])
+    }
+}
+
 /// How many bytes a character has that begins with `first`.
 fn width(first: u8) -> usize {
     match first {
@@ -208,9 +281,17 @@ fn width(first: u8) -> usize {
 
 /// The first byte of the first character that YAML does not allow, and why not.
 fn first_bad(bytes: &[u8]) -> Option<(usize, &'static str)> {
+    let is_plain = |byte: &u8| matches!(byte, 0x20..=0x7E | b'\n' | b'\t' | b'\r');
     let mut at = 0;
     while let Some(first) = bytes.get(at) {
-        if matches!(first, 0x20..=0x7E | b'\n' | b'\t' | b'\r') {
+        // All of a piece, so that it is done many bytes at a time.
+        if let Some(piece) = bytes.get(at..at + PLAIN_BYTES)
+            && piece.iter().fold(true, |all, byte| all & is_plain(byte))
+        {
+            at += PLAIN_BYTES;
+            continue;
+        }
+        if is_plain(first) {
             at += 1;
             continue;
         }

@@ -1,5 +1,6 @@
 //! A document as a tree of nodes, with aliases that point at what they name.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::parse::{Event, Parser, Placed};
@@ -9,27 +10,27 @@ use super::{DEPTH_MAX, Problem};
 pub(crate) type NodeId = usize;
 
 /// All nodes of a document; the last is the root.
-pub(crate) struct Tree {
-    pub(crate) nodes: Vec<Node>,
+pub(crate) struct Tree<'a> {
+    pub(crate) nodes: Vec<Node<'a>>,
     pub(crate) root: NodeId,
 }
 
-pub(crate) struct Node {
-    pub(crate) kind: Kind,
+pub(crate) struct Node<'a> {
+    pub(crate) kind: Kind<'a>,
     /// Counted from 0.
     pub(crate) line: usize,
     /// As it is written out in full (`tag:yaml.org,2002:str`), empty for none.
     pub(crate) tag: Vec<u8>,
 }
 
-pub(crate) enum Kind {
+pub(crate) enum Kind<'a> {
     Alias {
         name: Vec<u8>,
         of: NodeId,
     },
     /// `implicit` when neither quotes nor a tag say that it is a text.
     Scalar {
-        value: Vec<u8>,
+        value: Cow<'a, [u8]>,
         implicit: bool,
     },
     Sequence(Vec<NodeId>),
@@ -38,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 /// The first document of `text`; none when there is only blank.
-pub(crate) fn one_document(text: &[u8]) -> Result<Option<Tree>, Problem> {
+pub(crate) fn one_document(text: &[u8]) -> Result<Option<Tree<'_>>, Problem> {
     let mut parser = Parser::new(text)?;
     match parser.next()?.event {
         Event::DocumentStart => {}
@@ -51,14 +52,14 @@ pub(crate) fn one_document(text: &[u8]) -> Result<Option<Tree>, Problem> {
 }
 
 #[derive(Default)]
-struct Builder {
-    nodes: Vec<Node>,
+struct Builder<'a> {
+    nodes: Vec<Node<'a>>,
     anchors: HashMap<Vec<u8>, NodeId>,
     open: Vec<NodeId>,
 }
 
-impl Builder {
-    fn build(mut self, parser: &mut Parser<'_>) -> Result<Tree, Problem> {
+impl<'a> Builder<'a> {
+    fn build(mut self, parser: &mut Parser<'a>) -> Result<Tree<'a>, Problem> {
         loop {
             let Placed {
                 event,
@@ -111,7 +112,7 @@ impl Builder {
         }
     }
 
-    fn add(&mut self, node: Node) -> NodeId {
+    fn add(&mut self, node: Node<'a>) -> NodeId {
         let id = self.nodes.len();
         self.nodes.push(node);
         if let Some(parent) = self.open.last().map(|parent| &mut self.nodes[*parent])
