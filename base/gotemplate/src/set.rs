@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::{Program, compile};
+use crate::compile::Program;
 use crate::error::{Error, ExecError, Fault};
 use crate::function::Functions;
 use crate::limits::Limits;
@@ -30,7 +30,7 @@ pub enum MissingKey {
 #[derive(Clone, Debug)]
 pub struct Template(pub(crate) Arc<Program>);
 
-/// Templates by name, compiled once and executed as often as one likes, by as many at once as one likes.
+/// Templates by name, read and compiled once and executed as often as one likes, by as many at once as one likes.
 #[derive(Clone, Debug)]
 pub struct Set {
     name: Str,
@@ -58,8 +58,10 @@ impl Set {
     pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<Template, Error> {
         let functions = Arc::clone(&self.functions);
         let parsed = parse(name, text.into(), &|name| functions.get(name).is_some()).map_err(Error::Parse)?;
+        let tree = Arc::new(parsed.tree);
         let mut own = None;
-        for program in compile(parsed, &self.functions) {
+        for (defined, root) in parsed.templates {
+            let program = Program::new(defined, Arc::clone(&tree), root, Arc::clone(&functions));
             let program = Arc::new(program);
             if *program.name == *name.as_bytes() {
                 own = Some(Template(Arc::clone(&program)));

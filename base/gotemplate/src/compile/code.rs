@@ -1,9 +1,9 @@
 //! What a template is compiled to: operations of a stack machine. Variables and the dot are slots, functions are
 //! resolved, and each operation that can fail knows the node that Go's error would show.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::function::Function;
+use crate::function::{Function, Functions};
 use crate::syntax::{NodeId, Tree};
 use crate::text::Str;
 use crate::value::Value;
@@ -117,16 +117,42 @@ pub(crate) struct Binding {
     pub(crate) written: usize,
     pub(crate) is_piped: bool,
     /// Where to go on if there is no receiver
-    pub(crate) skip: std::sync::OnceLock<Target>,
+    pub(crate) skip: OnceLock<Target>,
 }
 
-/// A template, compiled.
+/// A template, compiled when it is executed for the first time: charts bring many that they never execute.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: Str,
     pub(crate) tree: Arc<Tree>,
-    pub(crate) ops: Vec<Op>,
-    pub(crate) slots: u32,
     /// Whether it holds nothing but spaces.
     pub(crate) is_empty: bool,
+    root: NodeId,
+    functions: Arc<Functions>,
+    code: OnceLock<Code>,
+}
+
+/// What is executed.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) slots: u32,
+}
+
+impl Program {
+    pub(crate) fn new(name: Str, tree: Arc<Tree>, root: NodeId, functions: Arc<Functions>) -> Self {
+        Self {
+            name,
+            is_empty: tree.is_empty(root),
+            tree,
+            root,
+            functions,
+            code: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn code(&self) -> &Code {
+        let compiled = || super::compile(&self.tree, self.root, &self.functions);
+        self.code.get_or_init(compiled)
+    }
 }

@@ -10,24 +10,14 @@ mod control;
 
 use std::sync::Arc;
 
-pub(crate) use code::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
+pub(crate) use code::{At, Binding, Code, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 pub(crate) use constant::for_type as constant_for_type;
 
 use crate::function::Functions;
-use crate::syntax::{NodeId, NodeKind, Parsed, Tree};
-use crate::text::Str;
+use crate::syntax::{NodeId, NodeKind, Tree};
 
-/// Compiles all templates of a text.
-pub(crate) fn compile(parsed: Parsed, functions: &Functions) -> Vec<Program> {
-    let tree = Arc::new(parsed.tree);
-    parsed
-        .templates
-        .into_iter()
-        .map(|(name, root)| program(name, &tree, root, functions))
-        .collect()
-}
-
-fn program(name: Str, tree: &Arc<Tree>, root: NodeId, functions: &Functions) -> Program {
+/// Compiles the template whose nodes begin at `root`.
+fn compile(tree: &Tree, root: NodeId, functions: &Functions) -> Code {
     let mut compiler = Compiler {
         tree,
         functions,
@@ -50,13 +40,7 @@ fn program(name: Str, tree: &Arc<Tree>, root: NodeId, functions: &Functions) -> 
     }
     compiler.emit(Op::End);
     let Compiler { ops, slots, .. } = compiler;
-    Program {
-        name,
-        tree: Arc::clone(tree),
-        ops,
-        slots,
-        is_empty: tree.is_empty(root),
-    }
+    Code { ops, slots }
 }
 
 struct Compiler<'t> {

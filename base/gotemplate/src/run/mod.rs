@@ -156,7 +156,7 @@ impl<'a> Machine<'a> {
 
     fn enter(&mut self, set: Arc<Set>, program: Arc<Program>, data: Value, depth: usize, render: Option<Rendered>) {
         let base = self.slots.len();
-        self.slots.resize(base + program.slots as usize, Variable::default());
+        self.slots.resize(base + program.code().slots as usize, Variable::default());
         for slot in [ROOT, DOT] {
             self.slots[base + slot as usize].value = Some(data.clone());
         }
@@ -172,7 +172,8 @@ impl<'a> Machine<'a> {
 
     /// Executes the top frame until another is the top.
     fn frame(&mut self, program: &Program, mut next: usize, base: usize) -> Outcome<()> {
-        while let Some(op) = program.ops.get(next) {
+        let ops = &program.code().ops;
+        while let Some(op) = ops.get(next) {
             self.spend(1);
             if self.steps.get() > self.limits.steps_max {
                 return Err(LimitError::Steps(self.limits.steps_max).into());

@@ -10,4 +10,4 @@ mod write;
 
 pub(crate) use node::{Branch, Constant, NodeId, NodeKind, Number, Tree};
 pub(crate) use number::{any_float as parse_float, signed as parse_int};
-pub(crate) use parse::{Parsed, parse};
+pub(crate) use parse::parse;

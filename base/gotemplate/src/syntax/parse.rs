@@ -20,6 +20,11 @@ pub(crate) struct Parsed {
     pub(crate) templates: Vec<(Str, NodeId)>,
 }
 
+/// Room for at most so many nodes is made at once,
+const NODES_ROOM_MAX: usize = 1024;
+/// and for one for each so many bytes of a text that is shorter.
+const NODE_BYTES: usize = 16;
+
 /// Reads a template. `has_function` tells which functions there are beside Go's own.
 ///
 /// # Errors
@@ -29,7 +34,7 @@ pub(crate) fn parse(name: &str, text: Arc<[u8]>, has_function: &dyn Fn(&str) -> 
         lexer: Lexer::new(&text),
         text: &text,
         parse_name: name,
-        nodes: Vec::new(),
+        nodes: Vec::with_capacity(NODES_ROOM_MAX.min(text.len() / NODE_BYTES)),
         templates: Vec::new(),
         states: vec![State::new(name.into(), Origin::Main)],
         has_function,
