@@ -6,6 +6,10 @@ use std::collections::HashMap;
 use super::parse::{Event, Parser, Placed};
 use super::{DEPTH_MAX, Problem};
 
+/// Room for at most so many nodes is made at once, and for one for each so many bytes of a text that is shorter.
+const NODES_ROOM_MAX: usize = 1024;
+const NODE_BYTES: usize = 16;
+
 /// A node's place in its tree.
 pub(crate) type NodeId = usize;
 
@@ -45,7 +49,11 @@ pub(crate) fn one_document(text: &[u8]) -> Result<Option<Tree<'_>>, Problem> {
         Event::DocumentStart => {}
         _ => return Ok(None),
     }
-    let tree = Builder::default().build(&mut parser)?;
+    let builder = Builder {
+        nodes: Vec::with_capacity(NODES_ROOM_MAX.min(text.len() / NODE_BYTES)),
+        ..Builder::default()
+    };
+    let tree = builder.build(&mut parser)?;
     // What follows at once is read too: it can be wrong.
     parser.next()?;
     Ok(Some(tree))
