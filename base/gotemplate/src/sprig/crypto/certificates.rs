@@ -1,6 +1,5 @@
 //! Certificates as Sprig has Go 1.26's crypto/x509 make them.
 
-use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -75,25 +74,13 @@ impl Object for Certificate {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        let any: &dyn Any = other;
-        any.downcast_ref() == Some(self)
+        other.as_type() == Some(self)
     }
 }
 
 impl From<Certificate> for Value {
     fn from(certificate: Certificate) -> Self {
         Self::Object(Arc::new(certificate))
-    }
-}
-
-/// The certificate that a value is.
-pub(super) fn certificate_of(value: &Value) -> Option<&Certificate> {
-    match value {
-        Value::Object(object) => {
-            let any: &dyn Any = &**object;
-            any.downcast_ref()
-        }
-        _ => None,
     }
 }
 
