@@ -153,11 +153,12 @@ fn names(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
         Value::Str(text) => text.len(),
         _ => 0,
     };
+    let items = items(value, scope)?;
     // They stand in the certificate, twice as long in PEM, and one text may be many names.
-    let bytes = items(value, scope)?.iter().map(length).fold(0, usize::saturating_add);
+    let bytes = items.iter().map(length).fold(0, usize::saturating_add);
     scope.spend(bytes)?;
     scope.check_length(bytes.saturating_mul(2))?;
-    let all = items(value, scope)?.iter().map(|item| match item {
+    let all = items.iter().map(|item| match item {
         Value::Str(text) => Ok(text.clone()),
         other => Err(no_string("error processing alternate dns name", other, scope)),
     });
