@@ -45,8 +45,7 @@ pub struct Made {
 impl Made {
     /// Its kind and name: `Deployment "web"`, as far as it has them.
     pub fn title(&self) -> String {
-        let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        match (text("/kind"), text("/metadata/name")) {
+        match (self.text("/kind"), self.text("/metadata/name")) {
             ("", "") => "an object".to_owned(),
             (kind, "") => kind.to_owned(),
             ("", name) => format!("an object {name:?}"),
@@ -67,15 +66,19 @@ impl Made {
 
     /// By what two objects are the same.
     fn identity(&self) -> [&str; 4] {
-        let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let api_version = text("/apiVersion");
+        let api_version = self.text("/apiVersion");
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         [
             group,
-            text("/kind"),
-            text("/metadata/namespace"),
-            text("/metadata/name"),
+            self.text("/kind"),
+            self.text("/metadata/namespace"),
+            self.text("/metadata/name"),
         ]
+    }
+
+    /// A text in it, empty if there is none.
+    fn text(&self, pointer: &str) -> &str {
+        self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
@@ -116,7 +119,14 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
     const NO_OBJECT: &str =
         "write one object of Kubernetes into each document, with apiVersion, kind and metadata.name";
     let no_yaml = |why: go::GoYamlError| (why.to_string(), "write each document in YAML");
-    let value = go::read_exact(document.as_bytes(), Twice::Allowed).map_err(no_yaml)?;
+    // What is well is read once.
+    let (value, twice) = match go::read_exact(document.as_bytes(), Twice::Refused) {
+        Ok(value) => (value, None),
+        Err(why) => {
+            let value = go::read_exact(document.as_bytes(), Twice::Allowed).map_err(no_yaml)?;
+            (value, Some(why))
+        }
+    };
     if value.is_null() {
         return Ok(None);
     }
@@ -148,7 +158,7 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
             }
         }
     }
-    if let Err(why) = go::read_exact(document.as_bytes(), Twice::Refused) {
+    if let Some(why) = twice {
         let message = format!("{why}: the last one wins");
         findings.push(made.finding(Severity::Warning, message, "leave one of them out"));
     }
