@@ -1,11 +1,11 @@
 //! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use tests_kit::fed;
 
 const FILES: [(&str, &str); 7] = [
     (
@@ -170,18 +170,9 @@ fn render(folder: &Path, words: &[&str], input: &str) -> Output {
 }
 
 fn run(command: &str, folder: &Path, words: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_orangery"))
-        .args(["chart", command])
-        .args(words)
-        .current_dir(folder)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut orangery = Command::new(env!("CARGO_BIN_EXE_orangery"));
+    orangery.args(["chart", command]).args(words);
+    fed(orangery.current_dir(folder).env_remove("RUST_LOG"), input).unwrap()
 }
 
 /// What it prints, with nothing on standard error.
