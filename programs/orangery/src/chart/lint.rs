@@ -13,6 +13,7 @@ use base_helm::render::Release;
 use base_helm::{Engine, Rendered};
 use cluster_dry_run::{Remark, Said, dry_run};
 use cluster_schema::names;
+use control_plane_gardenlet::kinds_of_seed;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -133,7 +134,7 @@ async fn ask_kubernetes(
     namespace: &str,
     findings: &mut Vec<Finding>,
 ) -> Result<BTreeSet<String>, Fault> {
-    let known = [api_extensions::crds(), api_resources::crds(), api_machine::crds()].concat();
+    let known = kinds_of_seed();
     let objects: Vec<Value> = made.iter().map(|made| made.value.clone()).collect();
     let mut unknown = BTreeSet::new();
     for Remark { place, said } in dry_run(&known, &objects, namespace).await? {
