@@ -2,8 +2,7 @@
 //! no credentials: `helm registry login` and `docker login` do.
 
 use std::env;
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -126,13 +125,12 @@ fn password_of(input: impl io::Read) -> Result<SecretString, Fault> {
 }
 
 fn bundle(path: &Path) -> Result<String, Fault> {
-    let mut text = String::new();
-    let read = fs::File::open(path).and_then(|file| file.take(CA_BYTES_MAX).read_to_string(&mut text));
-    read.map_err(|why| {
+    let unreadable = |why: &dyn std::fmt::Display| {
         Fault::user(format!("cannot read the authorities {}: {why}", path.display()))
             .hint("name a file of certificates in PEM with --ca-file")
-    })?;
-    Ok(text)
+    };
+    let bytes = read_at_most(path, CA_BYTES_MAX).map_err(|why| unreadable(&why))?;
+    String::from_utf8(bytes).map_err(|_| unreadable(&"it is no UTF-8"))
 }
 
 /// Where `helm registry login` writes (Helm 4.1, `pkg/helmpath`).
@@ -195,7 +193,7 @@ mod tests {
 
     use secrecy::ExposeSecret as _;
 
-    use super::{QUICK, password_of, progress, watcher};
+    use super::{CA_BYTES_MAX, QUICK, bundle, password_of, progress, watcher};
     use crate::live::{Console, Surroundings};
 
     #[test]
@@ -205,6 +203,22 @@ mod tests {
         }
         assert!(password_of([0xff].as_slice()).is_err());
         assert!(password_of(std::io::repeat(b'a')).is_err());
+    }
+
+    #[test]
+    fn authorities_are_read_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        let read = |bytes: u64| {
+            std::fs::write(&path, vec![b'a'; usize::try_from(bytes).unwrap()]).unwrap();
+            bundle(&path)
+        };
+        assert_eq!(read(CA_BYTES_MAX).unwrap().len() as u64, CA_BYTES_MAX);
+        let refused = read(CA_BYTES_MAX + 1).unwrap_err().to_string();
+        assert!(refused.ends_with("ca.pem: it has more than 1 MiB"), "{refused}");
+        std::fs::write(&path, [0xff]).unwrap();
+        let refused = bundle(&path).unwrap_err().to_string();
+        assert!(refused.ends_with("ca.pem: it is no UTF-8"), "{refused}");
     }
 
     #[tokio::test(start_paused = true)]
