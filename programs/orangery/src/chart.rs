@@ -166,6 +166,9 @@ async fn load(name: &str, setting: &cli::ChartSetting) -> Result<Chart, Fault> {
     let path = Path::new(name);
     let chart = if name.starts_with(base_oci::SCHEME) {
         Chart::from_archive(&oci::pull(name, setting).await?)
+    } else if name.to_ascii_lowercase().starts_with(base_oci::SCHEME) {
+        let why = format!("{} begins with oci:// in capitals", without_user(name));
+        return Err(Fault::user(why).hint("write oci:// in small letters"));
     } else if name.contains("://") {
         let name = without_user(name);
         let why = format!("{name} is in a repository, and charts come from this machine or from registries (oci://)");

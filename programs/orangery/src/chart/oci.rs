@@ -55,10 +55,14 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
 /// The same with the flags that help.
 fn told(error: Error) -> Fault {
     let hint = match error.kind.decisive() {
-        Kind::Unauthorised { .. } | Kind::Helper { .. } => {
+        Kind::Helper { .. } | Kind::Broken { .. } => {
+            "give --username and --password-stdin, or use `helm registry login`"
+        }
+        Kind::Unauthorised { .. } => {
             "give --username and --password-stdin, or use `helm registry login`; many registries say the same of a \
              repository that is not there"
         }
+        Kind::NoTls => "check the port; --plain-http asks it in the open",
         Kind::Untrusted(_) => "name the certificate of the registry's authority with --ca-file",
         Kind::NoVersion { .. } | Kind::Constraint { .. } => {
             "name a version that is there with --version, or a constraint as in ^1.2, or >=1.2-0 for those before a release too"
@@ -101,16 +105,16 @@ fn keyring(reference: &Reference, setting: &ChartSetting) -> Result<Keyring, Fau
         let source = path.display().to_string();
         let json = match read_at_most(&path, CONFIG_BYTES_MAX as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            json => json.map_err(|why| unreadable(&source, &why))?,
+            json => json.map_err(|why| unreadable(format!("cannot read the credentials of {source}: {why}")))?,
         };
-        let read = Keyring::of_docker_config(&json, &source).map_err(|why| unreadable(&source, &why))?;
+        let read = Keyring::of_docker_config(&json, &source).map_err(|why| unreadable(why.to_string()))?;
         keyring = keyring.and(read);
     }
     Ok(keyring)
 }
 
-fn unreadable(path: &str, why: &dyn std::fmt::Display) -> Fault {
-    Fault::user(format!("cannot read the credentials of {path}: {why}")).hint("mend the file, or move it away")
+fn unreadable(why: String) -> Fault {
+    Fault::user(why).hint("mend the file, or move it away")
 }
 
 /// Without the line break at its end.

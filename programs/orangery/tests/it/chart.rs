@@ -65,7 +65,7 @@ metadata:
 const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
 
 /// Words, what is said of them, and what is to be done.
-const WRONG: [(&[&str], &str, &str); 16] = [
+const WRONG: [(&[&str], &str, &str); 17] = [
     (
         &["web"],
         "web: execution error at (web/templates/account.yaml:4:11): who?",
@@ -111,6 +111,11 @@ const WRONG: [(&[&str], &str, &str); 16] = [
         &["https://a/web"],
         "https://a/web is in a repository, and charts come from this machine or from registries (oci://)",
         "helm pull",
+    ),
+    (
+        &["OCI://me:p/w@a/web"],
+        "OCI://a/web begins with oci:// in capitals",
+        "write oci:// in small letters",
     ),
     (
         &["oci://a/Web"],
