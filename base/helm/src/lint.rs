@@ -1,7 +1,5 @@
 //! What a chart renders, looked at by somebody who has to apply it again and again without a person beside it: objects that
-//! are none, that hide one another, that never come to be, or that are others each time. Pure; it asks no cluster.
-
-use std::collections::BTreeMap;
+//! are none, that never come to be, or that are others each time. Pure; it asks no cluster.
 
 use base_yaml::go::{self, Twice};
 use serde_json::Value;
@@ -64,18 +62,6 @@ impl Made {
         }
     }
 
-    /// By what two objects are the same.
-    fn identity(&self) -> [&str; 4] {
-        let api_version = self.text("/apiVersion");
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        [
-            group,
-            self.text("/kind"),
-            self.text("/metadata/namespace"),
-            self.text("/metadata/name"),
-        ]
-    }
-
     /// A text in it, empty if there is none.
     fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -100,19 +86,11 @@ pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
             }
         }
     }
-    let mut known = BTreeMap::new();
-    for object in &made {
-        if let Some(first) = known.insert(object.identity(), &object.file) {
-            let message = format!("is made twice, first by {first}: one would undo the other");
-            findings.push(object.finding(
-                Severity::Error,
-                message,
-                "leave one of them out, or name them differently",
-            ));
-        }
-    }
     (made, findings)
 }
+
+/// What kinds end with that are lists of others, if they have `items` (`UnstructuredList` of Kubernetes' apimachinery).
+const LIST: &str = "List";
 
 /// What a document makes; nothing if it is empty or is not applied.
 fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Option<Made>, (String, &'static str)> {
@@ -138,6 +116,15 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
         file: file.to_owned(),
         value,
     };
+    if let (Some(items), kind) = (made.value["items"].as_array(), made.text("/kind"))
+        && kind.ends_with(LIST)
+    {
+        let message = format!(
+            "a document is a {kind} of {} objects, and Lists are not unpacked: nobody makes them",
+            items.len()
+        );
+        return Err((message, "write each object as a document of its own"));
+    }
     for (pointer, is_needed) in [
         ("/apiVersion", true),
         ("/kind", true),
@@ -277,15 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn two_of_a_name_are_told_apart_by_kind_group_and_namespace_alone() {
-        let again = MAP.replace("apiVersion: v1", "apiVersion: v1 # the same");
-        let twice = "ConfigMap \"a\" is made twice, first by a.yaml: one would undo the other";
-        assert_eq!(
-            said(&format!("{MAP}---\n{again}")),
-            [(Severity::Error, twice.to_owned())]
-        );
-        let elsewhere = MAP.replace("name: a", "name: a, namespace: b");
-        assert!(said(&format!("{MAP}---\n{elsewhere}")).is_empty());
+    fn a_list_is_told_with_what_it_holds() {
+        let list = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nitems:\n- {{kind: A}}\n- {{kind: B}}\n");
+        for kind in ["List", "ConfigMapList"] {
+            let why = format!("a document is a {kind} of 2 objects, and Lists are not unpacked: nobody makes them");
+            assert_eq!(said(&list(kind)), [(Severity::Error, why)]);
+        }
+        // Its kind is called so.
+        let named = MAP.replace("kind: ConfigMap", "kind: AllowList") + "spec: {items: []}\n";
+        assert!(said(&named).is_empty());
     }
 
     #[test]

@@ -32,6 +32,11 @@ impl Kind {
         }
     }
 
+    /// Where an object of it is.
+    pub(crate) fn path_of(&self, namespace: &str, name: &str) -> String {
+        format!("{}/{name}", self.path(namespace))
+    }
+
     /// Where objects of it are made.
     pub(crate) fn path(&self, namespace: &str) -> String {
         let Self { root, resource, .. } = self;

@@ -5,6 +5,7 @@
 mod answer;
 mod kinds;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api_meta::Fault;
@@ -24,6 +25,8 @@ use kinds::{Found, Kind, Kinds};
 
 /// The kind whose objects make kinds.
 const DEFINITION: &str = "CustomResourceDefinition";
+/// Where objects lie that name no namespace.
+const DEFAULT_NAMESPACE: &str = "default";
 /// The kind whose objects others lie in.
 const NAMESPACE: &str = "Namespace";
 /// Groups and kinds that others need, so that they are made and not only asked about. None of them makes the embedded server
@@ -57,6 +60,10 @@ pub enum Said {
     UnknownKind,
     /// The kind lies in namespaces, and the object names none.
     NoNamespace,
+    /// It is the same object as the one at this place.
+    Again(usize),
+    /// It is a definition that is known, and would be written over it.
+    Known,
 }
 
 /// Asks what a Kubernetes that has nothing but the definitions in `known` says of `objects`, in this order, definitions and
@@ -78,9 +85,14 @@ pub async fn dry_run(
     let cluster = Cluster::builder().without_controllers().start().await?;
     let mut trial = Trial {
         cluster: &cluster,
+        known: known
+            .iter()
+            .filter_map(|known| known.metadata.name.as_deref())
+            .collect(),
         kinds: Kinds::default(),
         namespace,
         namespaces: BTreeSet::new(),
+        asked: BTreeMap::new(),
         remarks: BTreeMap::new(),
     };
     let made = match trial.make_known(known).await {
@@ -94,12 +106,19 @@ pub async fn dry_run(
     Ok(remarks.into_iter().flat_map(remark).collect())
 }
 
+/// By what two objects are the same: group, kind, namespace and name.
+type Identity = [String; 4];
+
 struct Trial<'a> {
     cluster: &'a Cluster,
+    /// Names of definitions
+    known: BTreeSet<&'a str>,
     kinds: Kinds,
     namespace: &'a str,
     /// Those that are there
     namespaces: BTreeSet<String>,
+    /// Places of objects that were asked about
+    asked: BTreeMap<Identity, usize>,
     /// By the places of objects
     remarks: BTreeMap<usize, Vec<Said>>,
 }
@@ -134,7 +153,9 @@ impl Trial<'_> {
     /// Says what is wrong with an object. Gives it back without its namespace, with how its kind is served, if it is.
     async fn ask(&mut self, place: usize, object: &Value) -> Result<Option<(Kind, Value)>, Fault> {
         let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
-        let kind = match self.kinds.find(self.cluster, api_version, kind).await? {
+        let found = self.kinds.find(self.cluster, api_version, kind).await?;
+        self.tell_apart(place, object, &found);
+        let kind = match found {
             Found::Served(kind) => kind,
             Found::Gone(why) => {
                 self.say(place, Said::Refused(why));
@@ -186,6 +207,29 @@ impl Trial<'_> {
         Ok(Some((kind, object)))
     }
 
+    /// Says so if the object is one that was asked about already.
+    fn tell_apart(&mut self, place: usize, object: &Value, found: &Found) {
+        let metadata = |field| object["metadata"][field].as_str().unwrap_or_default();
+        let namespace = match (found, metadata("namespace")) {
+            (Found::Served(kind), _) if !kind.is_namespaced => "",
+            (Found::Served(_), "") => DEFAULT_NAMESPACE,
+            (_, namespace) => namespace,
+        };
+        let identity = [group_of(object), text(object, "kind"), namespace, metadata("name")];
+        if metadata("name").is_empty() {
+            return;
+        }
+        match self.asked.entry(identity.map(str::to_owned)) {
+            Entry::Occupied(first) => {
+                let first = *first.get();
+                self.say(place, Said::Again(first));
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(place);
+            }
+        }
+    }
+
     /// Makes what has been asked about, as far as it can be made.
     async fn make(&mut self, place: usize, kind: &Kind, mut object: Value) -> Result<(), Fault> {
         let is_definition = text(&object, "kind") == DEFINITION;
@@ -194,11 +238,28 @@ impl Trial<'_> {
             spec.remove("conversion");
         }
         let answer = self.create(kind, "", &object, Way::Make, Strictness::Ignore).await?;
-        if is_definition && answer.status == StatusCode::CONFLICT {
-            self.say(
-                place,
-                Said::Refused("the cluster has a definition of this name already".to_owned()),
-            );
+        if !is_definition {
+            return Ok(());
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        match answer.status {
+            StatusCode::CREATED => self.look_at_names(place, &kind.path_of("", name)).await,
+            StatusCode::CONFLICT if self.known.contains(name) => {
+                self.say(place, Said::Known);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says so if others have the names of a definition: it is taken, and its kind never served.
+    async fn look_at_names(&mut self, place: usize, path: &str) -> Result<(), Fault> {
+        let made = send(self.cluster, Method::GET, path, String::new()).await?.body;
+        let conditions = made["status"]["conditions"].as_array().into_iter().flatten();
+        let is_refused = |condition: &&Value| condition["type"] == "NamesAccepted" && condition["status"] == "False";
+        for condition in conditions.filter(is_refused) {
+            let why = text(condition, "message");
+            self.say(place, Said::Refused(format!("its kind would never be served: {why}")));
         }
         Ok(())
     }

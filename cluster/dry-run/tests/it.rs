@@ -174,8 +174,58 @@ async fn definitions_call_nobody_and_replace_none_that_is_known() {
     let remarks = dry_run(&[known], &asked[..1], "here")
         .await
         .expect("the embedded Kubernetes answers");
-    assert!(
-        matches!(&remarks[..], [Remark { said: Said::Refused(why), .. }] if why.contains("already")),
-        "{remarks:?}"
+    let known = Remark {
+        place: 0,
+        said: Said::Known,
+    };
+    assert_eq!(remarks, [known]);
+}
+
+#[tokio::test]
+async fn a_definition_whose_names_others_have_is_told() {
+    let mut other = definition();
+    other["metadata"]["name"] = json!("thingies.example.org");
+    other["spec"]["names"]["plural"] = json!("thingies");
+    other["spec"]["names"]["singular"] = json!("thingy");
+    let remarks = said(&[definition(), other]).await;
+    let [
+        Remark {
+            place: 1,
+            said: Said::Refused(why),
+        },
+    ] = &remarks[..]
+    else {
+        panic!("{remarks:?}");
+    };
+    assert_eq!(why, "its kind would never be served: \"ThingList\" is already in use");
+}
+
+#[tokio::test]
+async fn the_same_object_is_told_by_its_kind_group_name_and_the_namespace_in_which_it_lies() {
+    let role = |namespace: &str| {
+        let metadata = json!({"name": "r", "namespace": namespace});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": []})
+    };
+    let unheard = |version: &str, namespace: &str| json!({"apiVersion": format!("unheard.example/{version}"), "kind": "Unheard", "metadata": {"name": "a", "namespace": namespace}});
+    let remarks = said(&[
+        role("one"),
+        role("two"),
+        map(json!({"name": "a"})),
+        map(json!({"name": "a", "namespace": "default"})),
+        map(json!({"name": "a", "namespace": "other"})),
+        unheard("v1", "one"),
+        unheard("v2", "one"),
+        unheard("v2", "two"),
+        definition(),
+        definition(),
+    ])
+    .await;
+    let again = |remark: &Remark| match remark.said {
+        Said::Again(first) => Some((remark.place, first)),
+        _ => None,
+    };
+    assert_eq!(
+        remarks.iter().filter_map(again).collect::<Vec<_>>(),
+        [(1, 0), (3, 2), (6, 5), (9, 8)]
     );
 }

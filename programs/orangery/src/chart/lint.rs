@@ -138,32 +138,54 @@ async fn ask_kubernetes(
     let objects: Vec<Value> = made.iter().map(|made| made.value.clone()).collect();
     let mut unknown = BTreeSet::new();
     for Remark { place, said } in dry_run(&known, &objects, namespace).await? {
-        let made = &made[place];
-        findings.push(match said {
-            Said::UnknownField(field) => made.finding(
-                Severity::Warning,
-                format!("{field}: it would be dropped without a word"),
-                "correct the field in the template",
-            ),
-            Said::Refused(why) => made.finding(
-                Severity::Error,
-                why,
-                "correct the field in the template, or the value that it is made from",
-            ),
-            Said::Warning(why) => made.finding(Severity::Warning, why, "follow the warning before the kind or field goes"),
-            Said::NoNamespace => made.finding(
-                Severity::Warning,
-                "metadata.namespace is missing: it would lie in the namespace default, beside those of every other chart",
-                "write `namespace: {{ .Release.Namespace }}` below metadata",
-            ),
-            Said::UnknownKind => {
-                let text = |field: &str| made.value[field].as_str().unwrap_or_default();
+        match finding(made, place, said) {
+            Some(finding) => findings.push(finding),
+            None => {
+                let text = |field: &str| objects[place][field].as_str().unwrap_or_default();
                 unknown.insert(format!("{} ({})", text("kind"), text("apiVersion")));
-                continue;
             }
-        });
+        }
     }
     Ok(unknown)
+}
+
+/// What is wrong with the object at that place; nothing if its kind is not known.
+fn finding(made: &[Made], place: usize, said: Said) -> Option<Finding> {
+    let (severity, message, hint) = match said {
+        Said::UnknownField(field) => (
+            Severity::Warning,
+            format!("{field}: it would be dropped without a word"),
+            "correct the field in the template",
+        ),
+        Said::Refused(why) => (
+            Severity::Error,
+            why,
+            "correct the field in the template, or the value that it is made from",
+        ),
+        Said::Warning(why) => (
+            Severity::Warning,
+            why,
+            "follow the warning before the kind or field goes",
+        ),
+        Said::NoNamespace => (
+            Severity::Warning,
+            "metadata.namespace is missing: it would lie in the namespace default, beside those of every other chart"
+                .to_owned(),
+            "write `namespace: {{ .Release.Namespace }}` below metadata",
+        ),
+        Said::Again(first) => (
+            Severity::Error,
+            format!("is made twice, first by {}: one would undo the other", made[first].file),
+            "leave one of them out, or name them differently",
+        ),
+        Said::Known => (
+            Severity::Error,
+            "is a definition of this product: the chart would write over it".to_owned(),
+            "leave it out of the chart",
+        ),
+        Said::UnknownKind => return None,
+    };
+    Some(made[place].finding(severity, message, hint))
 }
 
 /// What a gardenlet renders for: an installation of a ControllerRegistration, in a namespace of its own.

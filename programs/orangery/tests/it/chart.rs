@@ -414,6 +414,34 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
 }
 
 #[test]
+fn what_would_be_written_over_is_an_error() {
+    let role = |namespace: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: r, namespace: {namespace}}}\nrules: []\n"
+        )
+    };
+    let of_the_product = DEFINITION_OF_THINGS
+        .replace("example.org", "extensions.gardener.cloud")
+        .replace("things", "workers")
+        .replace("thing", "worker")
+        .replace("Thing", "Worker");
+    let folder = chart_of(&[
+        ("crds/workers.yaml", &of_the_product),
+        ("templates/one.yaml", &role("one")),
+        ("templates/two.yaml", &role("two")),
+    ]);
+    let (out, said, code) = linted(folder.path(), &["x"]);
+    for line in [
+        "error: x/crds/workers.yaml: CustomResourceDefinition \"workers.extensions.gardener.cloud\": is a definition of this product",
+        "error: x/templates/two.yaml: ClusterRole \"r\": is made twice, first by x/templates/one.yaml: one would undo the other",
+        "x 0.1.0: 3 objects, 2 errors, 0 warnings",
+    ] {
+        assert!(out.contains(line), "{line}\n--\n{out}");
+    }
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[test]
 fn a_name_too_long_for_the_namespace_of_an_installation_is_refused() {
     let folder = chart_of(&[]);
     let long = "a".repeat(48);
