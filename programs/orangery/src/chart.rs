@@ -3,6 +3,7 @@
 
 mod lint;
 mod oci;
+mod zone;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,7 +16,6 @@ use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options, Values};
 use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
 use cluster_schema::names;
-use jiff::tz::TimeZone;
 
 use crate::cli;
 
@@ -124,8 +124,7 @@ async fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
         revision: 1,
         is_upgrade: arguments.is_upgrade,
     };
-    // Helm takes the machine's zone, too.
-    let engine = Engine::default().with_zone(TimeZone::system());
+    let engine = Engine::default().with_zone(zone::local());
     let mut rendered = Asked::read(path, &arguments.setting).await?.render(&engine, release)?;
     if arguments.no_hooks {
         rendered.sorted.hooks.clear();
