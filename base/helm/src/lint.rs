@@ -1,11 +1,15 @@
 //! What a chart renders, looked at by somebody who has to apply it again and again without a person beside it: objects that
 //! are none, that never come to be, or that are others each time. Pure; it asks no cluster.
 
+mod lookups;
+
 use base_yaml::go::{self, Twice};
 use serde_json::Value;
 
 use crate::engine::Rendered;
 use crate::manifest::{HOOK_ANNOTATION, split};
+
+pub use lookups::lookups;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -84,12 +84,15 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn render(&self, engine: &Engine, release: Release) -> Result<Rendered, Fault> {
-        let setting = Setting {
+    fn setting(&self, release: Release) -> Setting {
+        Setting {
             release,
             capabilities: self.capabilities.clone(),
-        };
-        let rendered = engine.render(&self.chart, &self.values, &setting);
+        }
+    }
+
+    fn render(&self, engine: &Engine, release: Release) -> Result<Rendered, Fault> {
+        let rendered = engine.render(&self.chart, &self.values, &self.setting(release));
         rendered.map_err(|why| Fault::user(format!("{}: {why}", self.path)).hint(hint(&why)))
     }
 }

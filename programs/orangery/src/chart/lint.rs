@@ -8,9 +8,9 @@ use std::io::Write;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
+use base_helm::Engine;
 use base_helm::lint::{self, Finding, Made, Severity};
 use base_helm::render::Release;
-use base_helm::{Engine, Rendered};
 use cluster_dry_run::{Remark, Said, dry_run};
 use cluster_schema::names;
 use control_plane_gardenlet::kinds_of_seed;
@@ -45,14 +45,12 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
     findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
     asked.values.insert(ROOT.to_owned(), example_of_root());
-    let [rendered, again] = SEEDS.map(|(seed, seconds)| -> Result<Rendered, Fault> {
-        let then = Timestamp::from_second(seconds).map_err(|why| Fault::bug(why.to_string()))?;
-        let engine = Engine::default()
-            .with_entropy(Entropy::seeded(seed))
-            .with_clock(Clock::settable(then).0);
-        asked.render(&engine, release(&name))
-    });
-    let rendered = rendered?;
+    let [engine, other] = SEEDS.map(engine);
+    let engine = engine?;
+    let rendered = asked.render(&engine, release(&name))?;
+    let again = asked.render(&other?, release(&name));
+    let setting = asked.setting(release(&name));
+    findings.extend(lint::lookups(&engine, &asked.chart, &asked.values, &setting));
     let (made, of_documents) = lint::objects(&rendered);
     findings.extend(of_documents);
     let (made_again, _) = lint::objects(&again?);
@@ -79,6 +77,13 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
         ))
         .hint("mend what is told as an error")),
     }
+}
+
+/// One with that randomness, at that time.
+fn engine((seed, seconds): (u64, i64)) -> Result<Engine, Fault> {
+    let then = Timestamp::from_second(seconds).map_err(|why| Fault::bug(why.to_string()))?;
+    let engine = Engine::default().with_entropy(Entropy::seeded(seed));
+    Ok(engine.with_clock(Clock::settable(then).0))
 }
 
 /// What is known of the chart as a whole.

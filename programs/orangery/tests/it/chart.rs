@@ -391,6 +391,10 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         ("templates/dated.yaml", &dated),
         ("templates/foreign.yaml", foreign),
         (
+            "templates/found.yaml",
+            "{{ if lookup \"v1\" \"Secret\" .Release.Namespace \"\" }}a: b{{ end }}\n",
+        ),
+        (
             "templates/hook.yaml",
             &map("hook", "").replace("name: hook", "name: hook, annotations: {helm.sh/hook: pre-install}"),
         ),
@@ -403,8 +407,9 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         "warning: x/templates/dated.yaml: ConfigMap \"dated\": data.a is another each time",
         "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
         "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
+        "warning: x/templates/found.yaml: `lookup \"v1\" \"Secret\" \"extension-x-x7k2p\" \"\"` at x/templates/found.yaml:1:6 finds nothing",
         "fields were not looked at: Unheard (monitoring.coreos.com/v1)",
-        "x 0.1.0: 3 objects, 0 errors, 5 warnings",
+        "x 0.1.0: 3 objects, 0 errors, 6 warnings",
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }
