@@ -1,4 +1,4 @@
-//! What templates ask a cluster for: a gardenlet renders without one, so that they find nothing. Told from a rendering, not from
+//! What templates ask a cluster for, where they are rendered without one and find nothing. Told from a rendering, not from
 //! the templates' text: what is not reached is not told.
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn finding(asked: &Asked, why: &str) -> Finding {
         file: file.to_owned(),
         severity: Severity::Warning,
         object: None,
-        message: format!("`lookup {asked}` at {place} finds nothing: a gardenlet renders without a cluster"),
+        message: format!("`lookup {asked}` at {place} finds nothing: the chart is rendered without a cluster"),
         hint: "let what it looks for come from values, or from an object that a controller makes",
     }
 }
@@ -129,7 +129,7 @@ mod tests {
                 "{{ if .Values.many }}{{ range until 20 }}{{ $_ := lookup \"v1\" \"Node\" \"\" (print .) }}{{ end }}{{ end }}",
             ),
         ];
-        let secret = "`lookup \"v1\" \"Secret\" \"\" \"a\"` at a/templates/_secret.tpl:2:4 finds nothing: a gardenlet renders without a cluster";
+        let secret = "`lookup \"v1\" \"Secret\" \"\" \"a\"` at a/templates/_secret.tpl:2:4 finds nothing: the chart is rendered without a cluster";
         assert_eq!(
             told(&templates, false),
             [("a/templates/a.yaml".to_owned(), secret.to_owned())]
