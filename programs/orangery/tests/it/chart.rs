@@ -300,6 +300,39 @@ fn what_is_wrong_is_told_with_one_thing_to_do() {
     }
 }
 
+#[test]
+fn a_configuration_of_docker_that_is_none_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    write(&path, "none");
+    let mut orangery = Command::new(env!("CARGO_BIN_EXE_orangery"));
+    orangery.args(["chart", "render", "oci://127.0.0.1:1/web:1.0.0"]);
+    orangery.env_clear().env("HOME", folder.path());
+    let output = fed(orangery.env("DOCKER_CONFIG", folder.path()), "").unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let why = format!(
+        "error: {} is no Docker configuration: line 1, column 2\n",
+        path.display()
+    );
+    assert!(said.starts_with(&why), "{said}");
+}
+
+#[test]
+fn the_local_zone_is_the_one_of_tz_and_is_called_so() {
+    let folder = chart_of(&[("templates/a.yaml", "a: {{ now.Location }} {{ date \"15:04\" 0 }}\n")]);
+    for (tz, told) in [
+        ("Europe/Berlin", "Europe/Berlin 01:00"),
+        ("europe/berlin", "UTC 00:00"),
+        ("CET-1CEST", "UTC 00:00"),
+    ] {
+        let mut orangery = Command::new(env!("CARGO_BIN_EXE_orangery"));
+        orangery.args(["chart", "render", "x"]).env("TZ", tz);
+        let output = fed(orangery.current_dir(folder.path()), "").unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.lines().last(), Some(format!("a: {told}").as_str()), "{tz}");
+    }
+}
+
 /// A chart in a folder `x` with these templates.
 fn chart_of(templates: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
