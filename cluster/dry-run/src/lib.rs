@@ -210,15 +210,15 @@ impl Trial<'_> {
     /// Says so if the object is one that was asked about already.
     fn tell_apart(&mut self, place: usize, object: &Value, found: &Found) {
         let metadata = |field| object["metadata"][field].as_str().unwrap_or_default();
+        if metadata("name").is_empty() {
+            return;
+        }
         let namespace = match (found, metadata("namespace")) {
             (Found::Served(kind), _) if !kind.is_namespaced => "",
             (Found::Served(_), "") => DEFAULT_NAMESPACE,
             (_, namespace) => namespace,
         };
         let identity = [group_of(object), text(object, "kind"), namespace, metadata("name")];
-        if metadata("name").is_empty() {
-            return;
-        }
         match self.asked.entry(identity.map(str::to_owned)) {
             Entry::Occupied(first) => {
                 let first = *first.get();
