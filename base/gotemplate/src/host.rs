@@ -31,7 +31,7 @@ pub struct Host {
     pub entropy: Option<Entropy>,
     /// What time it is; without it, the functions that ask for it are errors
     pub clock: Option<Clock>,
-    /// Go's `time.Local`: what `date` tells times in; without it, UTC
+    /// Go's `time.Local`: what `date` tells times in, called by its IANA name; without it, UTC that is called `Local`
     pub zone: Option<TimeZone>,
     /// What `getHostByName` asks; without it, no name has an address, as with Helm that is not told to ask
     pub names: Option<Box<dyn Names>>,

@@ -406,6 +406,15 @@ fn toml_that_doubles_is_not_written_to_its_end() {
 }
 
 #[test]
+fn tables_of_toml_cost_what_they_take() {
+    for [begin, piece, end] in [["a=[", "{},", "]"], ["", "[[c]]\nb=1\n", ""]] {
+        let limit = |times: usize| limit_of(&format!("{{{{fromToml `{begin}{}{end}`}}}}", piece.repeat(times)));
+        assert_eq!(limit(10), None, "{piece}");
+        assert!(matches!(limit(35_000), Some(LimitError::Steps(_))), "{piece}");
+    }
+}
+
+#[test]
 fn long_keys_of_toml_that_are_used_often_cost_steps() {
     let text = format!(
         "[{}]\n{}",

@@ -1,13 +1,15 @@
 //! What a chart renders, looked at by somebody who has to apply it again and again without a person beside it: objects that
-//! are none, that hide one another, that never come to be, or that are others each time. Pure; it asks no cluster.
+//! are none, that never come to be, or that are others each time. Pure; it asks no cluster.
 
-use std::collections::BTreeMap;
+mod lookups;
 
 use base_yaml::go::{self, Twice};
 use serde_json::Value;
 
 use crate::engine::Rendered;
 use crate::manifest::{HOOK_ANNOTATION, split};
+
+pub use lookups::lookups;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,8 +47,7 @@ pub struct Made {
 impl Made {
     /// Its kind and name: `Deployment "web"`, as far as it has them.
     pub fn title(&self) -> String {
-        let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        match (text("/kind"), text("/metadata/name")) {
+        match (self.text("/kind"), self.text("/metadata/name")) {
             ("", "") => "an object".to_owned(),
             (kind, "") => kind.to_owned(),
             ("", name) => format!("an object {name:?}"),
@@ -65,17 +66,9 @@ impl Made {
         }
     }
 
-    /// By what two objects are the same.
-    fn identity(&self) -> [&str; 4] {
-        let text = |pointer| self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let api_version = text("/apiVersion");
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        [
-            group,
-            text("/kind"),
-            text("/metadata/namespace"),
-            text("/metadata/name"),
-        ]
+    /// A text in it, empty if there is none.
+    fn text(&self, pointer: &str) -> &str {
+        self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
@@ -97,26 +90,25 @@ pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
             }
         }
     }
-    let mut known = BTreeMap::new();
-    for object in &made {
-        if let Some(first) = known.insert(object.identity(), &object.file) {
-            let message = format!("is made twice, first by {first}: one would undo the other");
-            findings.push(object.finding(
-                Severity::Error,
-                message,
-                "leave one of them out, or name them differently",
-            ));
-        }
-    }
     (made, findings)
 }
+
+/// What kinds end with that are lists of others, if they have `items` (`UnstructuredList` of Kubernetes' apimachinery).
+const LIST: &str = "List";
 
 /// What a document makes; nothing if it is empty or is not applied.
 fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Option<Made>, (String, &'static str)> {
     const NO_OBJECT: &str =
         "write one object of Kubernetes into each document, with apiVersion, kind and metadata.name";
     let no_yaml = |why: go::GoYamlError| (why.to_string(), "write each document in YAML");
-    let value = go::read_exact(document.as_bytes(), Twice::Allowed).map_err(no_yaml)?;
+    // What is well is read once.
+    let (value, twice) = match go::read_exact(document.as_bytes(), Twice::Refused) {
+        Ok(value) => (value, None),
+        Err(why) => {
+            let value = go::read_exact(document.as_bytes(), Twice::Allowed).map_err(no_yaml)?;
+            (value, Some(why))
+        }
+    };
     if value.is_null() {
         return Ok(None);
     }
@@ -128,6 +120,15 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
         file: file.to_owned(),
         value,
     };
+    if let (Some(items), kind) = (made.value["items"].as_array(), made.text("/kind"))
+        && kind.ends_with(LIST)
+    {
+        let message = format!(
+            "a document is a {kind} of {} objects, and Lists are not unpacked: nobody makes them",
+            items.len()
+        );
+        return Err((message, "write each object as a document of its own"));
+    }
     for (pointer, is_needed) in [
         ("/apiVersion", true),
         ("/kind", true),
@@ -148,7 +149,7 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
             }
         }
     }
-    if let Err(why) = go::read_exact(document.as_bytes(), Twice::Refused) {
+    if let Some(why) = twice {
         let message = format!("{why}: the last one wins");
         findings.push(made.finding(Severity::Warning, message, "leave one of them out"));
     }
@@ -267,15 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn two_of_a_name_are_told_apart_by_kind_group_and_namespace_alone() {
-        let again = MAP.replace("apiVersion: v1", "apiVersion: v1 # the same");
-        let twice = "ConfigMap \"a\" is made twice, first by a.yaml: one would undo the other";
-        assert_eq!(
-            said(&format!("{MAP}---\n{again}")),
-            [(Severity::Error, twice.to_owned())]
-        );
-        let elsewhere = MAP.replace("name: a", "name: a, namespace: b");
-        assert!(said(&format!("{MAP}---\n{elsewhere}")).is_empty());
+    fn a_list_is_told_with_what_it_holds() {
+        let list = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nitems:\n- {{kind: A}}\n- {{kind: B}}\n");
+        for kind in ["List", "ConfigMapList"] {
+            let why = format!("a document is a {kind} of 2 objects, and Lists are not unpacked: nobody makes them");
+            assert_eq!(said(&list(kind)), [(Severity::Error, why)]);
+        }
+        // Its kind is called so.
+        let named = MAP.replace("kind: ConfigMap", "kind: AllowList") + "spec: {items: []}\n";
+        assert!(said(&named).is_empty());
     }
 
     #[test]

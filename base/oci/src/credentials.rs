@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::reference::split_authority;
 
@@ -53,6 +54,8 @@ pub(crate) enum Credential {
     Bearer(SecretString),
     /// A program has it
     Helper(String),
+    /// The entry of this registry is none that Docker writes
+    Broken(String),
 }
 
 /// A credential and where it is from.
@@ -83,34 +86,37 @@ pub enum KeyringError {
         /// Where in the line
         column: usize,
     },
-    /// An `auth` is not base64 of `user:password`
-    #[error("{source_name}: the entry of {registry:?} has an auth that is not base64 of user:password")]
-    Auth {
-        /// Which
-        source_name: String,
-        /// Whose entry
-        registry: String,
-    },
 }
 
+/// What Docker writes. Null is nothing, as Go reads it.
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct Config {
-    auths: BTreeMap<String, Auth>,
-    #[serde(rename = "credsStore")]
+struct Config<'a> {
+    /// Each is read by itself: one that is broken is nobody's concern but of who asks that registry (oras 2.6,
+    /// `registry/remote/credentials/internal/config`)
+    #[serde(borrow, default, deserialize_with = "or_nothing")]
+    auths: BTreeMap<String, &'a RawValue>,
+    #[serde(rename = "credsStore", default, deserialize_with = "or_nothing")]
     store: String,
-    #[serde(rename = "credHelpers")]
+    #[serde(rename = "credHelpers", default, deserialize_with = "or_nothing")]
     helpers: BTreeMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Auth {
+    #[serde(default, deserialize_with = "or_nothing")]
     auth: String,
+    #[serde(default, deserialize_with = "or_nothing")]
     username: String,
+    #[serde(default, deserialize_with = "or_nothing")]
     password: SecretText,
+    #[serde(default, deserialize_with = "or_nothing")]
     identitytoken: SecretText,
+    #[serde(default, deserialize_with = "or_nothing")]
     registrytoken: SecretText,
+}
+
+fn or_nothing<'de, T: Default + Deserialize<'de>, D: serde::Deserializer<'de>>(json: D) -> Result<T, D::Error> {
+    Option::deserialize(json).map(Option::unwrap_or_default)
 }
 
 /// A secret in JSON, wiped when it is dropped.
@@ -148,7 +154,7 @@ impl Keyring {
     }
 
     /// Reads what Docker writes: `.dockerconfigjson` of a Secret, `~/.docker/config.json`, Helm's `registry/config.json`.
-    /// `source` is what messages call it.
+    /// `source` is what messages call it. An entry that is broken is told of when its registry wants credentials.
     ///
     /// # Errors
     /// It is no such configuration; told by its place.
@@ -158,22 +164,26 @@ impl Keyring {
             let bytes = json.len();
             return Err(KeyringError::Long { source_name, bytes });
         }
+        if json.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
         // What serde says may repeat a password.
-        let config: Config = serde_json::from_slice(json).map_err(|error| KeyringError::Form {
+        let config: Option<Config<'_>> = serde_json::from_slice(json).map_err(|error| KeyringError::Form {
             source_name,
             line: error.line(),
             column: error.column(),
         })?;
+        let config = config.unwrap_or_default();
         let mut entries = Vec::new();
         for (registry, auth) in &config.auths {
-            let credential = auth.credential().ok_or_else(|| KeyringError::Auth {
-                source_name: source.to_owned(),
-                registry: registry.clone(),
-            })?;
-            // Docker leaves an empty entry where a helper has the rest.
-            if let Some(credential) = credential {
-                entries.push(Entry::new(registry, credential, source));
-            }
+            let auth = serde_json::from_str(auth.get()).map(Option::<Auth>::unwrap_or_default);
+            let credential = match auth.map(|auth| auth.credential()) {
+                // Docker leaves an empty entry where a helper has the rest.
+                Ok(Some(None)) => continue,
+                Ok(Some(Some(credential))) => credential,
+                Ok(None) | Err(_) => Credential::Broken(registry.clone()),
+            };
+            entries.push(Entry::new(registry, credential, source));
         }
         let helpers = config.helpers.iter();
         entries.extend(helpers.map(|(registry, helper)| Entry::new(registry, helper_named(helper), source)));
@@ -331,6 +341,7 @@ impl fmt::Display for Found {
             Credential::Identity(_) => write!(f, "the identity token of {source}"),
             Credential::Bearer(_) => write!(f, "the registry token of {source}"),
             Credential::Helper(helper) => write!(f, "anonymous: {source} leaves credentials to {helper}"),
+            Credential::Broken(registry) => write!(f, "anonymous: the entry {registry:?} of {source} is broken"),
         }
     }
 }
@@ -347,6 +358,7 @@ mod tests {
             Credential::Identity(token) => format!("identity {}", token.expose_secret()),
             Credential::Bearer(token) => format!("bearer {}", token.expose_secret()),
             Credential::Helper(helper) => helper.clone(),
+            Credential::Broken(registry) => format!("broken {registry}"),
         }
     }
 
@@ -394,6 +406,30 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_entry_is_nobody_elses_concern_and_null_is_nothing() {
+        let config = br#"{"auths": {
+            "a.example": {"auth": "!!!"}, "b.example": {"auth": "bm9ib2R5"}, "c.example": {"password": ["p"]}, "d.example": 1,
+            "e.example": null, "f.example": {"auth": null, "username": "f", "password": "p"}, "g.example": {"password": null}
+        }, "credsStore": null, "credHelpers": null}"#;
+        let keyring = Keyring::of_docker_config(config, "a file").unwrap();
+        for (registry, wanted) in [
+            ("a.example", "broken a.example"),
+            ("b.example", "broken b.example"),
+            ("c.example", "broken c.example"),
+            ("d.example", "broken d.example"),
+            ("e.example", "anonymous"),
+            ("f.example", "f/p"),
+            ("g.example", "anonymous"),
+        ] {
+            assert_eq!(told(&keyring.find(registry, "x")), wanted, "{registry}");
+        }
+        for config in ["", " \n", "null", "{}", r#"{"auths": null}"#] {
+            let keyring = Keyring::of_docker_config(config.as_bytes(), "a file").expect(config);
+            assert_eq!(told(&keyring.find("a.example", "x")), "anonymous", "{config}");
+        }
+    }
+
+    #[test]
     fn what_is_first_wins_and_a_store_for_all_comes_last() {
         let first = Keyring::of_user("r.example", "flag", "p".into(), "the command line");
         let second = Keyring::of_docker_config(
@@ -415,17 +451,15 @@ mod tests {
 
     #[test]
     fn no_message_repeats_a_secret() {
-        let form = Keyring::of_docker_config(br#"{"auths":{"a":{"password":["hush"]}}}"#, "f").unwrap_err();
+        let form = Keyring::of_docker_config(br#"{"auths":["hush"]}"#, "f").unwrap_err();
         assert!(matches!(form, KeyringError::Form { line: 1, .. }), "{form}");
-        let auth = Keyring::of_docker_config(br#"{"auths":{"a":{"auth":"hush"}}}"#, "f").unwrap_err();
-        assert_eq!(
-            auth.to_string(),
-            "f: the entry of \"a\" has an auth that is not base64 of user:password"
-        );
+        let broken = Keyring::of_docker_config(br#"{"auths":{"a":{"auth":"hush"}}}"#, "f").unwrap();
         let keyring = Keyring::of_user("r.example", "me", "hush".into(), "the command line");
         let found = keyring.find("r.example", "a");
         for text in [
             form.to_string(),
+            format!("{broken:?}"),
+            broken.find("a", "x").to_string(),
             format!("{keyring:?}"),
             format!("{found:?}"),
             found.to_string(),

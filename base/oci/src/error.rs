@@ -49,6 +49,17 @@ pub enum Kind {
         /// Which configuration says so
         source_name: String,
     },
+    /// The credentials cannot be read
+    #[error(
+        "the registry wants credentials, and the entry {registry:?} of {source_name} is broken: its auth is base64 of \
+         user:password, and all its fields are texts"
+    )]
+    Broken {
+        /// The entry's name
+        registry: String,
+        /// Which configuration has it
+        source_name: String,
+    },
     /// It is not there
     #[error("{0}")]
     NotFound(Missing),
@@ -112,6 +123,9 @@ pub enum Kind {
     /// The certificate does not do
     #[error("the registry's certificate is not trusted: {0}")]
     Untrusted(String),
+    /// It answers in the open
+    #[error("the host speaks no TLS")]
+    NoTls,
     /// Asked too often
     #[error("the registry limits how often it is asked (HTTP 429){}", after_told(*.after))]
     RateLimited {
@@ -216,6 +230,7 @@ impl Kind {
                  repository that is not there"
             }
             Self::Helper { .. } => "give user and password, or write them into the configuration",
+            Self::Broken { .. } => "mend the entry, or log in again",
             Self::NotFound(_) => "check the name of the repository, and the tag or digest",
             Self::Digest { .. } | Self::Size { .. } => {
                 "trust neither: ask who runs the registry or mirror whether its storage is damaged"
@@ -225,6 +240,7 @@ impl Kind {
             Self::TooLarge { .. } => "publish it smaller; the limit is fixed",
             Self::Unreachable(_) => "check host, port and network, and whether the registry runs",
             Self::Untrusted(_) => "give the certificate of the registry's authority",
+            Self::NoTls => "check the port, or ask it over plain HTTP if nobody else is on the way",
             Self::RateLimited { .. } => "wait, log in, or use a mirror",
             Self::Server(_) => "try again later, or ask who runs the registry",
             Self::Refused { .. } | Self::Protocol(_) => "check that the host is a registry, and its address",
@@ -241,7 +257,7 @@ impl Kind {
 impl Classified for Error {
     fn class(&self) -> FaultClass {
         match self.kind.decisive() {
-            Kind::Unauthorised { .. } | Kind::Helper { .. } => FaultClass::Access,
+            Kind::Unauthorised { .. } | Kind::Helper { .. } | Kind::Broken { .. } => FaultClass::Access,
             Kind::Unreachable(_) | Kind::RateLimited { .. } | Kind::Server(_) => FaultClass::Transient,
             Kind::Untrusted(_) | Kind::Digest { .. } | Kind::Size { .. } => FaultClass::Dependency,
             // What is not there yet may be pushed in a moment.

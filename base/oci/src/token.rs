@@ -58,6 +58,10 @@ impl Authority<'_> {
                 helper: helper.clone(),
                 source_name: self.found.source.clone(),
             },
+            Credential::Broken(registry) => Kind::Broken {
+                registry: registry.clone(),
+                source_name: self.found.source.clone(),
+            },
             _ => Kind::Unauthorised {
                 status: status.as_u16(),
                 used: self.found.to_string(),

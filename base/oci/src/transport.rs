@@ -133,8 +133,11 @@ fn lost(error: &legacy::Error) -> Kind {
         let tls = one
             .downcast_ref::<rustls::Error>()
             .or_else(|| held.and_then(|held| held.downcast_ref::<rustls::Error>()));
-        if let Some(rustls::Error::InvalidCertificate(why)) = tls {
-            return Kind::Untrusted(why.to_string());
+        match tls {
+            Some(rustls::Error::InvalidCertificate(why)) => return Kind::Untrusted(why.to_string()),
+            // What it has sent is no record of TLS: as a rule it is HTTP.
+            Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => return Kind::NoTls,
+            _ => {}
         }
         cause = one.source();
     }

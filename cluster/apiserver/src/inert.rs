@@ -45,6 +45,14 @@ const PARTLY: [(&str, &str, &str); 2] = [
 /// Secrets that a controller of Kubernetes puts a token into.
 const TOKEN_SECRETS: &str = "kubernetes.io/service-account-token";
 const NO_TOKEN: &str = "it gets no token; `kubectl create token` gives one";
+/// What warnings of these kinds say, and no others.
+const ONLY_A_PART: &str = "only a part counts here";
+const NOTHING: &str = "nothing acts on it here";
+
+/// Whether a warning is of what embedded servers leave undone: a real one does not say it.
+pub fn is_of_embedded(warning: &str) -> bool {
+    [ONLY_A_PART, NOTHING].iter().any(|words| warning.contains(words))
+}
 
 /// What the creator of such an object is told; none for what is acted on.
 pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String> {
@@ -54,7 +62,7 @@ pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String>
         return None;
     }
     if let Some((_, _, what)) = PARTLY.iter().find(of_kind) {
-        return Some(format!("of this {kind} only a part counts here: {what}"));
+        return Some(format!("of this {kind} {ONLY_A_PART}: {what}"));
     }
     let (kind, what) = if is_token {
         (format!("a Secret of type {TOKEN_SECRETS}"), NO_TOKEN)
@@ -62,7 +70,7 @@ pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String>
         let (_, _, what) = INERT.iter().find(of_kind)?;
         (format!("this {kind}"), *what)
     };
-    Some(format!("{kind} is stored, and nothing acts on it here: {what}"))
+    Some(format!("{kind} is stored, and {NOTHING}: {what}"))
 }
 
 /// Whether all that a quota limits is counted here.
@@ -119,6 +127,18 @@ mod tests {
                 "{kind}"
             );
         }
+    }
+
+    #[test]
+    fn every_warning_is_known_for_one_of_embedded_servers() {
+        let object = serde_json::json!({"spec": {"hard": {"cpu": "1"}}, "type": TOKEN_SECRETS});
+        for (group, kind, _) in INERT.into_iter().chain(PARTLY).chain([("", "Secret", "")]) {
+            let warning = warning(group, kind, &object).expect(kind);
+            assert!(is_of_embedded(&warning), "{warning}");
+        }
+        assert!(!is_of_embedded(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+        ));
     }
 
     #[test]

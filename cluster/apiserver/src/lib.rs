@@ -96,6 +96,7 @@ pub use cluster_access::{KEYS_PATH, PeerCertificates, User};
 pub use cluster_schema as schema;
 pub use connect::Connect;
 pub use health::Readiness;
+pub use inert::is_of_embedded;
 pub use kind::Kind;
 pub use kubelets::KubeletClient;
 pub use protection::Protection;

@@ -4,8 +4,6 @@ use http::StatusCode;
 use http::response::Parts;
 use serde_json::Value;
 
-/// Words of warnings that only an embedded server says, of what it does not do.
-const OF_EMBEDDED: [&str; 2] = ["nothing acts on it here", "only a part counts here"];
 /// Of an address in other networks than those of the embedded cluster: each cluster has its own.
 const OTHER_NETWORK: &str = "does not match the current range";
 /// What stands before the fields that nobody knows (`runtime.NewStrictDecodingError` of Kubernetes).
@@ -28,7 +26,7 @@ impl Answer {
             warnings: warnings
                 .iter()
                 .filter_map(|warning| warning_of(warning.to_str().ok()?))
-                .filter(|warning| !OF_EMBEDDED.iter().any(|words| warning.contains(words)))
+                .filter(|warning| !cluster_apiserver::is_of_embedded(warning))
                 .collect(),
             body: serde_json::from_slice(body).unwrap_or_default(),
         }

@@ -32,6 +32,11 @@ impl Kind {
         }
     }
 
+    /// Where an object of it is.
+    pub(crate) fn path_of(&self, namespace: &str, name: &str) -> String {
+        format!("{}/{name}", self.path(namespace))
+    }
+
     /// Where objects of it are made.
     pub(crate) fn path(&self, namespace: &str) -> String {
         let Self { root, resource, .. } = self;
@@ -43,9 +48,14 @@ impl Kind {
     }
 }
 
-/// What was asked already, by group and version.
+/// What was asked already. Kinds that come later are not seen.
 #[derive(Default)]
-pub(crate) struct Kinds(BTreeMap<String, Vec<Served>>);
+pub(crate) struct Kinds {
+    /// By group and version; empty if it is not served
+    served: BTreeMap<String, Vec<Served>>,
+    /// The versions of a group, none if it is not served
+    versions: BTreeMap<String, Vec<GroupVersion>>,
+}
 
 /// An entry of an `APIResourceList`.
 #[derive(Deserialize)]
@@ -67,7 +77,7 @@ struct Group {
     versions: Vec<GroupVersion>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct GroupVersion {
     #[serde(rename = "groupVersion")]
     api_version: String,
@@ -107,11 +117,7 @@ impl Kinds {
         if group.is_empty() {
             return Ok(Found::Gone(unserved));
         }
-        let answer = send(cluster, Method::GET, &format!("/apis/{group}"), String::new()).await?;
-        let Ok(known) = serde_json::from_value::<Group>(answer.body) else {
-            return Ok(if is_own { Found::Gone(unserved) } else { Found::Unknown });
-        };
-        for GroupVersion { api_version: other } in &known.versions {
+        for GroupVersion { api_version: other } in &self.versions(cluster, group).await? {
             if self.served(cluster, other, kind).await?.is_some() {
                 return Ok(Found::Gone(format!("{unserved}; it is in {other}")));
             }
@@ -119,22 +125,30 @@ impl Kinds {
         Ok(if is_own { Found::Gone(unserved) } else { Found::Unknown })
     }
 
+    /// The versions in which a group is served, none if it is not.
+    async fn versions(&mut self, cluster: &Cluster, group: &str) -> Result<Vec<GroupVersion>, Fault> {
+        if let Some(known) = self.versions.get(group) {
+            return Ok(known.clone());
+        }
+        let answer = send(cluster, Method::GET, &format!("/apis/{group}"), String::new()).await?;
+        let known = serde_json::from_value(answer.body).map_or_else(|_| Vec::new(), |group: Group| group.versions);
+        self.versions.insert(group.to_owned(), known.clone());
+        Ok(known)
+    }
+
     async fn served(&mut self, cluster: &Cluster, api_version: &str, kind: &str) -> Result<Option<Kind>, Fault> {
         let Some(root) = root_of(api_version) else {
             return Ok(None);
         };
-        if !self.0.contains_key(api_version) {
+        if !self.served.contains_key(api_version) {
             let answer = send(cluster, Method::GET, &root, String::new()).await?;
-            // A group that is not there yet may come with a definition.
-            let Ok(list) = serde_json::from_value::<List>(answer.body) else {
-                return Ok(None);
-            };
-            self.0.insert(api_version.to_owned(), list.resources);
+            let served = serde_json::from_value(answer.body).map_or_else(|_| Vec::new(), |list: List| list.resources);
+            self.served.insert(api_version.to_owned(), served);
         }
         let is_meant = |served: &&Served| {
             served.kind == kind && !served.name.contains('/') && served.verbs.iter().any(|verb| verb == "create")
         };
-        let served = self.0[api_version].iter().find(is_meant);
+        let served = self.served[api_version].iter().find(is_meant);
         Ok(served.map(|served| Kind {
             root,
             resource: served.name.clone(),

@@ -5,7 +5,8 @@
 mod answer;
 mod kinds;
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_meta::Fault;
 use base_client::fault_of;
@@ -24,10 +25,18 @@ use kinds::{Found, Kind, Kinds};
 
 /// The kind whose objects make kinds.
 const DEFINITION: &str = "CustomResourceDefinition";
+/// Where objects lie that name no namespace.
+const DEFAULT_NAMESPACE: &str = "default";
 /// The kind whose objects others lie in.
 const NAMESPACE: &str = "Namespace";
-/// Kinds that others need, so that they are made and not only asked about. None of them makes the embedded server call anybody.
-const MADE: [&str; 4] = [DEFINITION, NAMESPACE, "PriorityClass", "RuntimeClass"];
+/// Groups and kinds that others need, so that they are made and not only asked about. None of them makes the embedded server
+/// call anybody.
+const MADE: [(&str, &str); 4] = [
+    ("apiextensions.k8s.io", DEFINITION),
+    ("", NAMESPACE),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("node.k8s.io", "RuntimeClass"),
+];
 
 /// What is said of one of the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +60,10 @@ pub enum Said {
     UnknownKind,
     /// The kind lies in namespaces, and the object names none.
     NoNamespace,
+    /// It is the same object as the one at this place.
+    Again(usize),
+    /// It is a definition that is known, and would be written over it.
+    Known,
 }
 
 /// Asks what a Kubernetes that has nothing but the definitions in `known` says of `objects`, in this order, definitions and
@@ -72,8 +85,14 @@ pub async fn dry_run(
     let cluster = Cluster::builder().without_controllers().start().await?;
     let mut trial = Trial {
         cluster: &cluster,
+        known: known
+            .iter()
+            .filter_map(|known| known.metadata.name.as_deref())
+            .collect(),
         kinds: Kinds::default(),
         namespace,
+        namespaces: BTreeSet::new(),
+        asked: BTreeMap::new(),
         remarks: BTreeMap::new(),
     };
     let made = match trial.make_known(known).await {
@@ -87,10 +106,19 @@ pub async fn dry_run(
     Ok(remarks.into_iter().flat_map(remark).collect())
 }
 
+/// By what two objects are the same: group, kind, namespace and name.
+type Identity = [String; 4];
+
 struct Trial<'a> {
     cluster: &'a Cluster,
+    /// Names of definitions
+    known: BTreeSet<&'a str>,
     kinds: Kinds,
     namespace: &'a str,
+    /// Those that are there
+    namespaces: BTreeSet<String>,
+    /// Places of objects that were asked about
+    asked: BTreeMap<Identity, usize>,
     /// By the places of objects
     remarks: BTreeMap<usize, Vec<Said>>,
 }
@@ -106,12 +134,15 @@ impl Trial<'_> {
     }
 
     async fn judge(&mut self, objects: &[Value]) -> Result<(), Fault> {
-        let is_first = |object: &Value| object["kind"].as_str().is_some_and(|kind| MADE.contains(&kind));
+        let is_first = |object: &Value| MADE.contains(&(group_of(object), text(object, "kind")));
         // What others need is made; the rest is only asked about.
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| is_first(object)) {
-            self.ask(place, object).await?;
-            self.make(place, object).await?;
+            if let Some((kind, object)) = self.ask(place, object).await? {
+                self.make(place, &kind, object).await?;
+            }
         }
+        // Definitions have made kinds.
+        self.kinds = Kinds::default();
         self.make_namespace(self.namespace).await?;
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| !is_first(object)) {
             self.ask(place, object).await?;
@@ -119,17 +150,20 @@ impl Trial<'_> {
         Ok(())
     }
 
-    async fn ask(&mut self, place: usize, object: &Value) -> Result<(), Fault> {
-        let text = |field: &str| object[field].as_str().unwrap_or_default();
-        let kind = match self.kinds.find(self.cluster, text("apiVersion"), text("kind")).await? {
+    /// Says what is wrong with an object. Gives it back without its namespace, with how its kind is served, if it is.
+    async fn ask(&mut self, place: usize, object: &Value) -> Result<Option<(Kind, Value)>, Fault> {
+        let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+        let found = self.kinds.find(self.cluster, api_version, kind).await?;
+        self.tell_apart(place, object, &found);
+        let kind = match found {
             Found::Served(kind) => kind,
             Found::Gone(why) => {
                 self.say(place, Said::Refused(why));
-                return Ok(());
+                return Ok(None);
             }
             Found::Unknown => {
                 self.say(place, Said::UnknownKind);
-                return Ok(());
+                return Ok(None);
             }
         };
         let mut object = object.clone();
@@ -141,7 +175,7 @@ impl Trial<'_> {
                 if let Some(why) = names::dns_label(namespace) {
                     let why = format!("metadata.namespace: Invalid value: {namespace:?}: {why}");
                     self.say(place, Said::Refused(why));
-                    return Ok(());
+                    return Ok(None);
                 }
                 self.make_namespace(namespace).await?;
             }
@@ -170,28 +204,62 @@ impl Trial<'_> {
         for problem in problems_of(&last) {
             self.say(place, Said::Refused(problem));
         }
-        Ok(())
+        Ok(Some((kind, object)))
+    }
+
+    /// Says so if the object is one that was asked about already.
+    fn tell_apart(&mut self, place: usize, object: &Value, found: &Found) {
+        let metadata = |field| object["metadata"][field].as_str().unwrap_or_default();
+        if metadata("name").is_empty() {
+            return;
+        }
+        let namespace = match (found, metadata("namespace")) {
+            (Found::Served(kind), _) if !kind.is_namespaced => "",
+            (Found::Served(_), "") => DEFAULT_NAMESPACE,
+            (_, namespace) => namespace,
+        };
+        let identity = [group_of(object), text(object, "kind"), namespace, metadata("name")];
+        match self.asked.entry(identity.map(str::to_owned)) {
+            Entry::Occupied(first) => {
+                let first = *first.get();
+                self.say(place, Said::Again(first));
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(place);
+            }
+        }
     }
 
     /// Makes what has been asked about, as far as it can be made.
-    async fn make(&mut self, place: usize, object: &Value) -> Result<(), Fault> {
-        let text = |field: &str| object[field].as_str().unwrap_or_default();
-        let Found::Served(kind) = self.kinds.find(self.cluster, text("apiVersion"), text("kind")).await? else {
-            return Ok(());
-        };
-        let mut object = object.clone();
-        if text("kind") == DEFINITION
-            && let Some(spec) = object["spec"].as_object_mut()
-        {
+    async fn make(&mut self, place: usize, kind: &Kind, mut object: Value) -> Result<(), Fault> {
+        let is_definition = text(&object, "kind") == DEFINITION;
+        if is_definition && let Some(spec) = object["spec"].as_object_mut() {
             // Whoever converts is not there, and nobody is called from here.
             spec.remove("conversion");
         }
-        let answer = self.create(&kind, "", &object, Way::Make, Strictness::Ignore).await?;
-        if text("kind") == DEFINITION && answer.status == StatusCode::CONFLICT {
-            self.say(
-                place,
-                Said::Refused("the cluster has a definition of this name already".to_owned()),
-            );
+        let answer = self.create(kind, "", &object, Way::Make, Strictness::Ignore).await?;
+        if !is_definition {
+            return Ok(());
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        match answer.status {
+            StatusCode::CREATED => self.look_at_names(place, &kind.path_of("", name)).await,
+            StatusCode::CONFLICT if self.known.contains(name) => {
+                self.say(place, Said::Known);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says so if others have the names of a definition: it is taken, and its kind never served.
+    async fn look_at_names(&mut self, place: usize, path: &str) -> Result<(), Fault> {
+        let made = send(self.cluster, Method::GET, path, String::new()).await?.body;
+        let conditions = made["status"]["conditions"].as_array().into_iter().flatten();
+        let is_refused = |condition: &&Value| condition["type"] == "NamesAccepted" && condition["status"] == "False";
+        for condition in conditions.filter(is_refused) {
+            let why = text(condition, "message");
+            self.say(place, Said::Refused(format!("its kind would never be served: {why}")));
         }
         Ok(())
     }
@@ -209,7 +277,10 @@ impl Trial<'_> {
         }
     }
 
-    async fn make_namespace(&self, name: &str) -> Result<(), Fault> {
+    async fn make_namespace(&mut self, name: &str) -> Result<(), Fault> {
+        if !self.namespaces.insert(name.to_owned()) {
+            return Ok(());
+        }
         let object = json!({"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": name}});
         let kind = Kind::of_namespaces();
         let answer = self.create(&kind, "", &object, Way::Make, Strictness::Ignore).await?;
@@ -233,6 +304,16 @@ impl Trial<'_> {
         let uri = format!("{path}?{}{}", strictness.query(), way.query());
         send(self.cluster, Method::POST, &uri, object.to_string()).await
     }
+}
+
+fn text<'o>(object: &'o Value, field: &str) -> &'o str {
+    object[field].as_str().unwrap_or_default()
+}
+
+fn group_of(object: &Value) -> &str {
+    text(object, "apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group)
 }
 
 /// Whether an object is made or only asked about.

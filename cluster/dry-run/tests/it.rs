@@ -13,6 +13,25 @@ fn map(metadata: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
+/// One of things in two versions.
+fn definition() -> Value {
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage,
+               "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+            "versions": [version("v1", true), version("v1alpha1", false)],
+        },
+    })
+}
+
 #[tokio::test]
 async fn nothing_is_said_of_what_is_right_or_there_already() {
     let objects = [
@@ -119,24 +138,26 @@ async fn a_version_that_is_gone_is_told_with_the_one_that_is_served() {
 }
 
 #[tokio::test]
+async fn what_lies_in_no_namespace_is_made_though_it_is_written_with_one() {
+    let mut definition = definition();
+    definition["metadata"]["namespace"] = json!("here");
+    let remarks = said(&[
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "here"},
+               "spec": {"priorityClassName": "p", "containers": [{"name": "c", "image": "i"}]}}),
+        json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "here"}}),
+        definition,
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p", "namespace": "here"}, "value": 1}),
+    ])
+    .await;
+    assert_eq!(remarks, []);
+}
+
+#[tokio::test]
 async fn definitions_call_nobody_and_replace_none_that_is_known() {
     let definition = |url: &str| {
-        let version = |name: &str, storage: bool| {
-            json!({"name": name, "served": true, "storage": storage,
-                   "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
-        };
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "things.example.org"},
-            "spec": {
-                "group": "example.org",
-                "scope": "Namespaced",
-                "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
-                "versions": [version("v1", true), version("v1alpha1", false)],
-                "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": url}}},
-            },
-        })
+        let mut definition = definition();
+        definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": url}}});
+        definition
     };
     // A listener that nobody may come to.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -153,8 +174,58 @@ async fn definitions_call_nobody_and_replace_none_that_is_known() {
     let remarks = dry_run(&[known], &asked[..1], "here")
         .await
         .expect("the embedded Kubernetes answers");
-    assert!(
-        matches!(&remarks[..], [Remark { said: Said::Refused(why), .. }] if why.contains("already")),
-        "{remarks:?}"
+    let known = Remark {
+        place: 0,
+        said: Said::Known,
+    };
+    assert_eq!(remarks, [known]);
+}
+
+#[tokio::test]
+async fn a_definition_whose_names_others_have_is_told() {
+    let mut other = definition();
+    other["metadata"]["name"] = json!("thingies.example.org");
+    other["spec"]["names"]["plural"] = json!("thingies");
+    other["spec"]["names"]["singular"] = json!("thingy");
+    let remarks = said(&[definition(), other]).await;
+    let [
+        Remark {
+            place: 1,
+            said: Said::Refused(why),
+        },
+    ] = &remarks[..]
+    else {
+        panic!("{remarks:?}");
+    };
+    assert_eq!(why, "its kind would never be served: \"ThingList\" is already in use");
+}
+
+#[tokio::test]
+async fn the_same_object_is_told_by_its_kind_group_name_and_the_namespace_in_which_it_lies() {
+    let role = |namespace: &str| {
+        let metadata = json!({"name": "r", "namespace": namespace});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": []})
+    };
+    let unheard = |version: &str, namespace: &str| json!({"apiVersion": format!("unheard.example/{version}"), "kind": "Unheard", "metadata": {"name": "a", "namespace": namespace}});
+    let remarks = said(&[
+        role("one"),
+        role("two"),
+        map(json!({"name": "a"})),
+        map(json!({"name": "a", "namespace": "default"})),
+        map(json!({"name": "a", "namespace": "other"})),
+        unheard("v1", "one"),
+        unheard("v2", "one"),
+        unheard("v2", "two"),
+        definition(),
+        definition(),
+    ])
+    .await;
+    let again = |remark: &Remark| match remark.said {
+        Said::Again(first) => Some((remark.place, first)),
+        _ => None,
+    };
+    assert_eq!(
+        remarks.iter().filter_map(again).collect::<Vec<_>>(),
+        [(1, 0), (3, 2), (6, 5), (9, 8)]
     );
 }

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::{Addressing, Config, ETCD_STORAGE, Images, SHOOTS_MAX, SYNC_PERIOD};
 pub use context::Clients;
+pub use seed::kinds_of_seed;
 
 /// How gardenlet judges what others report, for those who explain a shoot: they say the same sentences.
 pub mod judged {

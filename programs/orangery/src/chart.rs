@@ -3,6 +3,7 @@
 
 mod lint;
 mod oci;
+mod zone;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,7 +16,6 @@ use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options, Values};
 use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
 use cluster_schema::names;
-use jiff::tz::TimeZone;
 
 use crate::cli;
 
@@ -84,12 +84,15 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn render(&self, engine: &Engine, release: Release) -> Result<Rendered, Fault> {
-        let setting = Setting {
+    fn setting(&self, release: Release) -> Setting {
+        Setting {
             release,
             capabilities: self.capabilities.clone(),
-        };
-        let rendered = engine.render(&self.chart, &self.values, &setting);
+        }
+    }
+
+    fn render(&self, engine: &Engine, release: Release) -> Result<Rendered, Fault> {
+        let rendered = engine.render(&self.chart, &self.values, &self.setting(release));
         rendered.map_err(|why| Fault::user(format!("{}: {why}", self.path)).hint(hint(&why)))
     }
 }
@@ -124,8 +127,7 @@ async fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
         revision: 1,
         is_upgrade: arguments.is_upgrade,
     };
-    // Helm takes the machine's zone, too.
-    let engine = Engine::default().with_zone(TimeZone::system());
+    let engine = Engine::default().with_zone(zone::local());
     let mut rendered = Asked::read(path, &arguments.setting).await?.render(&engine, release)?;
     if arguments.no_hooks {
         rendered.sorted.hooks.clear();
@@ -166,6 +168,9 @@ async fn load(name: &str, setting: &cli::ChartSetting) -> Result<Chart, Fault> {
     let path = Path::new(name);
     let chart = if name.starts_with(base_oci::SCHEME) {
         Chart::from_archive(&oci::pull(name, setting).await?)
+    } else if name.to_ascii_lowercase().starts_with(base_oci::SCHEME) {
+        let why = format!("{} begins with oci:// in capitals", without_user(name));
+        return Err(Fault::user(why).hint("write oci:// in small letters"));
     } else if name.contains("://") {
         let name = without_user(name);
         let why = format!("{name} is in a repository, and charts come from this machine or from registries (oci://)");

@@ -2,10 +2,9 @@
 //! password, and what is said of those that are not there. Run by `cargo xtask test registry`, which prepares both programs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use tests_kit::{Helm, Registry};
+use tests_kit::{Helm, Registry, fed};
 
 const FILES: [(&str, &[u8]); 2] = [
     ("values.yaml", b"replicas: 1\n"),
@@ -17,18 +16,9 @@ const FILES: [(&str, &[u8]); 2] = [
 ];
 
 fn orangery(helm: &Helm, words: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_orangery"))
-        .args(["chart", "render"])
-        .args(words)
-        .env_clear()
-        .env("HOME", helm.home())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_orangery"));
+    command.args(["chart", "render"]).args(words);
+    fed(command.env_clear().env("HOME", helm.home()), input).unwrap()
 }
 
 fn said(output: &Output) -> String {

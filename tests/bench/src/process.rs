@@ -33,11 +33,9 @@ pub(crate) fn beside_this(name: &str) -> Result<PathBuf, String> {
     Ok(here.with_file_name(name))
 }
 
-/// A figure of `/proc/PID/status`, which Linux tells in kilobytes.
-pub(crate) fn status_megabytes(status: &str, field: &str) -> Option<f64> {
-    let line = status.lines().find(|line| line.starts_with(field))?;
-    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes / 1024.0)
+/// A figure of a process' memory in megabytes; `None` where the system does not tell.
+pub(crate) fn megabytes(process: u32, figure: &str) -> Option<f64> {
+    tests_parts::memory_kib(process, figure).map(|size| size as f64 / 1024.0)
 }
 
 /// A running `orangery up --example --port 0`.
@@ -73,17 +71,12 @@ impl Landscape {
 
     /// The peak of its resident memory so far, in megabytes; `None` where the system does not tell.
     pub(crate) fn peak_megabytes(&self) -> Option<f64> {
-        self.megabytes("VmHWM:")
+        megabytes(self.child.id(), "VmHWM")
     }
 
     /// What it holds in memory now beside its own program file, in megabytes; `None` where the system does not tell.
     pub(crate) fn own_megabytes(&self) -> Option<f64> {
-        self.megabytes("RssAnon:")
-    }
-
-    fn megabytes(&self, field: &str) -> Option<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        status_megabytes(&status, field)
+        megabytes(self.child.id(), "RssAnon")
     }
 
     /// Says so when the process has ended by itself.

@@ -170,13 +170,10 @@ async fn send(ours: &Ours, kind: &Kind, each: usize) -> Outcome {
 /// # Errors
 /// The machine does not tell.
 pub(crate) fn resident() -> Outcome<u64> {
-    let failed = |why: &dyn std::fmt::Display| format!("cannot read this process' memory: {why}");
-    let status = std::fs::read_to_string("/proc/self/status").map_err(|error| failed(&error))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kibibytes
+    let resident = tests_parts::memory_kib(std::process::id(), "VmRSS");
+    resident
         .map(|size| size << 10)
-        .ok_or_else(|| failed(&"it is not told"))
+        .ok_or_else(|| "the machine does not tell this process' memory".to_owned())
 }
 
 #[cfg(test)]

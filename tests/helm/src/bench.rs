@@ -2,17 +2,16 @@
 //! rendered again and again, and loaded each time.
 
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use base_helm::render::Release;
 use base_helm::values::Values;
 use base_helm::{Chart, Engine, Setting};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::ours::release;
 use crate::real::{RealChart, charts};
 use crate::{Answer, Case, Oracle, Outcome};
 
@@ -46,12 +45,7 @@ struct Measured {
 pub fn measure(folder: &Path) -> Outcome<String> {
     let load = || Chart::from_folder(folder).map_err(|error| error.to_string());
     let setting = Setting {
-        release: Release {
-            name: "r".to_owned(),
-            namespace: "n".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
+        release: release(false),
         ..Setting::default()
     };
     let render = |engine: &Engine, chart: &Chart| -> Outcome<String> {
@@ -91,10 +85,8 @@ fn middle(values: &mut [f64]) -> f64 {
 }
 
 fn peak() -> Outcome<f64> {
-    let status = fs::read_to_string("/proc/self/status").map_err(|error| format!("cannot read own status: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kilobytes.ok_or("the status has no VmHWM")? / 1024.0)
+    let peak = tests_parts::memory_kib(std::process::id(), "VmHWM");
+    Ok(peak.ok_or("the machine does not tell this process' memory")? as f64 / 1024.0)
 }
 
 /// Measures both for each chart that people use: a line for each, and the medians of how much better ours is.

@@ -74,11 +74,7 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
         for case in file.cases() {
-            if arguments
-                .filter
-                .as_ref()
-                .is_some_and(|filter| !case.shown().contains(filter))
-            {
+            if !case.shown().contains(filter) {
                 continue;
             }
             let answer = oracle.answer(case)?;

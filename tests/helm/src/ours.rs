@@ -250,7 +250,7 @@ fn schema(asked: &Value) -> Outcome<Result<String, String>> {
     Ok(checked())
 }
 
-fn release(is_upgrade: bool) -> Release {
+pub(crate) fn release(is_upgrade: bool) -> Release {
     Release {
         name: "r".to_owned(),
         namespace: "n".to_owned(),

@@ -9,8 +9,8 @@ mod registry;
 
 pub use answering::Answering;
 pub use etcd::{Etcd, Secured, flags as etcd_flags};
-pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port};
-pub use program::Program;
+pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port, memory_kib};
+pub use program::{Program, fed};
 pub use registry::{Helm, Registry};
 
 /// What cannot be done is a sentence for the person who runs the tests.

@@ -35,6 +35,18 @@ pub fn cache_folder() -> Option<PathBuf> {
     }
 }
 
+/// A figure of a process' memory in KiB, as `/proc/PID/status` names it: `VmRSS`, `VmHWM`. `None` when the process has gone, or
+/// where the system does not tell.
+#[must_use]
+pub fn memory_kib(process: u32, figure: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let of_line = |line: &str| {
+        let said = line.strip_prefix(figure)?.strip_prefix(':')?;
+        said.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    status.lines().find_map(of_line)
+}
+
 /// Where `cargo xtask real kubernetes` leaves etcd and Kubernetes' servers.
 ///
 /// # Errors

@@ -1,8 +1,9 @@
 //! A real program that never outlives its owner: neither when that is dropped nor when its process is killed.
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
@@ -29,6 +30,24 @@ status=$?
 kill "$watcher"
 exit "$status"
 "#;
+
+/// Runs a program with `input` on its standard input, to its end; all that it says.
+///
+/// # Errors
+/// It cannot be started, or takes no input.
+pub fn fed(command: &mut Command, input: &str) -> Outcome<Output> {
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let said = piped.spawn().and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
+        }
+        child.wait_with_output()
+    });
+    said.map_err(|error| format!("cannot run {command:?}: {error}"))
+}
 
 /// A running program. Dropping it kills it, as `kill -9` does.
 pub struct Program {

@@ -1,7 +1,6 @@
 //! The real kubectl against a landscape over TLS, in real time. One landscape serves all tests of a process; each
 //! test works in a namespace of its own.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -173,9 +172,7 @@ impl Kubectl {
     /// The same, whatever comes of it.
     #[must_use]
     pub fn feed_any(&self, arguments: &[&str], input: &str) -> Output {
-        let mut child = self.spawn(arguments);
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
+        tests_kit::fed(&mut self.command(arguments), input).unwrap()
     }
 
     /// Starts a command that goes on.

@@ -26,19 +26,18 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
         .to_possible_value()
         .map(|value| value.get_name().to_owned())
         .unwrap_or_default();
-    if what == Bench::Api {
-        real::run(Some(real::Part::Kubernetes))?;
-    }
-    if what == Bench::Charts {
-        return match runs {
-            None => charts(),
-            Some(_) => Err("each chart is rendered up to 1,000 times: leave --runs out".to_owned()),
-        };
-    }
     let profile = match what {
         // What whoever follows the README's first command sees.
         Bench::FirstLight => "dev",
-        Bench::Shoots | Bench::Lives | Bench::Api | Bench::Charts => "release",
+        Bench::Shoots | Bench::Lives => "release",
+        Bench::Api => {
+            real::run(Some(real::Part::Kubernetes))?;
+            "release"
+        }
+        Bench::Charts if runs.is_some() => {
+            return Err("each chart is rendered up to 1,000 times: leave --runs out".to_owned());
+        }
+        Bench::Charts => return charts(),
     };
     call(cargo().args(["build", "--profile", profile, "--package", "programs-orangery"]))?;
     let mut measure = cargo();
@@ -60,9 +59,7 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
 
 /// A program that needs nothing of a cluster, and so no half hour to build.
 fn charts() -> Outcome {
-    for part in [real::Part::Helm, real::Part::Charts] {
-        real::run(Some(part))?;
-    }
+    real::prepare(&[real::Part::Helm, real::Part::Charts])?;
     call(cargo().args([
         "run",
         "--quiet",

@@ -86,9 +86,13 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Clients => clients(test),
         Suite::Node => node(test),
         Suite::Stores => stores(test),
-        Suite::Gotemplate => beside_helm(test, "tests-gotemplate"),
-        Suite::Helm => beside_helm(test, "tests-helm"),
-        Suite::Charts => charts(test),
+        Suite::Gotemplate => cases_beside_helm(test, "tests-gotemplate"),
+        Suite::Helm => cases_beside_helm(test, "tests-helm"),
+        Suite::Charts => beside_helm(
+            test,
+            &[real::Part::Helm, real::Part::Charts],
+            &["tests-helm", "--", "--real"],
+        ),
         Suite::Registry => registry(test),
     }
 }
@@ -106,9 +110,7 @@ fn clients(test: &Test) -> Outcome {
     refuse("--etcd", test.etcd)?;
     refuse("--each", test.each.is_some())?;
     refuse("--serve", test.serve.is_some())?;
-    for part in [real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients] {
-        real::run(Some(part))?;
-    }
+    real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients])?;
     let scripts = |filter: Option<&str>| {
         let mut command = cargo();
         command.args(["run", "--quiet", "--package", "tests-clients", "--"]);
@@ -219,29 +221,23 @@ fn refuse_all(test: &Test) -> Outcome {
     refuse("--serve", test.serve.is_some())
 }
 
-/// A suite whose answers are Helm's and Go's.
-fn beside_helm(test: &Test, program: &str) -> Outcome {
-    refuse_all(test)?;
-    real::run(Some(real::Part::Helm))?;
-    let mut command = cargo();
-    // Not by its package: with the features that the whole workspace is built with, so that nothing is built twice.
-    command.args(["run", "--quiet", "--bin", program, "--"]);
-    match &test.filter {
-        Some(filter) => command.arg(filter),
-        None => command.args(["--drawn", "20000"]),
+/// Cases with Helm's or Go's answers; without a filter drawn ones, too.
+fn cases_beside_helm(test: &Test, program: &str) -> Outcome {
+    let all: &[&str] = match test.filter {
+        Some(_) => &[program, "--"],
+        None => &[program, "--", "--drawn", "20000"],
     };
-    call(&mut command)
+    beside_helm(test, &[real::Part::Helm], all)
 }
 
-fn charts(test: &Test) -> Outcome {
+/// A suite whose answers are Helm's and Go's: the program that compares, and its arguments.
+fn beside_helm(test: &Test, parts: &[real::Part], words: &[&str]) -> Outcome {
     refuse_all(test)?;
-    for part in [real::Part::Helm, real::Part::Charts] {
-        real::run(Some(part))?;
-    }
+    real::prepare(parts)?;
     let mut command = cargo();
-    command.args(["run", "--quiet", "--bin", "tests-helm", "--", "--real"]);
-    command.args(&test.filter);
-    call(&mut command)
+    // Not by its package: with the features that the whole workspace is built with, so that nothing is built twice.
+    command.args(["run", "--quiet", "--bin"]).args(words);
+    call(command.args(&test.filter))
 }
 
 fn stores(test: &Test) -> Outcome {

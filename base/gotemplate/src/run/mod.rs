@@ -156,7 +156,8 @@ impl<'a> Machine<'a> {
 
     fn enter(&mut self, set: Arc<Set>, program: Arc<Program>, data: Value, depth: usize, render: Option<Rendered>) {
         let base = self.slots.len();
-        self.slots.resize(base + program.code().slots as usize, Variable::default());
+        self.slots
+            .resize(base + program.code().slots as usize, Variable::default());
         for slot in [ROOT, DOT] {
             self.slots[base + slot as usize].value = Some(data.clone());
         }

@@ -10,10 +10,14 @@ use super::tree::{Node, Table};
 use super::{DEPTH_MAX, push_path, scalars};
 use crate::error::{Fault, LimitError};
 use crate::function::Scope;
+use crate::limits::MAP_STEPS;
 use crate::print::PrintError;
 use crate::quote::quoted;
 use crate::text::Str;
 use crate::value::Value;
+
+/// What a table costs: while they are read they stand twice, each time in a tree with room for eleven entries.
+const TABLE_STEPS: usize = 3 * MAP_STEPS;
 
 /// Why a text was not read.
 pub(super) enum Problem {
@@ -117,6 +121,11 @@ impl Reader<'_> {
     /// The key that is read; one without letters is that of its table.
     fn path_of_key(&self) -> Step<Vec<u8>> {
         self.path(&self.context, Some(&self.key).filter(|key| !key.is_empty()))
+    }
+
+    fn new_table(&self) -> Step<Table> {
+        self.scope.spend(TABLE_STEPS)?;
+        Ok(Table::default())
     }
 
     pub(super) fn check_depth(&self, depth: usize) -> Step {
@@ -225,7 +234,7 @@ impl Reader<'_> {
                 None => {
                     let known = self.path(parents.get(..=at).unwrap_or_default(), None)?;
                     self.implicit.insert(known);
-                    let made = Node::Table(Table::default());
+                    let made = Node::Table(self.new_table()?);
                     table.set(part.clone(), made.clone());
                     made
                 }
@@ -240,7 +249,7 @@ impl Reader<'_> {
         }
         self.context = parents.to_vec();
         if !is_array {
-            self.set(last, Node::Table(Table::default()))?;
+            self.set(last, Node::Table(self.new_table()?))?;
         } else {
             let found = table.get(last).unwrap_or_else(|| {
                 let made = Node::Tables(Rc::new(RefCell::new(Vec::new())));
@@ -248,7 +257,7 @@ impl Reader<'_> {
                 made
             });
             match found {
-                Node::Tables(tables) => tables.borrow_mut().push(Table::default()),
+                Node::Tables(tables) => tables.borrow_mut().push(self.new_table()?),
                 _ => {
                     let known = self.path(path, None)?;
                     return self.unfit("Key '", &known, "' was already created and cannot be used as an array.");
@@ -400,7 +409,7 @@ impl Reader<'_> {
     /// An inline table whose first letter has been read.
     fn inline_table(&mut self, is_in_array: bool) -> Step<Table> {
         self.lexer.ignore();
-        let all = Table::default();
+        let all = self.new_table()?;
         let (outer, outer_key) = (self.context.clone(), self.key.clone());
         let mut own = outer.clone();
         own.push(outer_key.clone());
@@ -436,14 +445,14 @@ impl Reader<'_> {
         let (path, node) = self.key_and_value()?;
         let mut table = all.clone();
         for part in path {
-            let found = table.get(&part).unwrap_or_else(|| {
-                let made = Node::Table(Table::default());
-                table.set(part.clone(), made.clone());
-                made
-            });
-            table = match found {
-                Node::Table(table) => table,
-                _ => {
+            table = match table.get(&part) {
+                Some(Node::Table(table)) => table,
+                None => {
+                    let made = self.new_table()?;
+                    table.set(part, Node::Table(made.clone()));
+                    made
+                }
+                Some(_) => {
                     let known = quoted(&self.path(&self.context, None)?);
                     return self.unfit("", known.as_bytes(), " is not a table");
                 }

@@ -104,6 +104,14 @@ impl Value {
         matches!(self, Self::Absent | Self::Nil)
     }
 
+    /// The object that it is, if it is one of that type.
+    pub(crate) fn object<T: Object>(&self) -> Option<&T> {
+        match self {
+            Self::Object(object) => object.as_type(),
+            _ => None,
+        }
+    }
+
     /// What the interface holds: of one that holds nothing, nothing at all.
     pub(crate) fn unwrapped(self) -> Self {
         match self {

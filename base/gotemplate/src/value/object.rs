@@ -72,3 +72,11 @@ pub trait Object: Any + Send + Sync + fmt::Debug {
         self.underlying().is_none_or(|value| value.is_true())
     }
 }
+
+impl dyn Object {
+    /// It, if it is of that type.
+    pub(crate) fn as_type<T: Object>(&self) -> Option<&T> {
+        let any: &dyn Any = self;
+        any.downcast_ref()
+    }
+}

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use base_clock::{Clock, Entropy};
-use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, Set, without_no_value};
+use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, Lookup, MissingKey, Set, without_no_value};
 use jiff::tz::TimeZone;
 
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
@@ -158,6 +158,17 @@ impl Engine {
     /// # Errors
     /// What [`RenderError`] lists.
     pub fn render(&self, chart: &Chart, values: &Values, setting: &Setting) -> Result<Rendered, RenderError> {
+        self.render_with(chart, values, setting, None)
+    }
+
+    /// The same beside a cluster, which templates look something up in.
+    pub(crate) fn render_with(
+        &self,
+        chart: &Chart,
+        values: &Values,
+        setting: &Setting,
+        cluster: Option<Box<dyn Lookup>>,
+    ) -> Result<Rendered, RenderError> {
         let mut chart = chart.clone();
         process_dependencies(&mut chart, values).map_err(RenderError::Dependencies)?;
         let values = coalesce_values(&chart, values).map_err(RenderError::Values)?;
@@ -170,7 +181,7 @@ impl Engine {
                 found: version.version().to_owned(),
             });
         }
-        let mut texts = self.execute(&Rendering::of(&chart, values), setting)?;
+        let mut texts = self.execute(&Rendering::of(&chart, values), setting, cluster)?;
         let notes = texts.remove(&format!("{}/templates/{NOTES_FILE}", chart.metadata.name));
         texts.retain(|name, _| !name.ends_with(NOTES_FILE));
         Ok(Rendered {
@@ -182,13 +193,19 @@ impl Engine {
     }
 
     /// What each template makes, by its name.
-    fn execute(&self, rendering: &Rendering<'_>, setting: &Setting) -> Result<BTreeMap<String, String>, RenderError> {
+    fn execute(
+        &self,
+        rendering: &Rendering<'_>,
+        setting: &Setting,
+        cluster: Option<Box<dyn Lookup>>,
+    ) -> Result<BTreeMap<String, String>, RenderError> {
         let is_wanted = |compiled: &Compiled| compiled.is_of(rendering);
         let make = || Compiled::new(rendering, &self.functions);
         let compiled = self.compiled.find_or_make(is_wanted, make)?;
         let objects = Objects::new(rendering, setting);
         let mut limits = self.limits.clone();
         let mut host = Host {
+            lookup: cluster,
             entropy: Some(self.entropy.clone()),
             clock: Some(self.clock.clone()),
             zone: Some(self.zone.clone()),

@@ -207,11 +207,20 @@ impl Dial for Dialled {
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused"));
             }
             let (ours, theirs) = tokio::io::duplex(16 << 10);
-            tokio::spawn(hosts.serve(host, port == 80, theirs));
+            match host.as_str() {
+                "open.example" => tokio::spawn(answer_in_the_open(theirs)),
+                _ => tokio::spawn(hosts.serve(host, port == 80, theirs)),
+            };
             Ok(Box::new(ours) as Box<dyn Stream>)
         }
         .boxed()
     }
+}
+
+/// What servers of plain HTTP say to a greeting of TLS.
+async fn answer_in_the_open(mut stream: tokio::io::DuplexStream) {
+    // The client may go whenever it likes.
+    let _ = stream.write_all(&reply(400, &[], b"no").bytes).await;
 }
 
 /// A chart as a registry keeps it.

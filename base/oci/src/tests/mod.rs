@@ -183,6 +183,16 @@ async fn a_registry_in_the_open_is_asked_only_if_that_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_speaks_no_tls_is_told_so_at_once() {
+    let hosts = Hosts::new(|_, _| reply(500, &[], b""));
+    let begun = Instant::now();
+    let open = reference("oci://open.example/charts/web:1.0.0");
+    let why = hosts.client(|_| {}).pull(&open, &ARTEFACT).await;
+    assert_eq!(why.expect_err("it cannot be asked").kind, Kind::NoTls);
+    assert_eq!(begun.elapsed(), Duration::ZERO, "another try would not help");
+}
+
+#[tokio::test(start_paused = true)]
 async fn credentials_of_a_helper_are_told_with_its_name() {
     let hosts = Hosts::new(|_, _| reply(401, &[("www-authenticate", "Basic")], b""));
     let config = br#"{"credHelpers":{"registry.example":"cloud"}}"#;
@@ -191,6 +201,22 @@ async fn credentials_of_a_helper_are_told_with_its_name() {
     let helper = "docker-credential-cloud".to_owned();
     let source_name = "a file".to_owned();
     assert_eq!(why.kind, Kind::Helper { helper, source_name });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_entry_is_told_of_where_it_would_be_needed() {
+    let config = br#"{"auths":{"registry.example":{"auth":"!!!"}}}"#;
+    let with_config = |hosts: &Arc<Hosts>| {
+        hosts.client(|settings| settings.keyring = Keyring::of_docker_config(config, "a file").unwrap())
+    };
+    let closed = Hosts::new(|_, _| reply(401, &[("www-authenticate", "Basic")], b""));
+    let why = pull(&with_config(&closed)).await.expect_err("it wants credentials");
+    let registry = "registry.example".to_owned();
+    let source_name = "a file".to_owned();
+    assert_eq!(why.kind, Kind::Broken { registry, source_name });
+    let chart = Chart::new(b"chart");
+    let open = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    pull(&with_config(&open)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

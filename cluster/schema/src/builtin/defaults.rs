@@ -4,7 +4,9 @@
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
-use super::{child, elements_mut, is_unset, pod_defaults, service, set_default, set_default_of_pointer, text};
+use super::{
+    autoscalers, child, elements_mut, is_unset, pod_defaults, service, set_default, set_default_of_pointer, text,
+};
 
 /// How often a DaemonSet's template has changed: where clients see what upstream keeps in the spec. The API server counts.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -55,14 +57,7 @@ pub fn default(group: &str, version: &str, kind: &str, object: &mut Value) {
                 set_default(spec, "minReplicas", 1);
             }
         }
-        ("autoscaling", "v2", "HorizontalPodAutoscaler") => {
-            if let Some(spec) = object.get_mut("spec") {
-                set_default(spec, "minReplicas", 1);
-                let cpu = json!([{"type": "Resource", "resource":
-                    {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
-                set_default(spec, "metrics", cpu);
-            }
-        }
+        ("autoscaling", "v2", "HorizontalPodAutoscaler") => autoscalers::default(object),
         ("scheduling.k8s.io", "v1", "PriorityClass") => set_default(object, "preemptionPolicy", "PreemptLowerPriority"),
         _ => {}
     }

@@ -4,6 +4,7 @@
 
 mod admission_rules;
 mod api_services;
+mod autoscalers;
 mod certificates;
 mod claims;
 mod core_rules;

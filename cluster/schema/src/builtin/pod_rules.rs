@@ -293,6 +293,21 @@ fn mounts(container: &Value, volumes: &HashSet<&str>, path: &FieldPath<'_>, erro
 /// Resources of a container that need no domain.
 const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
+/// What may be the name of one.
+pub(super) fn container_resource(name: &str, place: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let before = errors.len();
+    names::validate_qualified_name(name, place, errors);
+    let is_known = name.contains('/') || RESOURCES.contains(&name) || name.starts_with(HUGE_PAGES);
+    if errors.len() == before && !is_known {
+        let words = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid(place, name, words));
+    }
+    if !is_known {
+        let words = "must be a standard resource for containers";
+        errors.push(FieldError::invalid(place, name, words));
+    }
+}
+
 fn resources(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let at = path.field("resources");
     let of = |list: &str| {
@@ -304,17 +319,7 @@ fn resources(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErro
         let list_path = at.field(list);
         for (name, amount) in of(list).into_iter().flatten() {
             let place = list_path.key(name);
-            let before = errors.len();
-            names::validate_qualified_name(name, &place, errors);
-            let is_known = name.contains('/') || RESOURCES.contains(&&**name) || name.starts_with(HUGE_PAGES);
-            if errors.len() == before && !is_known {
-                let words = "must be a standard resource type or fully qualified";
-                errors.push(FieldError::invalid(place, name.as_str(), words));
-            }
-            if !is_known {
-                let words = "must be a standard resource for containers";
-                errors.push(FieldError::invalid(place, name.as_str(), words));
-            }
+            container_resource(name, &place, errors);
             if Quantity::of(amount).is_some_and(|amount| amount < Quantity::ZERO) {
                 let words = "must be greater than or equal to 0";
                 errors.push(FieldError::invalid(place, amount.clone(), words));

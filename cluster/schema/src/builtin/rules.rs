@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    admission_rules, api_services, certificates, claims, core_rules, definition, elements, endpoint_slices, pod_rules,
-    policy_rules, service, text, workload_rules,
+    admission_rules, api_services, autoscalers, certificates, claims, core_rules, definition, elements,
+    endpoint_slices, pod_rules, policy_rules, service, text, workload_rules,
 };
 use crate::{FieldError, FieldPath, go_internal, names};
 
@@ -63,6 +63,7 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
             _ => {}
         },
         ("policy", "v1", "PodDisruptionBudget") => budget(object, &mut errors),
+        ("autoscaling", "v2", "HorizontalPodAutoscaler") => autoscalers::validate(object, old, &mut errors),
         _ => {}
     }
     errors

@@ -28,16 +28,18 @@ const PRIORITIES: [(&str, i32); 5] = [
     ("gardener-system-100", 999_999_100),
 ];
 
+/// The kinds that a seed has, beside those of its Kubernetes: what a gardenlet defines in it.
+pub fn kinds_of_seed() -> Vec<CustomResourceDefinition> {
+    [api_extensions::crds(), api_resources::crds(), api_machine::crds()].concat()
+}
+
 /// Makes a cluster fit to be a seed: kinds, namespace `garden`, priorities.
 ///
 /// # Errors
 /// What its API server says; dependency if a kind is not served in time.
 pub(crate) async fn prepare_cluster(seed: &Client) -> Result<(), Fault> {
     let api: Api<CustomResourceDefinition> = Api::all(seed.clone());
-    let kinds: Vec<CustomResourceDefinition> = [api_extensions::crds(), api_resources::crds(), api_machine::crds()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let kinds = kinds_of_seed();
     for kind in &kinds {
         apply_object(&api, kind, MANAGER).await?;
     }

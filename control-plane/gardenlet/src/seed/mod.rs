@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
+pub use apply::kinds_of_seed;
 pub(crate) use apply::{prepare_cluster, register};
 
 /// How often the lease is renewed: a garden that waits 40 s (upstream) sees three beats before it doubts.

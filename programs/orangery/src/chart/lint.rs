@@ -8,11 +8,12 @@ use std::io::Write;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
+use base_helm::Engine;
 use base_helm::lint::{self, Finding, Made, Severity};
 use base_helm::render::Release;
-use base_helm::{Engine, Rendered};
 use cluster_dry_run::{Remark, Said, dry_run};
 use cluster_schema::names;
+use control_plane_gardenlet::kinds_of_seed;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -44,14 +45,12 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
     findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
     asked.values.insert(ROOT.to_owned(), example_of_root());
-    let [rendered, again] = SEEDS.map(|(seed, seconds)| -> Result<Rendered, Fault> {
-        let then = Timestamp::from_second(seconds).map_err(|why| Fault::bug(why.to_string()))?;
-        let engine = Engine::default()
-            .with_entropy(Entropy::seeded(seed))
-            .with_clock(Clock::settable(then).0);
-        asked.render(&engine, release(&name))
-    });
-    let rendered = rendered?;
+    let [engine, other] = SEEDS.map(engine);
+    let engine = engine?;
+    let rendered = asked.render(&engine, release(&name))?;
+    let again = asked.render(&other?, release(&name));
+    let setting = asked.setting(release(&name));
+    findings.extend(lint::lookups(&engine, &asked.chart, &asked.values, &setting));
     let (made, of_documents) = lint::objects(&rendered);
     findings.extend(of_documents);
     let (made_again, _) = lint::objects(&again?);
@@ -78,6 +77,13 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
         ))
         .hint("mend what is told as an error")),
     }
+}
+
+/// One with that randomness, at that time.
+fn engine((seed, seconds): (u64, i64)) -> Result<Engine, Fault> {
+    let then = Timestamp::from_second(seconds).map_err(|why| Fault::bug(why.to_string()))?;
+    let engine = Engine::default().with_entropy(Entropy::seeded(seed));
+    Ok(engine.with_clock(Clock::settable(then).0))
 }
 
 /// What is known of the chart as a whole.
@@ -133,36 +139,58 @@ async fn ask_kubernetes(
     namespace: &str,
     findings: &mut Vec<Finding>,
 ) -> Result<BTreeSet<String>, Fault> {
-    let known = [api_extensions::crds(), api_resources::crds(), api_machine::crds()].concat();
+    let known = kinds_of_seed();
     let objects: Vec<Value> = made.iter().map(|made| made.value.clone()).collect();
     let mut unknown = BTreeSet::new();
     for Remark { place, said } in dry_run(&known, &objects, namespace).await? {
-        let made = &made[place];
-        findings.push(match said {
-            Said::UnknownField(field) => made.finding(
-                Severity::Warning,
-                format!("{field}: it would be dropped without a word"),
-                "correct the field in the template",
-            ),
-            Said::Refused(why) => made.finding(
-                Severity::Error,
-                why,
-                "correct the field in the template, or the value that it is made from",
-            ),
-            Said::Warning(why) => made.finding(Severity::Warning, why, "follow the warning before the kind or field goes"),
-            Said::NoNamespace => made.finding(
-                Severity::Warning,
-                "metadata.namespace is missing: it would lie in the namespace default, beside those of every other chart",
-                "write `namespace: {{ .Release.Namespace }}` below metadata",
-            ),
-            Said::UnknownKind => {
-                let text = |field: &str| made.value[field].as_str().unwrap_or_default();
+        match finding(made, place, said) {
+            Some(finding) => findings.push(finding),
+            None => {
+                let text = |field: &str| objects[place][field].as_str().unwrap_or_default();
                 unknown.insert(format!("{} ({})", text("kind"), text("apiVersion")));
-                continue;
             }
-        });
+        }
     }
     Ok(unknown)
+}
+
+/// What is wrong with the object at that place; nothing if its kind is not known.
+fn finding(made: &[Made], place: usize, said: Said) -> Option<Finding> {
+    let (severity, message, hint) = match said {
+        Said::UnknownField(field) => (
+            Severity::Warning,
+            format!("{field}: it would be dropped without a word"),
+            "correct the field in the template",
+        ),
+        Said::Refused(why) => (
+            Severity::Error,
+            why,
+            "correct the field in the template, or the value that it is made from",
+        ),
+        Said::Warning(why) => (
+            Severity::Warning,
+            why,
+            "follow the warning before the kind or field goes",
+        ),
+        Said::NoNamespace => (
+            Severity::Warning,
+            "metadata.namespace is missing: it would lie in the namespace default, beside those of every other chart"
+                .to_owned(),
+            "write `namespace: {{ .Release.Namespace }}` below metadata",
+        ),
+        Said::Again(first) => (
+            Severity::Error,
+            format!("is made twice, first by {}: one would undo the other", made[first].file),
+            "leave one of them out, or name them differently",
+        ),
+        Said::Known => (
+            Severity::Error,
+            "is a definition of this product: the chart would write over it".to_owned(),
+            "leave it out of the chart",
+        ),
+        Said::UnknownKind => return None,
+    };
+    Some(made[place].finding(severity, message, hint))
 }
 
 /// What a gardenlet renders for: an installation of a ControllerRegistration, in a namespace of its own.

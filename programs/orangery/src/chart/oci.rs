@@ -2,8 +2,7 @@
 //! no credentials: `helm registry login` and `docker login` do.
 
 use std::env;
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,10 +55,14 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
 /// The same with the flags that help.
 fn told(error: Error) -> Fault {
     let hint = match error.kind.decisive() {
-        Kind::Unauthorised { .. } | Kind::Helper { .. } => {
+        Kind::Helper { .. } | Kind::Broken { .. } => {
+            "give --username and --password-stdin, or use `helm registry login`"
+        }
+        Kind::Unauthorised { .. } => {
             "give --username and --password-stdin, or use `helm registry login`; many registries say the same of a \
              repository that is not there"
         }
+        Kind::NoTls => "check the port; --plain-http asks it in the open",
         Kind::Untrusted(_) => "name the certificate of the registry's authority with --ca-file",
         Kind::NoVersion { .. } | Kind::Constraint { .. } => {
             "name a version that is there with --version, or a constraint as in ^1.2, or >=1.2-0 for those before a release too"
@@ -102,16 +105,16 @@ fn keyring(reference: &Reference, setting: &ChartSetting) -> Result<Keyring, Fau
         let source = path.display().to_string();
         let json = match read_at_most(&path, CONFIG_BYTES_MAX as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            json => json.map_err(|why| unreadable(&source, &why))?,
+            json => json.map_err(|why| unreadable(format!("cannot read the credentials of {source}: {why}")))?,
         };
-        let read = Keyring::of_docker_config(&json, &source).map_err(|why| unreadable(&source, &why))?;
+        let read = Keyring::of_docker_config(&json, &source).map_err(|why| unreadable(why.to_string()))?;
         keyring = keyring.and(read);
     }
     Ok(keyring)
 }
 
-fn unreadable(path: &str, why: &dyn std::fmt::Display) -> Fault {
-    Fault::user(format!("cannot read the credentials of {path}: {why}")).hint("mend the file, or move it away")
+fn unreadable(why: String) -> Fault {
+    Fault::user(why).hint("mend the file, or move it away")
 }
 
 /// Without the line break at its end.
@@ -126,13 +129,12 @@ fn password_of(input: impl io::Read) -> Result<SecretString, Fault> {
 }
 
 fn bundle(path: &Path) -> Result<String, Fault> {
-    let mut text = String::new();
-    let read = fs::File::open(path).and_then(|file| file.take(CA_BYTES_MAX).read_to_string(&mut text));
-    read.map_err(|why| {
+    let unreadable = |why: &dyn std::fmt::Display| {
         Fault::user(format!("cannot read the authorities {}: {why}", path.display()))
             .hint("name a file of certificates in PEM with --ca-file")
-    })?;
-    Ok(text)
+    };
+    let bytes = read_at_most(path, CA_BYTES_MAX).map_err(|why| unreadable(&why))?;
+    String::from_utf8(bytes).map_err(|_| unreadable(&"it is no UTF-8"))
 }
 
 /// Where `helm registry login` writes (Helm 4.1, `pkg/helmpath`).
@@ -195,7 +197,7 @@ mod tests {
 
     use secrecy::ExposeSecret as _;
 
-    use super::{QUICK, password_of, progress, watcher};
+    use super::{CA_BYTES_MAX, QUICK, bundle, password_of, progress, watcher};
     use crate::live::{Console, Surroundings};
 
     #[test]
@@ -205,6 +207,22 @@ mod tests {
         }
         assert!(password_of([0xff].as_slice()).is_err());
         assert!(password_of(std::io::repeat(b'a')).is_err());
+    }
+
+    #[test]
+    fn authorities_are_read_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        let read = |bytes: u64| {
+            std::fs::write(&path, vec![b'a'; usize::try_from(bytes).unwrap()]).unwrap();
+            bundle(&path)
+        };
+        assert_eq!(read(CA_BYTES_MAX).unwrap().len() as u64, CA_BYTES_MAX);
+        let refused = read(CA_BYTES_MAX + 1).unwrap_err().to_string();
+        assert!(refused.ends_with("ca.pem: it has more than 1 MiB"), "{refused}");
+        std::fs::write(&path, [0xff]).unwrap();
+        let refused = bundle(&path).unwrap_err().to_string();
+        assert!(refused.ends_with("ca.pem: it is no UTF-8"), "{refused}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,11 +1,11 @@
 //! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use tests_kit::fed;
 
 const FILES: [(&str, &str); 7] = [
     (
@@ -65,7 +65,7 @@ metadata:
 const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
 
 /// Words, what is said of them, and what is to be done.
-const WRONG: [(&[&str], &str, &str); 16] = [
+const WRONG: [(&[&str], &str, &str); 17] = [
     (
         &["web"],
         "web: execution error at (web/templates/account.yaml:4:11): who?",
@@ -111,6 +111,11 @@ const WRONG: [(&[&str], &str, &str); 16] = [
         &["https://a/web"],
         "https://a/web is in a repository, and charts come from this machine or from registries (oci://)",
         "helm pull",
+    ),
+    (
+        &["OCI://me:p/w@a/web"],
+        "OCI://a/web begins with oci:// in capitals",
+        "write oci:// in small letters",
     ),
     (
         &["oci://a/Web"],
@@ -170,18 +175,9 @@ fn render(folder: &Path, words: &[&str], input: &str) -> Output {
 }
 
 fn run(command: &str, folder: &Path, words: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_orangery"))
-        .args(["chart", command])
-        .args(words)
-        .current_dir(folder)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut orangery = Command::new(env!("CARGO_BIN_EXE_orangery"));
+    orangery.args(["chart", command]).args(words);
+    fed(orangery.current_dir(folder).env_remove("RUST_LOG"), input).unwrap()
 }
 
 /// What it prints, with nothing on standard error.
@@ -304,6 +300,39 @@ fn what_is_wrong_is_told_with_one_thing_to_do() {
     }
 }
 
+#[test]
+fn a_configuration_of_docker_that_is_none_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    write(&path, "none");
+    let mut orangery = Command::new(env!("CARGO_BIN_EXE_orangery"));
+    orangery.args(["chart", "render", "oci://127.0.0.1:1/web:1.0.0"]);
+    orangery.env_clear().env("HOME", folder.path());
+    let output = fed(orangery.env("DOCKER_CONFIG", folder.path()), "").unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let why = format!(
+        "error: {} is no Docker configuration: line 1, column 2\n",
+        path.display()
+    );
+    assert!(said.starts_with(&why), "{said}");
+}
+
+#[test]
+fn the_local_zone_is_the_one_of_tz_and_is_called_so() {
+    let folder = chart_of(&[("templates/a.yaml", "a: {{ now.Location }} {{ date \"15:04\" 0 }}\n")]);
+    for (tz, told) in [
+        ("Europe/Berlin", "Europe/Berlin 01:00"),
+        ("europe/berlin", "UTC 00:00"),
+        ("CET-1CEST", "UTC 00:00"),
+    ] {
+        let mut orangery = Command::new(env!("CARGO_BIN_EXE_orangery"));
+        orangery.args(["chart", "render", "x"]).env("TZ", tz);
+        let output = fed(orangery.current_dir(folder.path()), "").unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.lines().last(), Some(format!("a: {told}").as_str()), "{tz}");
+    }
+}
+
 /// A chart in a folder `x` with these templates.
 fn chart_of(templates: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -395,6 +424,10 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         ("templates/dated.yaml", &dated),
         ("templates/foreign.yaml", foreign),
         (
+            "templates/found.yaml",
+            "{{ if lookup \"v1\" \"Secret\" .Release.Namespace \"\" }}a: b{{ end }}\n",
+        ),
+        (
             "templates/hook.yaml",
             &map("hook", "").replace("name: hook", "name: hook, annotations: {helm.sh/hook: pre-install}"),
         ),
@@ -407,13 +440,42 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         "warning: x/templates/dated.yaml: ConfigMap \"dated\": data.a is another each time",
         "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
         "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
+        "warning: x/templates/found.yaml: `lookup \"v1\" \"Secret\" \"extension-x-x7k2p\" \"\"` at x/templates/found.yaml:1:6 finds nothing",
         "fields were not looked at: Unheard (monitoring.coreos.com/v1)",
-        "x 0.1.0: 3 objects, 0 errors, 5 warnings",
+        "x 0.1.0: 3 objects, 0 errors, 6 warnings",
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let (_, said, code) = linted(folder.path(), &["x", "--strict"]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[test]
+fn what_would_be_written_over_is_an_error() {
+    let role = |namespace: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: r, namespace: {namespace}}}\nrules: []\n"
+        )
+    };
+    let of_the_product = DEFINITION_OF_THINGS
+        .replace("example.org", "extensions.gardener.cloud")
+        .replace("things", "workers")
+        .replace("thing", "worker")
+        .replace("Thing", "Worker");
+    let folder = chart_of(&[
+        ("crds/workers.yaml", &of_the_product),
+        ("templates/one.yaml", &role("one")),
+        ("templates/two.yaml", &role("two")),
+    ]);
+    let (out, said, code) = linted(folder.path(), &["x"]);
+    for line in [
+        "error: x/crds/workers.yaml: CustomResourceDefinition \"workers.extensions.gardener.cloud\": is a definition of this product",
+        "error: x/templates/two.yaml: ClusterRole \"r\": is made twice, first by x/templates/one.yaml: one would undo the other",
+        "x 0.1.0: 3 objects, 2 errors, 0 warnings",
+    ] {
+        assert!(out.contains(line), "{line}\n--\n{out}");
+    }
     assert_eq!(code, Some(1), "{said}");
 }
 

@@ -171,6 +171,5 @@ fn processor_seconds(process: u32) -> f64 {
 }
 
 fn megabytes(process: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    crate::process::status_megabytes(&status, "VmRSS:").unwrap_or(f64::NAN)
+    crate::process::megabytes(process, "VmRSS").unwrap_or(f64::NAN)
 }

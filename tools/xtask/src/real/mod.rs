@@ -32,6 +32,11 @@ pub(crate) enum Part {
     Registry,
 }
 
+/// Prepares these parts.
+pub(crate) fn prepare(parts: &[Part]) -> Outcome {
+    parts.iter().try_for_each(|part| run(Some(*part)))
+}
+
 /// Prepares one part, or all of them.
 pub(crate) fn run(part: Option<Part>) -> Outcome {
     match part {

@@ -1,6 +1,5 @@
 //! Certificates as Sprig has Go 1.26's crypto/x509 make them.
 
-use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -75,25 +74,13 @@ impl Object for Certificate {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        let any: &dyn Any = other;
-        any.downcast_ref() == Some(self)
+        other.as_type() == Some(self)
     }
 }
 
 impl From<Certificate> for Value {
     fn from(certificate: Certificate) -> Self {
         Self::Object(Arc::new(certificate))
-    }
-}
-
-/// The certificate that a value is.
-pub(super) fn certificate_of(value: &Value) -> Option<&Certificate> {
-    match value {
-        Value::Object(object) => {
-            let any: &dyn Any = &**object;
-            any.downcast_ref()
-        }
-        _ => None,
     }
 }
 
@@ -166,11 +153,12 @@ fn names(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
         Value::Str(text) => text.len(),
         _ => 0,
     };
+    let items = items(value, scope)?;
     // They stand in the certificate, twice as long in PEM, and one text may be many names.
-    let bytes = items(value, scope)?.iter().map(length).fold(0, usize::saturating_add);
+    let bytes = items.iter().map(length).fold(0, usize::saturating_add);
     scope.spend(bytes)?;
     scope.check_length(bytes.saturating_mul(2))?;
-    let all = items(value, scope)?.iter().map(|item| match item {
+    let all = items.iter().map(|item| match item {
         Value::Str(text) => Ok(text.clone()),
         other => Err(no_string("error processing alternate dns name", other, scope)),
     });

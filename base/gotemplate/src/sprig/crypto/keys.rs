@@ -4,7 +4,7 @@ use base_clock::Entropy;
 use p256::pkcs8::PrivateKeyInfo;
 use p256::pkcs8::der::Decode;
 use ring::signature::{Ed25519KeyPair, KeyPair};
-use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPrivateKey, EncodeRsaPublicKey};
+use rsa::pkcs1::{self, DecodeRsaPrivateKey, EncodeRsaPrivateKey, EncodeRsaPublicKey};
 use rsa::rand_core::{self, CryptoRng, RngCore};
 use rsa::signature::{RandomizedSigner, SignatureEncoding};
 use rsa::{RsaPrivateKey, pkcs1v15, sha2::Sha256};
@@ -150,11 +150,24 @@ impl Key {
     }
 
     fn read_rsa(bytes: &[u8]) -> Result<Self, String> {
-        let key = RsaPrivateKey::from_pkcs1_der(bytes).map_err(|_| "x509: it is no RSA key".to_owned())?;
-        let size = rsa::traits::PublicKeyParts::size(&key) * 8;
-        if size > RSA_BITS_MAX {
+        let wrong = || "x509: it is no RSA key".to_owned();
+        let numbers = pkcs1::RsaPrivateKey::from_der(bytes).map_err(|_| wrong())?;
+        let numbers = [
+            numbers.modulus,
+            numbers.public_exponent,
+            numbers.private_exponent,
+            numbers.prime1,
+            numbers.prime2,
+            numbers.exponent1,
+            numbers.exponent2,
+            numbers.coefficient,
+        ];
+        // To see whether they belong together is to multiply them.
+        let size = numbers.iter().map(|number| number.as_bytes().len() * 8).max();
+        if let Some(size) = size.filter(|size| *size > RSA_BITS_MAX) {
             return Err(format!("x509: it has {size} bits, at most {RSA_BITS_MAX} are read"));
         }
+        let key = RsaPrivateKey::from_pkcs1_der(bytes).map_err(|_| wrong())?;
         Ok(Self::Rsa(Box::new(key)))
     }
 
@@ -251,5 +264,35 @@ impl Key {
             }
             Self::Dsa(_) => return self.signing(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, RSA_BITS_MAX, integer, pem, sequence};
+
+    #[test]
+    fn an_rsa_key_with_a_number_that_is_too_long_is_refused_before_it_is_multiplied() {
+        let key = |prime_bytes: usize| {
+            let (small, prime) = (integer(&[3]), integer(&vec![0x7f; prime_bytes]));
+            let numbers = [
+                &integer(&[]),
+                &small,
+                &small,
+                &small,
+                &prime,
+                &prime,
+                &small,
+                &small,
+                &small,
+            ];
+            let der = sequence(&numbers.map(Vec::as_slice));
+            Key::read(&pem::write("RSA PRIVATE KEY", &der))
+                .err()
+                .unwrap_or_default()
+        };
+        let why = |why: &str| format!("parsing RSA private key from PEM: x509: {why}");
+        assert_eq!(key(RSA_BITS_MAX / 8), why("it is no RSA key"));
+        assert_eq!(key(1 << 20), why("it has 8388608 bits, at most 8192 are read"));
     }
 }

@@ -14,7 +14,7 @@ use super::encoding::decode;
 use crate::error::Fault;
 use crate::function::{Function, Scope};
 use crate::value::{Type, Value};
-use certificates::{CERTIFICATE, Certificate, Signer, Wanted, certificate_of, check, make};
+use certificates::{CERTIFICATE, Certificate, Signer, Wanted, check, make};
 use keys::Key;
 
 /// Bits of the keys that certificates get.
@@ -107,7 +107,7 @@ fn signed(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Answer
         None => None,
         given => Some(key(scope, args, given)?),
     };
-    let authority = certificate_of(at(args, 4)).ok_or("unable to decode certificate")?;
+    let authority: &Certificate = at(args, 4).object().ok_or("unable to decode certificate")?;
     let signer = Signer::read(authority, scope)?;
     let wanted = leaf(scope, args)?;
     let key = match given_key {

@@ -16,6 +16,8 @@ pub(crate) use time::Time;
 pub(crate) use units::{DURATION, duration, number_of};
 pub(crate) use zone::{Form, Zone};
 
+use std::sync::LazyLock;
+
 use jiff::tz::TimeZone;
 
 use super::args::{Answer, at, text};
@@ -75,10 +77,13 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// The zone that is local: UTC if the caller names none.
+/// The zone that is local: if the caller gives none, what Go makes of UTC in `/etc/localtime`.
 pub(crate) fn local(scope: &Scope<'_>) -> TimeZone {
+    static UNNAMED: LazyLock<TimeZone> =
+        LazyLock::new(|| TimeZone::posix("UTC0").expect("POSIX has such a zone, which has no other name"));
     let host = scope.host.downcast_ref::<Host>();
-    host.and_then(|host| host.zone.clone()).unwrap_or(TimeZone::UTC)
+    host.and_then(|host| host.zone.clone())
+        .unwrap_or_else(|| UNNAMED.clone())
 }
 
 /// What that zone is east of Greenwich now, in seconds.
@@ -233,9 +238,37 @@ mod tests {
                 r#"{{eq $t (toDate "2006-01-02 -0700" "2024-07-01 +0200")}} {{($t.UTC).Local}}"#,
                 r#"true 2024-07-01 00:00:00 +0200 CEST"#,
             ),
+            (
+                r#"{{$t.Location}} {{(($t.UTC).Local).Location}}"#,
+                r#"Europe/Berlin Europe/Berlin"#,
+            ),
+            // So far on, summer comes and goes as ever.
+            (
+                r#"{{dateModify "9223372036854775807ns" (toDate "2006" "9999")}}"#,
+                r#"10291-04-12 00:47:16.854775807 +0200 CEST"#,
+            ),
+            (
+                r#"{{($t.AddDate 20000 0 0)}} {{($t.AddDate 20000 6 0)}} {{$t.AddDate -20000 0 0}}"#,
+                r#"22024-07-01 00:00:00 +0200 CEST 22025-01-01 00:00:00 +0100 CET -17976-07-01 00:00:00 +0053 LMT"#,
+            ),
         ];
         for (text, answer) in cases {
             assert_eq!(in_berlin(text), answer, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_an_offset_the_last_part_that_is_out_of_range_is_told() {
+        for (layout, text, part) in [
+            ("-0700", "+9999", "minute"),
+            ("-0700", "+99x9", "hour"),
+            ("-0700", "-2500", "hour"),
+            ("-0700", "+0061", "minute"),
+            ("-07:00:00", "+99:99:99", "second"),
+        ] {
+            let why = super::parse(layout.as_bytes(), text.as_bytes(), &super::Zone::Utc).unwrap_err();
+            let wanted = format!("parsing time \"{text}\": time zone offset {part} out of range");
+            assert_eq!(why, wanted);
         }
     }
 

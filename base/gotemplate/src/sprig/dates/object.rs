@@ -1,6 +1,5 @@
 //! A moment as a value that templates have: `time.Time` of Go 1.26 with its methods.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::layout::{self, RFC3339_NANO, format};
@@ -18,13 +17,7 @@ pub(super) const TIME: &str = "time.Time";
 
 /// The moment that a value is.
 pub(crate) fn time_of(value: &Value) -> Option<&Time> {
-    match value {
-        Value::Object(object) => {
-            let any: &dyn Any = &**object;
-            any.downcast_ref()
-        }
-        _ => None,
-    }
+    value.object()
 }
 
 impl From<Time> for Value {
@@ -77,14 +70,14 @@ impl Object for Time {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        let any: &dyn Any = other;
-        any.downcast_ref()
+        other
+            .as_type()
             .is_some_and(|other: &Self| self.moment() == other.moment() && self.zone.is(&other.zone))
     }
 
     fn is_like(&self, other: &dyn Object) -> bool {
-        let any: &dyn Any = other;
-        any.downcast_ref()
+        other
+            .as_type()
             .is_some_and(|other: &Self| self.moment() == other.moment() && self.zone.is_like(&other.zone))
     }
 }

@@ -337,20 +337,23 @@ impl<'t> Reader<'t> {
         if colons.iter().any(|at| text.get(*at) != Some(&b':')) {
             return Err(Problem::Bad);
         }
-        let number = |place: Option<usize>| match place {
-            Some(at) => two(text.get(at..).unwrap_or_default()),
-            None => Ok(0),
-        };
-        // What comes first is told even if what follows is no number; but what is out of range comes before all.
-        let [hours, minutes, seconds] = places;
-        let all = number(hours).and_then(|hours| {
-            within(hours, 0..25, "time zone offset hour")?;
-            let minutes = number(minutes)?;
-            within(minutes, 0..61, "time zone offset minute")?;
-            let seconds = number(seconds)?;
-            within(seconds, 0..61, "time zone offset second")?;
-            Ok((hours * 60 + minutes) * 60 + seconds)
-        })?;
+        let (mut numbers, mut problem) = ([0; 3], None);
+        for (number, at) in numbers.iter_mut().zip(places.into_iter().flatten()) {
+            match two(text.get(at..).unwrap_or_default()) {
+                Ok(read) => *number = read,
+                Err(why) => {
+                    problem = Some(why);
+                    break;
+                }
+            }
+        }
+        // What is out of range is told before what is no number, and of several the last.
+        let [hours, minutes, seconds] = numbers;
+        within(seconds, 0..61, "time zone offset second")?;
+        within(minutes, 0..61, "time zone offset minute")?;
+        within(hours, 0..25, "time zone offset hour")?;
+        problem.map_or(Ok(()), Err)?;
+        let all = (hours * 60 + minutes) * 60 + seconds;
         self.offset = match text.first() {
             Some(b'+') => all,
             Some(b'-') => -all,

@@ -1,6 +1,5 @@
 //! Values of package `time` beside the moment itself: months, days of the week, lengths of time, and zones.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::layout::{day_name, month_name};
@@ -33,26 +32,14 @@ pub(crate) fn duration(nanoseconds: i64) -> Value {
 
 /// The length of time that a value is, in nanoseconds.
 pub(super) fn duration_of(value: &Value) -> i64 {
-    match value {
-        Value::Object(object) => {
-            let any: &dyn Any = &**object;
-            any.downcast_ref().map_or(0, |unit: &Unit| unit.number())
-        }
-        _ => 0,
-    }
+    value.object().map_or(0, Unit::number)
 }
 
 /// The number of a month or a day of the week, which spf13/cast 1.7.0 knows and of lengths of time does not.
 pub(crate) fn number_of(value: &Value) -> Option<i64> {
-    match value {
-        Value::Object(object) => {
-            let any: &dyn Any = &**object;
-            match any.downcast_ref()? {
-                Unit::Month(number) | Unit::Weekday(number) => Some(*number),
-                Unit::Duration(_) => None,
-            }
-        }
-        _ => None,
+    match value.object()? {
+        Unit::Month(number) | Unit::Weekday(number) => Some(*number),
+        Unit::Duration(_) => None,
     }
 }
 
@@ -110,10 +97,7 @@ impl Object for Unit {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        self.type_name() == other.type_name() && {
-            let any: &dyn Any = other;
-            any.downcast_ref().map(|other: &Self| other.number()) == Some(self.number())
-        }
+        self.type_name() == other.type_name() && other.as_type().map(Self::number) == Some(self.number())
     }
 }
 
@@ -187,13 +171,11 @@ impl Object for Location {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        let any: &dyn Any = other;
-        any.downcast_ref().is_some_and(|other: &Self| self.0.is(&other.0))
+        other.as_type().is_some_and(|other: &Self| self.0.is(&other.0))
     }
 
     fn is_like(&self, other: &dyn Object) -> bool {
-        let any: &dyn Any = other;
-        any.downcast_ref().is_some_and(|other: &Self| self.0.is_like(&other.0))
+        other.as_type().is_some_and(|other: &Self| self.0.is_like(&other.0))
     }
 
     fn text(&self) -> Option<String> {
@@ -203,12 +185,6 @@ impl Object for Location {
 
 /// The zone that a value is.
 pub(super) fn zone_of(value: &Value) -> Result<Zone, Fault> {
-    let zone = match value {
-        Value::Object(object) => {
-            let any: &dyn Any = &**object;
-            any.downcast_ref().map(|location: &Location| location.0.clone())
-        }
-        _ => None,
-    };
-    zone.ok_or_else(|| Fault::from("time: missing Location in call to Time.In"))
+    let location = value.object().map(|location: &Location| location.0.clone());
+    location.ok_or_else(|| Fault::from("time: missing Location in call to Time.In"))
 }

@@ -8,6 +8,9 @@ use jiff::tz::{Dst, TimeZone};
 
 use crate::text::Str;
 
+/// What the zone of the caller is called where nobody has given it a name.
+const LOCAL: &str = "Local";
+
 /// A zone.
 #[derive(Clone, Debug)]
 pub(crate) enum Zone {
@@ -53,10 +56,17 @@ pub(crate) struct Offset {
     pub(crate) is_summer: bool,
 }
 
-/// A moment, the nearest that can be looked up.
+/// Seconds in 400 years, in which all days of the week and of the year come again.
+const ERA: i64 = 146_097 * 86_400;
+
+/// A moment at which the same holds, one that can be looked up: the first rule of a zone holds as far back as one likes, the last
+/// ones go on forever.
 fn moment(unix: i64) -> Timestamp {
-    let ends = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
-    Timestamp::from_second(unix.clamp(ends.0, ends.1)).unwrap_or(Timestamp::UNIX_EPOCH)
+    let (min, max) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+    let beyond = unix.saturating_sub(max).max(0);
+    let eras = beyond / ERA + i64::from(beyond % ERA > 0);
+    let unix = unix.saturating_sub(eras.saturating_mul(ERA)).max(min);
+    Timestamp::from_second(unix).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 fn of_table(zone: &TimeZone, unix: i64) -> Offset {
@@ -73,7 +83,7 @@ impl Zone {
     pub(super) fn load(name: &[u8], local: &TimeZone) -> Option<Self> {
         match name {
             b"" | b"UTC" => return Some(Self::Utc),
-            b"Local" => return Some(Self::Local(local.clone())),
+            name if name == LOCAL.as_bytes() => return Some(Self::Local(local.clone())),
             _ => {}
         }
         let name = std::str::from_utf8(name).ok()?;
@@ -152,7 +162,7 @@ impl Zone {
     pub(super) fn name(&self) -> Str {
         match self {
             Self::Utc => "UTC".into(),
-            Self::Local(_) => "Local".into(),
+            Self::Local(zone) => zone.iana_name().unwrap_or(LOCAL).into(),
             Self::Named(named) => named.0.into(),
             Self::Fixed(fixed) => fixed.name.clone(),
         }
