@@ -24,8 +24,8 @@ pub const AUTHOR_END: &str = "HELM_ERR_END";
 /// How often a template may be included inside itself, says Helm.
 const INCLUDES_MAX: usize = 1000;
 const INCLUDE: &str = "include";
-/// Reading YAML costs a step for so few bytes: `[{},{},` makes much of little.
-const YAML_BYTES_PER_STEP: usize = 1;
+/// Reading a byte of YAML costs so many steps: `[{},{},` makes much of little.
+const YAML_BYTE_STEPS: usize = 4;
 
 impl Functions {
     /// Adds Helm's functions that execute templates, make them fail, or write and read YAML.
@@ -52,7 +52,7 @@ impl Functions {
         let readers: [(&str, Reading); 2] = [("fromYaml", from_yaml), ("fromYamlArray", from_yaml_array)];
         for (name, read) in readers {
             self.add(Function::new(name, [Str], move |scope, args| {
-                scope.spend(text_of(args).len() / YAML_BYTES_PER_STEP)?;
+                scope.spend(text_of(args).len().saturating_mul(YAML_BYTE_STEPS))?;
                 Ok(read(args))
             }));
         }

@@ -11,8 +11,14 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new(name, [Str], move |_, args| Ok(Value::string(map(text(args, 0)))))
     };
     vec![
-        mapped("upper", |text| each_rune(text, upper)),
-        mapped("lower", |text| each_rune(text, lower)),
+        mapped("upper", |text| match text.is_ascii() {
+            true => text.to_ascii_uppercase(),
+            false => each_rune(text, upper),
+        }),
+        mapped("lower", |text| match text.is_ascii() {
+            true => text.to_ascii_lowercase(),
+            false => each_rune(text, lower),
+        }),
         mapped("title", title),
         mapped("untitle", untitle),
         mapped("swapcase", swap_case),

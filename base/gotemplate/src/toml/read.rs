@@ -16,6 +16,8 @@ use crate::quote::quoted;
 use crate::text::Str;
 use crate::value::Value;
 
+/// What reading a byte costs.
+const BYTE_STEPS: usize = 4;
 /// What a table costs: while they are read they stand twice, each time in a tree with room for eleven entries.
 const TABLE_STEPS: usize = 3 * MAP_STEPS;
 
@@ -46,7 +48,7 @@ impl From<Fault> for Problem {
 /// # Errors
 /// The text is no TOML: the decoder's message, inside. A limit is met: outside.
 pub(crate) fn read(text: &[u8], scope: &Scope<'_>) -> Result<Result<Value, String>, Fault> {
-    scope.spend(text.len())?;
+    scope.spend(text.len().saturating_mul(BYTE_STEPS))?;
     let marks: [&[u8]; 3] = [b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"];
     let text = marks.iter().find_map(|mark| text.strip_prefix(*mark)).unwrap_or(text);
     if text.iter().take(6).any(|byte| *byte == 0) {

@@ -11,6 +11,8 @@ use crate::value::{Type, Value};
 
 const BLOCK: usize = 16;
 const KEY: usize = 32;
+/// To make a key, and to ask for what is random.
+const CIPHER_STEPS: usize = 100;
 
 pub(super) fn functions() -> Vec<Function> {
     use Type::Str;
@@ -47,7 +49,7 @@ fn encrypt(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
         return Ok(Value::string(""));
     }
     check_length(plain.len().saturating_mul(2), scope)?;
-    scope.spend(plain.len())?;
+    scope.spend(CIPHER_STEPS.saturating_add(plain.len()))?;
     let padding = BLOCK - plain.len() % BLOCK;
     let mut content = plain.to_vec();
     content.resize(plain.len() + padding, padding.to_le_bytes()[0]);
@@ -69,7 +71,7 @@ fn decrypt(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     if written.is_empty() {
         return Ok(Value::string(""));
     }
-    scope.spend(written.len())?;
+    scope.spend(CIPHER_STEPS.saturating_add(written.len()))?;
     let bytes = decode(written).map_err(|at| format!("illegal base64 data at input byte {at}"))?;
     if bytes.len() < BLOCK {
         let capacity = written.len() / 4 * 3;

@@ -14,8 +14,8 @@ use crate::value::{Type, UintKind, Value};
 const COST: u32 = 10;
 /// What bcrypt reads of a password.
 const PASSWORD_BYTES_MAX: usize = 72;
-/// It takes some 50 ms.
-const BCRYPT_STEPS: usize = 500_000;
+/// It takes some 50 ms. Charts need a few, and get fifty at most.
+const BCRYPT_STEPS: usize = 1_000_000;
 /// bcrypt's own alphabet in place of base64's.
 const ALPHABET: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -26,7 +26,7 @@ const SHOWN: usize = 23;
 const SCOPE_NAME: &[u8] = b"com.lyndir.masterpassword";
 /// scrypt with N = 2^15, r = 8, p = 2: 32 MiB and some 150 ms.
 const SCRYPT: (u8, u32, u32) = (15, 8, 2);
-const SCRYPT_STEPS: usize = 1_500_000;
+const SCRYPT_STEPS: usize = 3_000_000;
 const KEY_BYTES: usize = 64;
 
 pub(super) fn functions() -> Vec<Function> {

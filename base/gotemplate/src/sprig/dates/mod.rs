@@ -29,7 +29,7 @@ use crate::value::{IntKind, Type, Value};
 use object::{TIME, formatted};
 
 /// What it takes to find a zone, or to look through its transitions: some twenty microseconds, as so many steps take.
-const ZONE_STEPS: usize = 500;
+const ZONE_STEPS: usize = 1000;
 /// The layout of `htmlDate`.
 const HTML: &[u8] = b"2006-01-02";
 
