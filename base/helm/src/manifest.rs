@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base_yaml::go::{self, GoYamlError, Twice};
 use memchr::memmem;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The order in which kinds are installed: what others need comes first. Kinds that are not named come last, by name.
 pub const INSTALL_ORDER: [&str; 38] = [
@@ -301,62 +301,71 @@ struct Head {
     annotations: BTreeMap<String, String>,
 }
 
+/// Whether encoding/json reads a key into a field: in whatever case it is written.
+fn is_field(key: &str, name: &str) -> bool {
+    key.eq_ignore_ascii_case(name)
+}
+
 impl Head {
     fn read(content: &str) -> Result<Self, HeadError> {
         let mut head = Self::default();
-        let is_read = |name: &str| FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let is_read = |key: &str| FIELDS.iter().any(|name| is_field(key, name));
         let object = match go::read_entries(content.as_bytes(), &is_read)? {
             Value::Null => return Ok(head),
             Value::Object(object) => object,
             other => return Err(wrong(&other, "value of type util.SimpleHead")),
         };
-        text_of(
-            &object,
-            "apiVersion",
-            "struct field SimpleHead.apiVersion of type string",
-        )?;
-        head.kind = text_of(&object, "kind", "struct field SimpleHead.kind of type string")?;
-        let metadata = match field(&object, "metadata") {
-            None | Some(Value::Null) => return Ok(head),
-            Some(Value::Object(metadata)) => metadata,
-            Some(other) => {
-                let whole = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; \
-                             Annotations map[string]string \"json:\\\"annotations\\\"\" }";
-                return Err(wrong(other, whole));
+        // Of keys for one field each is read, and the last that says something counts.
+        for (key, value) in &object {
+            if is_field(key, "apiVersion") {
+                text_of(value, "struct field SimpleHead.apiVersion of type string")?;
+            } else if is_field(key, "kind") {
+                let kind = text_of(value, "struct field SimpleHead.kind of type string")?;
+                head.kind = kind.unwrap_or(head.kind);
+            } else if is_field(key, "metadata") {
+                head.read_metadata(value)?;
             }
-        };
-        head.name = text_of(metadata, "name", "struct field .metadata.name of type string")?;
-        let annotations = match field(metadata, "annotations") {
-            None | Some(Value::Null) => return Ok(head),
-            Some(Value::Object(annotations)) => annotations,
-            Some(other) => {
-                return Err(wrong(
-                    other,
-                    "struct field .metadata.annotations of type map[string]string",
-                ));
-            }
-        };
-        for key in annotations.keys() {
-            let text = text_of(annotations, key, "struct field .metadata.annotations of type string")?;
-            head.annotations.insert(key.clone(), text);
         }
         Ok(head)
     }
+
+    fn read_metadata(&mut self, metadata: &Value) -> Result<(), HeadError> {
+        let whole = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; \
+                     Annotations map[string]string \"json:\\\"annotations\\\"\" }";
+        for (key, value) in entries_of(metadata, whole)? {
+            if is_field(key, "name") {
+                if let Some(name) = text_of(value, "struct field .metadata.name of type string")? {
+                    self.name = name;
+                }
+            } else if is_field(key, "annotations") {
+                for (key, value) in entries_of(value, "struct field .metadata.annotations of type map[string]string")? {
+                    let text = text_of(value, "struct field .metadata.annotations of type string")?;
+                    self.annotations.insert(key.clone(), text.unwrap_or_default());
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
-/// A field by its name, in whatever case if there is none in the right one: encoding/json.
-fn field<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    object.get(name).or_else(|| {
-        let found = object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value)
-    })
+/// What an object holds; null holds nothing.
+fn entries_of<'v>(
+    value: &'v Value,
+    shown: &'static str,
+) -> Result<impl Iterator<Item = (&'v String, &'v Value)>, HeadError> {
+    match value {
+        Value::Null => Ok(None.into_iter().flatten()),
+        Value::Object(entries) => Ok(Some(entries).into_iter().flatten()),
+        other => Err(wrong(other, shown)),
+    }
 }
 
-fn text_of(object: &Map<String, Value>, name: &str, shown: &'static str) -> Result<String, HeadError> {
-    match field(object, name) {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => go::as_text(other).ok_or_else(|| wrong(other, shown)),
+/// A text, or what becomes one; null says nothing.
+fn text_of(value: &Value, shown: &'static str) -> Result<Option<String>, HeadError> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        other => go::as_text(other).map(Some).ok_or_else(|| wrong(other, shown)),
     }
 }
 

@@ -2,8 +2,9 @@
 //! their limits, keys that become texts.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::mem;
+use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,13 +54,25 @@ pub(super) struct Decoder<'a> {
     depth: usize,
     /// Keys that are given twice, one line each.
     twice: Vec<String>,
-    /// What JSON cannot hold, in the order in which Go finds it: keys while it converts, then numbers.
-    bad_key: Option<String>,
-    bad_number: Option<&'static str>,
+    /// What JSON cannot hold, as long as it is not written over.
+    unfit: Vec<Option<Unfit>>,
+    /// The first of it that is not kept apart any more.
+    unfit_beyond: Option<Unfit>,
     /// Which entries of the document's map are made; all if it says nothing. The others are only checked.
     wanted: Option<Wanted<'a>>,
     /// Whether what is read is only checked: nothing is made of it.
     checks_only: bool,
+}
+
+/// So much that JSON cannot hold is kept apart; what comes after it is an error even if it is written over.
+const UNFIT_MAX: usize = 1000;
+
+/// What JSON cannot hold.
+#[derive(Clone, Debug)]
+enum Unfit {
+    /// A key of that type, and what stands under it
+    Key(&'static str, String, NodeId),
+    Number(&'static str),
 }
 
 /// Names of entries that somebody wants to have.
@@ -77,8 +90,8 @@ impl<'a> Decoder<'a> {
             bytes_by_alias: 0,
             depth: 0,
             twice: Vec::new(),
-            bad_key: None,
-            bad_number: None,
+            unfit: Vec::new(),
+            unfit_beyond: None,
             wanted: None,
             checks_only: false,
         }
@@ -94,15 +107,29 @@ impl<'a> Decoder<'a> {
 
     /// The value of the document, with whole numbers and floats apart.
     pub(super) fn document(mut self) -> Decoded<Value> {
-        let value = self.value(self.tree.root)?;
+        let root = self.value(self.tree.root)?;
         if !self.twice.is_empty() {
             let lines = self.twice.join("\n  ");
             return Err(Fault::Later(format!("yaml: unmarshal errors:\n  {lines}")));
         }
-        match (self.bad_key, self.bad_number) {
-            (Some(problem), _) => Err(Fault::Later(problem)),
-            (None, Some(number)) => Err(Fault::Later(format!("json: unsupported value: {number}"))),
-            (None, None) => Ok(value),
+        // Go finds keys while it converts, and numbers when it writes.
+        let unfit = mem::take(&mut self.unfit);
+        let first = unfit
+            .into_iter()
+            .flatten()
+            .chain(self.unfit_beyond.take())
+            .min_by_key(|unfit| matches!(unfit, Unfit::Number(_)));
+        match first {
+            Some(Unfit::Key(kind, key, value)) => {
+                let value = match self.value(value)? {
+                    Value::Null => "<nil>".to_owned(),
+                    value => shown(&value),
+                };
+                let problem = format!("unsupported map key of type: {kind}, key: {key}, value: {value}");
+                Err(Fault::Later(problem))
+            }
+            Some(Unfit::Number(number)) => Err(Fault::Later(format!("json: unsupported value: {number}"))),
+            None => Ok(root),
         }
     }
 
@@ -183,11 +210,11 @@ impl<'a> Decoder<'a> {
             (Resolved::Float(number), _) => match Number::from_f64(number) {
                 Some(number) => Value::Number(number),
                 None => {
-                    self.bad_number.get_or_insert(match number {
+                    self.add_unfit(Unfit::Number(match number {
                         f64::INFINITY => "+Inf",
                         f64::NEG_INFINITY => "-Inf",
                         _ => "NaN",
-                    });
+                    }));
                     Value::Null
                 }
             },
@@ -216,34 +243,45 @@ impl<'a> Decoder<'a> {
         Ok((resolved, text))
     }
 
+    fn add_unfit(&mut self, unfit: Unfit) {
+        if self.unfit.len() < UNFIT_MAX {
+            self.unfit.push(Some(unfit));
+        } else {
+            self.unfit_beyond.get_or_insert(unfit);
+        }
+    }
+
     fn mapping(&mut self, items: &[NodeId], map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
+        // Where in `unfit` stands what lies under which key.
+        let mut unfit_under: HashMap<Key<'a>, Range<usize>> = HashMap::new();
         for pair in items.chunks_exact(2) {
-            let (key, value) = (pair[0], pair[1]);
+            let (key, id) = (pair[0], pair[1]);
             if self.is_merge(key) {
-                self.merge(value, map, keys)?;
+                self.merge(id, map, keys)?;
                 continue;
             }
             let key = self.key(key)?;
-            let line = self.node(value).line + 1;
+            let line = self.node(id).line + 1;
             let is_wanted = !self.checks_only && (self.depth > 1 || self.wants(&key));
             let before = mem::replace(&mut self.checks_only, !is_wanted);
-            let value = self.value(value)?;
+            let first = self.unfit.len();
+            let value = self.value(id)?;
             self.checks_only = before;
             if self.strict && !keys.insert(key.clone()) {
                 self.twice
                     .push(format!("line {line}: key {} already set in map", shown_key(&key)));
                 continue;
             }
+            if !unfit_under.is_empty()
+                && let Some(over) = unfit_under.remove(&key)
+            {
+                self.unfit[over].fill(None);
+            }
+            if self.unfit.len() > first {
+                unfit_under.insert(key.clone(), first..self.unfit.len());
+            }
             if let Err(kind) = key_type(&key) {
-                let key = shown_key(&key);
-                self.bad_key.get_or_insert_with(|| {
-                    let value = if value.is_null() {
-                        "<nil>".to_owned()
-                    } else {
-                        shown(&value)
-                    };
-                    format!("unsupported map key of type: {kind}, key: {key}, value: {value}")
-                });
+                self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
             } else if is_wanted {
                 map.insert(key_text(key), value);
             }

@@ -200,3 +200,25 @@ proptest! {
         prop_assert_eq!(entries, whole);
     }
 }
+
+#[test]
+fn what_json_cannot_hold_is_no_error_once_it_is_written_over() {
+    let said = |text: &str| read_exact(text.as_bytes(), Twice::Allowed).map_err(|why| why.to_string());
+    assert_eq!(said("a: .nan\na: 1"), Ok(json!({"a": 1})));
+    assert_eq!(said("a: [{b: .inf}, {~: 1}]\nc: 2\na: 1"), Ok(json!({"a": 1, "c": 2})));
+    assert!(
+        said("a: .nan\nb: -.inf\na: 1")
+            .unwrap_err()
+            .ends_with("json: unsupported value: -Inf")
+    );
+    assert!(
+        said("a: 1\na: .nan")
+            .unwrap_err()
+            .ends_with("json: unsupported value: NaN")
+    );
+    let key = "unsupported map key of type: %!s(<nil>), key: <nil>, value: ";
+    assert!(said("b: .nan\na: {~: 3}").unwrap_err().ends_with(&format!("{key}3")));
+    assert!(said("{~: ~}").unwrap_err().ends_with(&format!("{key}<nil>")));
+    let unfit = format!("a: [{}]\n", ".nan,".repeat(5000));
+    assert!(said(&(unfit + "a: 1")).is_err(), "more than is kept apart");
+}
