@@ -96,6 +96,13 @@ pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
 /// What kinds end with that are lists of others, if they have `items` (`UnstructuredList` of Kubernetes' apimachinery).
 const LIST: &str = "List";
 
+fn counted(objects: usize) -> String {
+    match objects {
+        1 => "1 object".to_owned(),
+        count => format!("{count} objects"),
+    }
+}
+
 /// What a document makes; nothing if it is empty or is not applied.
 fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Option<Made>, (String, &'static str)> {
     const NO_OBJECT: &str =
@@ -120,12 +127,11 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
         file: file.to_owned(),
         value,
     };
-    if let (Some(items), kind) = (made.value["items"].as_array(), made.text("/kind"))
-        && kind.ends_with(LIST)
-    {
+    let (kind, items) = (made.text("/kind"), made.value["items"].as_array());
+    if kind.ends_with(LIST) && items.is_some() || kind == LIST && made.text("/apiVersion") == "v1" {
         let message = format!(
-            "a document is a {kind} of {} objects, and Lists are not unpacked: nobody makes them",
-            items.len()
+            "a document of kind {kind} holds {}, and Lists are not unpacked: nobody makes them",
+            counted(items.map_or(0, Vec::len))
         );
         return Err((message, "write each object as a document of its own"));
     }
@@ -271,7 +277,8 @@ mod tests {
     fn a_list_is_told_with_what_it_holds() {
         let list = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nitems:\n- {{kind: A}}\n- {{kind: B}}\n");
         for kind in ["List", "ConfigMapList"] {
-            let why = format!("a document is a {kind} of 2 objects, and Lists are not unpacked: nobody makes them");
+            let why =
+                format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: nobody makes them");
             assert_eq!(said(&list(kind)), [(Severity::Error, why)]);
         }
         // Its kind is called so.

@@ -301,9 +301,14 @@ struct Head {
     annotations: BTreeMap<String, String>,
 }
 
-/// Whether encoding/json reads a key into a field: in whatever case it is written.
+/// Whether encoding/json reads a key into a field: in whatever case it is written, with Unicode's other K and S.
 fn is_field(key: &str, name: &str) -> bool {
-    key.eq_ignore_ascii_case(name)
+    let folded = |character: char| match character {
+        '\u{212A}' => 'k',
+        '\u{17F}' => 's',
+        other => other.to_ascii_lowercase(),
+    };
+    key.chars().map(folded).eq(name.chars().map(folded))
 }
 
 impl Head {

@@ -11,8 +11,15 @@ use super::{Finding, Severity};
 use crate::values::Values;
 use crate::{Chart, Engine, RenderError, Setting};
 
+/// The place of what `tpl` executes begins so.
+const TPL: &str = "gotpl:";
 /// So many are told with their places, each of which takes a rendering more.
 const TOLD_MAX: usize = 8;
+
+/// So much of a name is told: it is made by a template, and may be anything.
+const WORD_CHARACTERS_MAX: usize = 80;
+/// So many different questions are kept.
+const DIFFERENT_MAX: usize = 1000;
 
 /// What is asked for: version, kind, namespace and name.
 type Asked = [String; 4];
@@ -20,7 +27,10 @@ type Asked = [String; 4];
 /// What a rendering asks for.
 #[derive(Default)]
 struct Seen {
-    asked: Vec<Asked>,
+    /// How often something was asked for
+    count: usize,
+    /// What, with the number of the first question
+    asked: BTreeMap<Asked, usize>,
     /// The number of the question that is refused
     refused: Option<usize>,
 }
@@ -38,10 +48,16 @@ impl Nothing {
 impl Lookup for Nothing {
     fn lookup(&mut self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>, String> {
         let mut seen = self.seen();
-        if seen.refused == Some(seen.asked.len()) {
+        let number = seen.count;
+        if seen.refused == Some(number) {
             return Err("nothing is there".to_owned());
         }
-        seen.asked.push([api_version, kind, namespace, name].map(str::to_owned));
+        seen.count += 1;
+        // Words are cut, as they are told.
+        let asked = [api_version, kind, namespace, name].map(|word| word.chars().take(WORD_CHARACTERS_MAX).collect());
+        if seen.asked.len() < DIFFERENT_MAX {
+            seen.asked.entry(asked).or_insert(number);
+        }
         Ok(None)
     }
 }
@@ -54,15 +70,11 @@ pub fn lookups(engine: &Engine, chart: &Chart, values: &Values, setting: &Settin
         return Vec::new();
     }
     let asked = std::mem::take(&mut *cluster.seen()).asked;
-    let mut first = BTreeMap::new();
-    for (number, asked) in asked.into_iter().enumerate() {
-        first.entry(asked).or_insert(number);
-    }
     let mut findings = Vec::new();
-    for (asked, number) in first.into_iter().take(TOLD_MAX) {
+    for (asked, number) in asked.into_iter().take(TOLD_MAX) {
         *cluster.seen() = Seen {
-            asked: Vec::new(),
             refused: Some(number),
+            ..Seen::default()
         };
         // An error tells where it happened.
         if let Err(RenderError::Template(why)) = render() {
@@ -78,7 +90,9 @@ fn finding(asked: &Asked, why: &str) -> Finding {
         .split("template: ")
         .filter_map(|said| Some(said.split_once(": executing ")?.0));
     let places: Vec<&str> = places.collect();
-    let (outer, place) = (places.first(), places.last().copied().unwrap_or_default());
+    // What `tpl` executes stands in no file.
+    let inner = places.iter().rev().find(|place| !place.starts_with(TPL));
+    let (outer, place) = (places.first(), inner.copied().unwrap_or_default());
     let file = outer.and_then(|outer| outer.split(':').next()).unwrap_or_default();
     let asked = asked.each_ref().map(|word| format!("{word:?}")).join(" ");
     Finding {

@@ -64,6 +64,15 @@ pub(super) struct Decoder<'a> {
     checks_only: bool,
 }
 
+/// What is known of a map that is made.
+#[derive(Default)]
+struct Known<'a> {
+    /// The keys it has, if they must not be given twice
+    keys: HashSet<Key<'a>>,
+    /// Where in [`Decoder::unfit`] stands what lies under which key
+    unfit: HashMap<Key<'a>, Range<usize>>,
+}
+
 /// So much that JSON cannot hold is kept apart; what comes after it is an error even if it is written over.
 const UNFIT_MAX: usize = 1000;
 
@@ -172,7 +181,7 @@ impl<'a> Decoder<'a> {
             }
             Kind::Mapping(items) => {
                 let mut map = Map::new();
-                self.mapping(items, &mut map, &mut HashSet::new())?;
+                self.mapping(items, &mut map, &mut Known::default())?;
                 Value::Object(map)
             }
         };
@@ -251,13 +260,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn mapping(&mut self, items: &[NodeId], map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
-        // Where in `unfit` stands what lies under which key.
-        let mut unfit_under: HashMap<Key<'a>, Range<usize>> = HashMap::new();
+    fn mapping(&mut self, items: &[NodeId], map: &mut Map<String, Value>, known: &mut Known<'a>) -> Decoded<()> {
         for pair in items.chunks_exact(2) {
             let (key, id) = (pair[0], pair[1]);
             if self.is_merge(key) {
-                self.merge(id, map, keys)?;
+                self.merge(id, map, known)?;
                 continue;
             }
             let key = self.key(key)?;
@@ -267,18 +274,18 @@ impl<'a> Decoder<'a> {
             let first = self.unfit.len();
             let value = self.value(id)?;
             self.checks_only = before;
-            if self.strict && !keys.insert(key.clone()) {
+            if self.strict && !known.keys.insert(key.clone()) {
                 self.twice
                     .push(format!("line {line}: key {} already set in map", shown_key(&key)));
                 continue;
             }
-            if !unfit_under.is_empty()
-                && let Some(over) = unfit_under.remove(&key)
+            if !known.unfit.is_empty()
+                && let Some(over) = known.unfit.remove(&key)
             {
                 self.unfit[over].fill(None);
             }
             if self.unfit.len() > first {
-                unfit_under.insert(key.clone(), first..self.unfit.len());
+                known.unfit.insert(key.clone(), first..self.unfit.len());
             }
             if let Err(kind) = key_type(&key) {
                 self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
@@ -330,15 +337,18 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn merge(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
+    fn merge(&mut self, id: NodeId, map: &mut Map<String, Value>, known: &mut Known<'a>) -> Decoded<()> {
         match &self.node(id).kind {
             // What stands earlier in the list wins, so that it is written last.
-            Kind::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, map, keys)),
-            _ => self.merge_one(id, map, keys),
+            Kind::Sequence(items) => items
+                .iter()
+                .rev()
+                .try_for_each(|item| self.merge_one(*item, map, known)),
+            _ => self.merge_one(id, map, known),
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, map: &mut Map<String, Value>, keys: &mut HashSet<Key<'a>>) -> Decoded<()> {
+    fn merge_one(&mut self, id: NodeId, map: &mut Map<String, Value>, known: &mut Known<'a>) -> Decoded<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(Fault::Yaml(format!("exceeded max depth of {DEPTH_MAX}")));
@@ -346,11 +356,11 @@ impl<'a> Decoder<'a> {
         match &self.node(id).kind {
             Kind::Mapping(items) => {
                 self.count()?;
-                self.mapping(items, map, keys)?;
+                self.mapping(items, map, known)?;
             }
             Kind::Alias { of, .. } if matches!(self.node(*of).kind, Kind::Mapping(_)) => {
                 self.count()?;
-                self.alias(id, *of, |decoder, of| decoder.merge_one(of, map, keys))?;
+                self.alias(id, *of, |decoder, of| decoder.merge_one(of, map, known))?;
             }
             _ => {
                 let problem = "map merge requires map or sequence of maps as the value";

@@ -216,6 +216,7 @@ fn what_json_cannot_hold_is_no_error_once_it_is_written_over() {
             .unwrap_err()
             .ends_with("json: unsupported value: NaN")
     );
+    assert_eq!(said("a: {<<: {b: .inf}, b: 1}"), Ok(json!({"a": {"b": 1}})));
     let key = "unsupported map key of type: %!s(<nil>), key: <nil>, value: ";
     assert!(said("b: .nan\na: {~: 3}").unwrap_err().ends_with(&format!("{key}3")));
     assert!(said("{~: ~}").unwrap_err().ends_with(&format!("{key}<nil>")));

@@ -30,6 +30,8 @@ pub(super) struct Text<'a> {
 /// has come to the character: which of two errors is told depends on it.
 const PIECE_BYTES: usize = 512;
 
+const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";
+
 /// So many bytes are looked at together, to find that all are plain.
 const PLAIN_BYTES: usize = 32;
 
@@ -45,6 +47,8 @@ impl<'a> Text<'a> {
         let (bytes, broken) = match bytes {
             Ok(bytes) => match first_bad(&bytes) {
                 None => (bytes, None),
+                // Of what ends within a character all before it is read first.
+                Some((bad, why)) if why == INCOMPLETE => (shortened(bytes, bad), Some(why)),
                 Some((bad, why)) => (cut(bytes, bad, first), Some(why)),
             },
             Err((bytes, why)) => (Cow::Owned(bytes), Some(why)),
@@ -314,7 +318,7 @@ fn character(bytes: &[u8]) -> Result<usize, &'static str> {
         _ => return Err("invalid leading UTF-8 octet"),
     };
     if width > bytes.len() {
-        return Err("incomplete UTF-8 octet sequence");
+        return Err(INCOMPLETE);
     }
     let mut value = u32::from(bits);
     for byte in &bytes[1..width] {
@@ -344,10 +348,14 @@ fn cut(bytes: Cow<'_, [u8]>, bad: usize, first: usize) -> Cow<'_, [u8]> {
         start = whole;
         end = start + PIECE_BYTES;
     }
+    shortened(bytes, start)
+}
+
+fn shortened(bytes: Cow<'_, [u8]>, end: usize) -> Cow<'_, [u8]> {
     match bytes {
-        Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[..start]),
+        Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[..end]),
         Cow::Owned(mut bytes) => {
-            bytes.truncate(start);
+            bytes.truncate(end);
             Cow::Owned(bytes)
         }
     }
