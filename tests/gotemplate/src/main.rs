@@ -104,8 +104,14 @@ fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
             continue;
         }
         case = generate::shrink(&case, |smaller| {
-            let answer = oracle.answer(smaller);
-            answer.is_ok_and(|answer| our_answer(smaller).is_ok_and(|ours| ours != answer))
+            let (Ok(answer), Ok(ours)) = (oracle.answer(smaller), our_answer(smaller)) else {
+                return false;
+            };
+            let answered = Case {
+                answer: Some(answer),
+                ..smaller.clone()
+            };
+            !answered.agrees_with(&ours)
         });
         case.answer = Some(oracle.answer(&case)?);
         agrees(&case)?;
