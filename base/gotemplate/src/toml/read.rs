@@ -120,9 +120,10 @@ impl Reader<'_> {
         Ok(path)
     }
 
-    /// The key that is read; one without letters is that of its table.
+    /// The key that is read; one without letters is that of its table, if it is in one.
     fn path_of_key(&self) -> Step<Vec<u8>> {
-        self.path(&self.context, Some(&self.key).filter(|key| !key.is_empty()))
+        let is_own = !self.key.is_empty() || self.context.is_empty();
+        self.path(&self.context, Some(&self.key).filter(|_| is_own))
     }
 
     fn new_table(&self) -> Step<Table> {
