@@ -1,5 +1,5 @@
 //! Functions that Helm 4.1 adds beside Sprig's: `include`, `tpl`, `required`, `fail`, `lookup`, and those
-//! that write and read YAML and JSON. Those for TOML are not here yet.
+//! that write and read YAML, JSON and TOML.
 
 use std::sync::Arc;
 
@@ -251,14 +251,14 @@ fn tpl(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
 
 /// A rendered text without what prints for what is not there: Helm takes that out, wherever it comes from.
 pub fn without_no_value(text: Vec<u8>) -> Vec<u8> {
-    let Some(first) = memmem::find(&text, NO_VALUE) else {
+    if memmem::find(&text, NO_VALUE).is_none() {
         return text;
-    };
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut from = 0;
-    for found in memmem::find_iter(text.get(first..).unwrap_or_default(), NO_VALUE) {
-        out.extend_from_slice(text.get(from..first + found).unwrap_or_default());
-        from = first + found + NO_VALUE.len();
+    for found in memmem::find_iter(&text, NO_VALUE) {
+        out.extend_from_slice(text.get(from..found).unwrap_or_default());
+        from = found + NO_VALUE.len();
     }
     out.extend_from_slice(text.get(from..).unwrap_or_default());
     out

@@ -96,11 +96,9 @@ pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
 /// What kinds end with that are lists of others, if they have `items` (`UnstructuredList` of Kubernetes' apimachinery).
 const LIST: &str = "List";
 
-fn counted(objects: usize) -> String {
-    match objects {
-        1 => "1 object".to_owned(),
-        count => format!("{count} objects"),
-    }
+/// `1 object`, `2 objects`.
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What a document makes; nothing if it is empty or is not applied.
@@ -131,7 +129,7 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
     if kind.ends_with(LIST) && items.is_some() || kind == LIST && made.text("/apiVersion") == "v1" {
         let message = format!(
             "a document of kind {kind} holds {}, and Lists are not unpacked: nobody makes them",
-            counted(items.map_or(0, Vec::len))
+            counted(items.map_or(0, Vec::len), "object")
         );
         return Err((message, "write each object as a document of its own"));
     }

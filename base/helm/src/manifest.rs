@@ -325,8 +325,9 @@ impl Head {
             if is_field(key, "apiVersion") {
                 text_of(value, "struct field SimpleHead.apiVersion of type string")?;
             } else if is_field(key, "kind") {
-                let kind = text_of(value, "struct field SimpleHead.kind of type string")?;
-                head.kind = kind.unwrap_or(head.kind);
+                if let Some(kind) = text_of(value, "struct field SimpleHead.kind of type string")? {
+                    head.kind = kind;
+                }
             } else if is_field(key, "metadata") {
                 head.read_metadata(value)?;
             }

@@ -88,10 +88,8 @@ fn of_fault(fault: Fault) -> GoYamlError {
 /// # Errors
 /// As [`read()`].
 pub fn read_entries(text: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<Value, GoYamlError> {
-    let tree = match read::one_document(text) {
-        Ok(Some(tree)) => tree,
-        Ok(None) => return Ok(Value::Null),
-        Err(problem) => return Err(of_problem(problem)),
+    let Some(tree) = read::one_document(text).map_err(of_problem)? else {
+        return Ok(Value::Null);
     };
     let entries = Decoder::of_entries(&tree, wanted).document();
     // A fault may show a value, which is not made here.

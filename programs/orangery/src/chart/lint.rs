@@ -9,7 +9,7 @@ use std::io::Write;
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_helm::Engine;
-use base_helm::lint::{self, Finding, Made, Severity};
+use base_helm::lint::{self, Finding, Made, Severity, counted};
 use base_helm::render::Release;
 use cluster_dry_run::{Remark, Said, dry_run};
 use cluster_schema::names;
@@ -121,14 +121,13 @@ fn told(findings: &[Finding], sum: &Sum) -> String {
             "note: nothing here knows these kinds, so their fields were not looked at: {unknown}"
         );
     }
-    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let _ = writeln!(
         told,
         "{}: {}, {}, {}",
         sum.chart,
-        count(sum.objects, "object"),
-        count(sum.errors, "error"),
-        count(sum.warnings, "warning")
+        counted(sum.objects, "object"),
+        counted(sum.errors, "error"),
+        counted(sum.warnings, "warning")
     );
     told
 }
