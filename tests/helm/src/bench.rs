@@ -1,5 +1,5 @@
 //! How long a chart takes us and Helm, and how much memory: in a process of its own each, with the chart loaded once and
-//! rendered again and again, and loaded each time.
+//! rendered again and again, loaded each time, and loaded each time by an engine that knows it, as a gardenlet does.
 
 use std::env;
 use std::path::Path;
@@ -30,6 +30,9 @@ struct Measured {
     loaded: f64,
     /// With the chart loaded each time, and nothing kept
     fresh: f64,
+    /// With the chart loaded each time, and the engine kept; Helm's keeps nothing
+    #[serde(default)]
+    kept: Option<f64>,
     /// When it was rendered once
     once: f64,
     /// At the end
@@ -58,10 +61,12 @@ pub fn measure(folder: &Path) -> Outcome<String> {
     let (fresh, _) = median(fresh)?;
     let (engine, chart) = (Engine::default(), load()?);
     let (loaded, renderings) = median(|| render(&engine, &chart))?;
+    let (kept, _) = median(|| render(&engine, &load()?))?;
     let measured = Measured {
         output,
         loaded,
         fresh,
+        kept: Some(kept),
         once,
         peak: peak()?,
         renderings,
@@ -95,10 +100,10 @@ fn peak() -> Outcome<f64> {
 /// The charts, Helm's program or our own are not there.
 pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
     print(format!(
-        "{:<44} {:>8} {:>18} {:>20} {:>16}",
-        "milliseconds and megabytes, ours / Helm's", "output", "loaded once", "loaded each time", "memory"
+        "{:<44} {:>8} {:>18} {:>20} {:>9} {:>16}",
+        "milliseconds and megabytes, ours / Helm's", "output", "loaded once", "loaded each time", "kept", "memory"
     ));
-    let mut better = [(); 4].map(|()| Vec::new());
+    let mut better = [(); 5].map(|()| Vec::new());
     let mut all = charts()?;
     all.retain(|chart| chart.name.contains(filter));
     for chart in all {
@@ -110,20 +115,25 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
         let [ours, theirs] = [of_ours(&chart)?, theirs]
             .map(|said| serde_json::from_str::<Measured>(&said).map_err(|error| format!("{said}: {error}")));
         let (ours, theirs) = (ours?, theirs?);
+        let kept = ours
+            .kept
+            .ok_or("our own program has not said how long it takes with the engine kept")?;
         print(format!(
-            "{:<44} {:>8} {:>8.3} / {:>7.2} {:>8.2} / {:>9.2} {:>6.0} / {:>7.0}",
+            "{:<44} {:>8} {:>8.3} / {:>7.2} {:>8.2} / {:>9.2} {:>9.2} {:>6.0} / {:>7.0}",
             short(&chart.name),
             ours.output,
             ours.loaded,
             theirs.loaded,
             ours.fresh,
             theirs.fresh,
+            kept,
             ours.once,
             theirs.once
         ));
         for (all, (ours, theirs)) in better.iter_mut().zip([
             (ours.loaded, theirs.loaded),
             (ours.fresh, theirs.fresh),
+            (kept, theirs.fresh),
             (ours.once, theirs.once),
             (ours.peak, theirs.peak),
         ]) {
@@ -131,10 +141,10 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
         }
     }
     let count = better[0].len();
-    let [loaded, fresh, once, peak] = better.map(|mut values| middle(&mut values));
+    let [loaded, fresh, kept, once, peak] = better.map(|mut values| middle(&mut values));
     print(format!(
-        "{count} charts, medians: {loaded:.1} times faster loaded once, {fresh:.1} times loaded each time; \
-         memory {once:.1} times less for one rendering, {peak:.1} times less for all"
+        "{count} charts, medians: {loaded:.1} times faster loaded once, {fresh:.1} times loaded each time, \
+         {kept:.1} times with the engine kept; memory {once:.1} times less for one rendering, {peak:.1} times less for all"
     ));
     Ok(())
 }

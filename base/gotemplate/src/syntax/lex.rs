@@ -1,7 +1,5 @@
 //! From text to tokens. Spaces inside actions are tokens, since they separate arguments; comments are left out.
 
-use std::borrow::Cow;
-
 use memchr::{memchr_iter, memmem};
 
 use super::token::{Item, Kind};
@@ -23,7 +21,10 @@ pub(super) struct Lexer<'t> {
     start_line: usize,
     paren_depth: usize,
     is_inside_action: bool,
-    is_failed: bool,
+    /// What is wrong, once something is
+    failure: Option<String>,
+    /// Finds [`LEFT`]
+    left: memmem::Finder<'static>,
 }
 
 impl<'t> Lexer<'t> {
@@ -36,13 +37,14 @@ impl<'t> Lexer<'t> {
             start_line: 1,
             paren_depth: 0,
             is_inside_action: false,
-            is_failed: false,
+            failure: None,
+            left: memmem::Finder::new(LEFT),
         }
     }
 
     /// The next token. After an error, as after the end, there is nothing but the end.
     pub(super) fn next_item(&mut self) -> Item<'t> {
-        if self.is_failed {
+        if self.failure.is_some() {
             return self.item(Kind::Eof);
         }
         if self.is_inside_action {
@@ -60,7 +62,7 @@ impl<'t> Lexer<'t> {
         let item = Item {
             kind,
             at: self.start,
-            text: Cow::Borrowed(self.input.get(self.start..self.at).unwrap_or_default()),
+            text: self.input.get(self.start..self.at).unwrap_or_default(),
             line: self.start_line,
         };
         self.start = self.at;
@@ -72,14 +74,19 @@ impl<'t> Lexer<'t> {
         let item = Item {
             kind: Kind::Error,
             at: self.start,
-            text: Cow::Owned(text.into_bytes()),
+            text: &[],
             line: self.start_line,
         };
         self.input = &[];
         self.at = 0;
         self.start = 0;
-        self.is_failed = true;
+        self.failure = Some(text);
         item
+    }
+
+    /// What a token that is an error says.
+    pub(super) fn failure(&self) -> &str {
+        self.failure.as_deref().unwrap_or_default()
     }
 
     /// The rune here, none at the end.
@@ -128,7 +135,7 @@ impl<'t> Lexer<'t> {
     /// Text up to the next action.
     fn text(&mut self) -> Item<'t> {
         loop {
-            let Some(length) = memmem::find(self.rest(), LEFT) else {
+            let Some(length) = self.left.find(self.rest()) else {
                 self.at = self.input.len();
                 if self.at > self.start {
                     self.count_lines();

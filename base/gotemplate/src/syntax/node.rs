@@ -74,7 +74,7 @@ pub(crate) struct Branch {
 #[derive(Debug)]
 pub(crate) enum Constant {
     Bool(bool),
-    Number(Number),
+    Number(Box<Number>),
     Str {
         /// As it was written
         quoted: Str,

@@ -119,7 +119,7 @@ impl Control {
 const NOTHING: Item<'static> = Item {
     kind: Kind::Error,
     at: 0,
-    text: std::borrow::Cow::Borrowed(&[]),
+    text: &[],
     line: 0,
 };
 

@@ -1,7 +1,5 @@
 //! Tokens: what the lexer hands to the parser.
 
-use std::borrow::Cow;
-
 use crate::quote::quoted;
 use crate::text::runes;
 
@@ -87,40 +85,37 @@ impl Kind {
     }
 }
 
-/// A token: what it is, where it begins, what it says, and the line it begins on. The text of an error is made here, all
-/// others are of the template.
-#[derive(Clone, Debug)]
+/// A token: what it is, where it begins, what it says, and the line it begins on. What an error says, the lexer knows.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'t> {
     pub(super) kind: Kind,
     pub(super) at: usize,
-    pub(super) text: Cow<'t, [u8]>,
+    pub(super) text: &'t [u8],
     pub(super) line: usize,
 }
 
 impl Item<'_> {
     /// How an error shows the token.
     pub(super) fn shown(&self) -> String {
-        let text = String::from_utf8_lossy(&self.text);
         match self.kind {
             Kind::Eof => "EOF".to_owned(),
-            Kind::Error => text.into_owned(),
-            kind if kind.is_keyword() => format!("<{text}>"),
+            kind if kind.is_keyword() => format!("<{}>", self.word()),
             _ if self.text.len() > SHOWN => {
-                let end = runes(&self.text).nth(SHOWN).map_or(self.text.len(), |(at, ..)| at);
+                let end = runes(self.text).nth(SHOWN).map_or(self.text.len(), |(at, ..)| at);
                 format!("{}...", quoted(self.text.get(..end).unwrap_or_default()))
             }
-            _ => quoted(&self.text),
+            _ => quoted(self.text),
         }
     }
 
     /// The name of a field, which stands behind a point.
     pub(super) fn field_name(&self) -> String {
-        let name = self.text.strip_prefix(b".").unwrap_or(&self.text);
+        let name = self.text.strip_prefix(b".").unwrap_or(self.text);
         String::from_utf8_lossy(name).into_owned()
     }
 
     /// The text.
     pub(super) fn word(&self) -> String {
-        String::from_utf8_lossy(&self.text).into_owned()
+        String::from_utf8_lossy(self.text).into_owned()
     }
 }

@@ -23,7 +23,8 @@ pub enum IgnoreError {
 
 #[derive(Debug)]
 struct Rule {
-    pattern: String,
+    /// Nothing fits where there is none: what is left of a rule without its marks may be no pattern, as `a\` of `a\/`.
+    pattern: Option<Pattern>,
     negated: bool,
     only_folders: bool,
     /// Matched with the last part of a path
@@ -55,11 +56,11 @@ impl Rules {
         if rule.contains("**") {
             return Err(IgnoreError::DoubleStar);
         }
-        matches(rule, "abc").ok_or(IgnoreError::Pattern)?;
+        Pattern::read(rule).ok_or(IgnoreError::Pattern)?;
         let (negated, rule) = rule.strip_prefix('!').map_or((false, rule), |rule| (true, rule));
         let (only_folders, rule) = rule.strip_suffix('/').map_or((false, rule), |rule| (true, rule));
         let by_base = !rule.contains('/');
-        let pattern = rule.strip_prefix('/').unwrap_or(rule).to_owned();
+        let pattern = Pattern::read(rule.strip_prefix('/').unwrap_or(rule));
         self.0.push(Rule {
             pattern,
             negated,
@@ -71,12 +72,10 @@ impl Rules {
 
     /// Whether the file or folder at `path` is left out. A negated rule leaves out all that it does not name.
     pub(super) fn ignore(&self, path: &str, is_folder: bool) -> bool {
+        let base = path.rsplit('/').next().unwrap_or(path);
         for rule in &self.0 {
-            let name = match rule.by_base {
-                true => path.rsplit('/').next().unwrap_or(path),
-                false => path,
-            };
-            let is_match = matches(&rule.pattern, name) == Some(true);
+            let name = if rule.by_base { base } else { path };
+            let is_match = rule.pattern.as_ref().is_some_and(|pattern| pattern.fits(name));
             if rule.negated {
                 if rule.only_folders && !is_folder || !is_match {
                     return true;
@@ -89,38 +88,52 @@ impl Rules {
     }
 }
 
-/// `filepath.Match`; nothing for a pattern that is none.
-fn matches(pattern: &str, name: &str) -> Option<bool> {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    let parts = parts(&pattern)?;
-    let (mut part, mut at) = (0, 0);
-    // Where the last star stands, and how much it has taken.
-    let mut star: Option<(usize, usize)> = None;
-    loop {
-        let fits = match (parts.get(part), name.get(at)) {
-            (None, None) => return Some(true),
-            (Some(Part::Star), _) => {
-                star = Some((part, at));
-                part += 1;
+/// A pattern of Go's `filepath.Match`.
+#[derive(Debug)]
+struct Pattern(Vec<Part>);
+
+impl Pattern {
+    /// Nothing for a pattern that is none.
+    fn read(pattern: &str) -> Option<Self> {
+        let pattern: Vec<char> = pattern.chars().collect();
+        parts(&pattern).map(Self)
+    }
+
+    fn fits(&self, name: &str) -> bool {
+        let next = |at: usize| name.get(at..)?.chars().next();
+        let (mut part, mut at) = (0, 0);
+        // Where the last star stands, and how much it has taken.
+        let mut star: Option<(usize, usize)> = None;
+        loop {
+            let fitting = match (self.0.get(part), next(at)) {
+                (None, None) => return true,
+                (Some(Part::Star), _) => {
+                    star = Some((part, at));
+                    part += 1;
+                    continue;
+                }
+                (Some(one), Some(character)) if one.fits(character) => Some(character),
+                _ => None,
+            };
+            if let Some(character) = fitting {
+                (part, at) = (part + 1, at + character.len_utf8());
                 continue;
             }
-            (Some(one), Some(character)) => one.fits(*character),
-            _ => false,
-        };
-        if fits {
-            (part, at) = (part + 1, at + 1);
-        } else if let Some((place, taken)) = star.filter(|(_, taken)| name.get(*taken).is_some_and(|next| *next != '/'))
-        {
-            star = Some((place, taken + 1));
-            (part, at) = (place + 1, taken + 1);
-        } else {
-            return Some(false);
+            let Some((place, taken)) = star else {
+                return false;
+            };
+            let Some(more) = next(taken).filter(|more| *more != '/') else {
+                return false;
+            };
+            at = taken + more.len_utf8();
+            star = Some((place, at));
+            part = place + 1;
         }
     }
 }
 
 /// What a pattern consists of.
+#[derive(Debug)]
 enum Part {
     /// Any characters but slashes
     Star,
@@ -233,7 +246,8 @@ mod tests {
             ("", "a", Some(false)),
         ];
         for (pattern, name, wanted) in cases {
-            assert_eq!(matches(pattern, name), wanted, "{pattern} {name}");
+            let found = Pattern::read(pattern).map(|pattern| pattern.fits(name));
+            assert_eq!(found, wanted, "{pattern} {name}");
         }
     }
 
@@ -248,5 +262,7 @@ mod tests {
         assert_eq!(Rules::read("a/**").unwrap_err(), IgnoreError::DoubleStar);
         assert_eq!(Rules::read("a[").unwrap_err(), IgnoreError::Pattern);
         assert!(Rules::read("!keep").unwrap().ignore("other", false));
+        // Without its slash the rule ends in the middle.
+        assert!(!Rules::read("a\\/").unwrap().ignore("a", true));
     }
 }

@@ -1,5 +1,6 @@
 //! Pipelines: declarations, commands, operands. What is open stands in a list and not on the stack of the machine.
 
+use std::mem;
 use std::sync::Arc;
 
 use super::super::node::{Command, Constant, NodeId, NodeKind, Number, Pipe};
@@ -66,7 +67,7 @@ impl<'t> Parser<'t> {
                 Term::Node(node) => self.operand(&mut top, Some(node))?,
                 Term::Open => {
                     let inner = self.open_pipe(PARENTHESES, Kind::RightParen)?;
-                    open.push(std::mem::replace(&mut top, inner));
+                    open.push(mem::replace(&mut top, inner));
                 }
             }
         }
@@ -96,7 +97,7 @@ impl<'t> Parser<'t> {
                     self.declare(&mut pipe, &variable);
                     break;
                 }
-                Kind::Char if *next.text == *b"," => {
+                Kind::Char if next.text == b"," => {
                     self.next_non_space();
                     self.declare(&mut pipe, &variable);
                     if context != "range" || pipe.decl.len() >= 2 {
@@ -184,10 +185,14 @@ impl<'t> Parser<'t> {
         while self.peek().kind == Kind::Field {
             more.push(self.next().field_name());
         }
-        let kind = match &self.nodes[term.0 as usize].kind {
-            NodeKind::Field(fields) => NodeKind::Field(fields.iter().cloned().chain(more).collect()),
-            NodeKind::Variable(name, fields) => {
-                NodeKind::Variable(name.clone(), fields.iter().cloned().chain(more).collect())
+        let node = &mut self.nodes[term.0 as usize];
+        match &mut node.kind {
+            NodeKind::Field(fields) | NodeKind::Variable(_, fields) => {
+                node.at = first.at;
+                // Nobody else has them yet.
+                let known = Arc::get_mut(fields).unwrap_or_default().iter_mut().map(mem::take);
+                *fields = known.chain(more).collect();
+                Ok(term)
             }
             NodeKind::Constant(constant) => {
                 let text = match constant {
@@ -195,13 +200,12 @@ impl<'t> Parser<'t> {
                     Constant::Number(number) => number.text.clone().into_bytes(),
                     Constant::Str { quoted, .. } => quoted.to_vec(),
                 };
-                return Err(self.after_term(&text));
+                Err(self.after_term(&text))
             }
-            NodeKind::Nil => return Err(self.after_term(b"nil")),
-            NodeKind::Dot => return Err(self.after_term(b".")),
-            _ => NodeKind::Chain(term, more.into()),
-        };
-        Ok(self.node(first.at, kind))
+            NodeKind::Nil => Err(self.after_term(b"nil")),
+            NodeKind::Dot => Err(self.after_term(b".")),
+            _ => Ok(self.node(first.at, NodeKind::Chain(term, more.into()))),
+        }
     }
 
     fn after_term(&mut self, term: &[u8]) -> String {
@@ -214,7 +218,7 @@ impl<'t> Parser<'t> {
             Kind::Identifier => {
                 let name = token.word();
                 if !(self.has_function)(&name) {
-                    return Err(self.error(&format!("function {} not defined", quoted(&token.text))));
+                    return Err(self.error(&format!("function {} not defined", quoted(token.text))));
                 }
                 NodeKind::Identifier(name)
             }
@@ -223,14 +227,14 @@ impl<'t> Parser<'t> {
             Kind::Variable => {
                 let name = token.word();
                 if !self.state().variables.contains(&name) {
-                    return Err(self.error(&format!("undefined variable {}", quoted(&token.text))));
+                    return Err(self.error(&format!("undefined variable {}", quoted(token.text))));
                 }
                 NodeKind::Variable(name, Arc::default())
             }
             Kind::Field => NodeKind::Field([token.field_name()].into()),
-            Kind::Bool => NodeKind::Constant(Constant::Bool(&*token.text == b"true")),
-            Kind::CharConstant | Kind::Complex | Kind::Number => match Number::read(&token.text, token.kind) {
-                Ok(number) => NodeKind::Constant(Constant::Number(number)),
+            Kind::Bool => NodeKind::Constant(Constant::Bool(token.text == b"true")),
+            Kind::CharConstant | Kind::Complex | Kind::Number => match Number::read(token.text, token.kind) {
+                Ok(number) => NodeKind::Constant(Constant::Number(number.into())),
                 Err(why) => return Err(self.error(&why)),
             },
             Kind::LeftParen => {
@@ -242,7 +246,7 @@ impl<'t> Parser<'t> {
             }
             Kind::String | Kind::RawString => {
                 let text = self.unquoted(&token)?;
-                let quoted = (&*token.text).into();
+                let quoted = token.text.into();
                 NodeKind::Constant(Constant::Str { quoted, text })
             }
             _ => {

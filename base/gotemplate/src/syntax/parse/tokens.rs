@@ -19,7 +19,7 @@ impl<'t> Parser<'t> {
             self.state().tokens[0] = self.lexer.next_item();
         }
         let state = self.state();
-        state.tokens[state.peeked].clone()
+        state.tokens[state.peeked]
     }
 
     pub(super) fn backup(&mut self) {
@@ -45,7 +45,7 @@ impl<'t> Parser<'t> {
             self.state().peeked = 1;
         }
         let state = self.state();
-        state.tokens[state.peeked - 1].clone()
+        state.tokens[state.peeked - 1]
     }
 
     pub(super) fn next_non_space(&mut self) -> Item<'t> {
@@ -70,10 +70,10 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn unexpected(&mut self, token: &Item<'_>, context: &str) -> String {
-        let shown = token.shown();
         if token.kind != Kind::Error {
-            return self.error(&format!("unexpected {shown} in {context}"));
+            return self.error(&format!("unexpected {} in {context}", token.shown()));
         }
+        let shown = self.lexer.failure().to_owned();
         let line = self.state().action_line;
         if line == 0 || line == token.line {
             return self.error(&shown);
@@ -94,7 +94,7 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn unquoted(&mut self, token: &Item<'_>) -> Result<Str> {
-        match unquote(&token.text) {
+        match unquote(token.text) {
             Some(text) => Ok(text.into()),
             None => Err(self.error(SYNTAX)),
         }
