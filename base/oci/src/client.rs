@@ -9,8 +9,9 @@ use base_clock::{Clock, Entropy};
 use base_tls::{Unverified, machine_roots};
 use http::HeaderValue;
 use rustls::ClientConfig;
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 use url::Url;
 
@@ -18,6 +19,7 @@ use crate::cache::Cache;
 use crate::credentials::Keyring;
 use crate::error::{Error, Kind};
 use crate::exchange::{Answer, Want};
+use crate::proxy::Proxies;
 use crate::reference::{Digest, Reference, is_authority, is_repository};
 use crate::transport::{Dial, Network, Transport};
 
@@ -45,10 +47,14 @@ pub struct Settings {
     pub keyring: Keyring,
     /// Authorities that it believes beside those of the machine, in PEM
     pub ca_bundle: Option<String>,
+    /// What it shows to hosts that want to see a certificate
+    pub identity: Option<Identity>,
     /// Whether it believes any certificate
     pub insecure_skip_tls_verify: bool,
     /// Whether registries are asked in the open; mirrors say it themselves
     pub plain_http: bool,
+    /// Through whom hosts are reached
+    pub proxies: Proxies,
     /// Who is asked before the registry
     pub mirrors: Vec<Mirror>,
     /// What is kept on disk
@@ -63,18 +69,29 @@ pub struct Settings {
     pub entropy: Entropy,
 }
 
+/// A certificate of the client's own.
+#[derive(Clone)]
+pub struct Identity {
+    /// It and those between it and its authority, in PEM
+    pub certificates: String,
+    /// Its key, in PEM
+    pub key: SecretString,
+}
+
 /// Is shown how many bytes have come, and of how many if that is known.
 pub type Watcher = Arc<dyn Fn(u64, Option<u64>) + Send + Sync>;
 
 impl Settings {
-    /// Anonymous, over TLS with the machine's authorities, without mirrors and cache.
+    /// Anonymous, over TLS with the machine's authorities, without proxies, mirrors and cache.
     #[must_use]
     pub fn new(clock: Clock, entropy: Entropy) -> Self {
         Self {
             keyring: Keyring::default(),
             ca_bundle: None,
+            identity: None,
             insecure_skip_tls_verify: false,
             plain_http: false,
+            proxies: Proxies::default(),
             mirrors: Vec::new(),
             cache: None,
             timeout: PULL_TIMEOUT,
@@ -91,6 +108,9 @@ pub enum SettingsError {
     /// The authorities
     #[error("the CA bundle has no certificate that can be read: it is PEM")]
     Bundle,
+    /// The client's own certificate or its key
+    #[error("the client's certificate cannot be shown: {0}")]
+    Identity(String),
     /// TLS itself
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
@@ -193,7 +213,7 @@ impl Client {
     /// A client that is set up so.
     ///
     /// # Errors
-    /// The CA bundle is none.
+    /// The CA bundle is none, or the client's certificate.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         Self::dialling(settings, Arc::new(Network))
     }
@@ -201,7 +221,7 @@ impl Client {
     pub(crate) fn dialling(settings: Settings, dial: Arc<dyn Dial>) -> Result<Self, SettingsError> {
         let tls = Arc::new(tls(&settings)?);
         Ok(Self {
-            transport: Transport::new(tls, dial),
+            transport: Transport::new(tls, dial, settings.proxies),
             keyring: settings.keyring,
             cache: settings.cache,
             clock: settings.clock,
@@ -319,6 +339,20 @@ impl Client {
     }
 }
 
+impl Identity {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), SettingsError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(self.certificates.as_bytes()).collect();
+        let certificates = certificates.ok().filter(|all| !all.is_empty());
+        let none = |what: &str| SettingsError::Identity(format!("there is no {what} in PEM"));
+        // What is wrong in a key is not told: it might show some of it.
+        let key = PrivateKeyDer::from_pem_slice(self.key.expose_secret().as_bytes()).ok();
+        Ok((
+            certificates.ok_or_else(|| none("certificate"))?,
+            key.ok_or_else(|| none("private key"))?,
+        ))
+    }
+}
+
 fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
@@ -339,7 +373,14 @@ fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
         }
         config.with_root_certificates(roots)
     };
-    let mut config = config.with_no_client_auth();
+    let mut config = match &settings.identity {
+        None => config.with_no_client_auth(),
+        Some(identity) => {
+            let (chain, key) = identity.read()?;
+            let config = config.with_client_auth_cert(chain, key);
+            config.map_err(|error| SettingsError::Identity(error.to_string()))?
+        }
+    };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

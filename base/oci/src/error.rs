@@ -120,9 +120,20 @@ pub enum Kind {
     /// Nobody answers, or not to the end
     #[error("unreachable: {0}")]
     Unreachable(String),
+    /// The proxy does not lead there
+    #[error("the proxy {proxy} refuses to connect to it (HTTP {status})")]
+    Proxy {
+        /// Its host and port
+        proxy: String,
+        /// Its answer
+        status: u16,
+    },
     /// The certificate does not do
     #[error("the registry's certificate is not trusted: {0}")]
     Untrusted(String),
+    /// It wants to see a certificate, and not this one or any at all
+    #[error("the host wants a client certificate that it trusts ({0})")]
+    WantsCertificate(String),
     /// It answers in the open
     #[error("the host speaks no TLS")]
     NoTls,
@@ -212,7 +223,11 @@ impl fmt::Display for Missing {
 impl Kind {
     /// Whether the same question may be answered a little later.
     pub(crate) fn is_passing(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::RateLimited { .. } | Self::Server(_))
+        match self {
+            Self::Unreachable(_) | Self::RateLimited { .. } | Self::Server(_) => true,
+            Self::Proxy { status, .. } => *status >= 500,
+            _ => false,
+        }
     }
 
     /// The one that decides who can act: of several, the registry's own.
@@ -239,7 +254,10 @@ impl Kind {
             Self::MediaType { .. } | Self::Index { .. } => "check the reference: it names something else",
             Self::TooLarge { .. } => "publish it smaller; the limit is fixed",
             Self::Unreachable(_) => "check host, port and network, and whether the registry runs",
+            Self::Proxy { status: 407, .. } => "name it with user and password, as in http://USER:PASSWORD@HOST:PORT",
+            Self::Proxy { .. } => "ask who runs the proxy, or ask the host directly: NO_PROXY names those",
             Self::Untrusted(_) => "give the certificate of the registry's authority",
+            Self::WantsCertificate(_) => "show one that the host's owner has issued",
             Self::NoTls => "check the port, or ask it over plain HTTP if nobody else is on the way",
             Self::RateLimited { .. } => "wait, log in, or use a mirror",
             Self::Server(_) => "try again later, or ask who runs the registry",
@@ -258,7 +276,10 @@ impl Classified for Error {
     fn class(&self) -> FaultClass {
         match self.kind.decisive() {
             Kind::Unauthorised { .. } | Kind::Helper { .. } | Kind::Broken { .. } => FaultClass::Access,
-            Kind::Unreachable(_) | Kind::RateLimited { .. } | Kind::Server(_) => FaultClass::Transient,
+            Kind::Proxy { status: 407, .. } | Kind::WantsCertificate(_) => FaultClass::Access,
+            Kind::Proxy { .. } | Kind::Unreachable(_) | Kind::RateLimited { .. } | Kind::Server(_) => {
+                FaultClass::Transient
+            }
             Kind::Untrusted(_) | Kind::Digest { .. } | Kind::Size { .. } => FaultClass::Dependency,
             // What is not there yet may be pushed in a moment.
             Kind::NotFound(_) | Kind::NoVersion { .. } | Kind::Protocol(_) | Kind::Refused { .. } => {

@@ -13,6 +13,7 @@ mod credentials;
 mod error;
 mod exchange;
 mod manifest;
+mod proxy;
 mod pull;
 mod reference;
 #[cfg(test)]
@@ -21,9 +22,10 @@ mod token;
 mod transport;
 
 pub use cache::{CACHE_BYTES_MAX, Cache};
-pub use client::{Client, Mirror, PULL_TIMEOUT, Settings, SettingsError, Watcher};
+pub use client::{Client, Identity, Mirror, PULL_TIMEOUT, Settings, SettingsError, Watcher};
 pub use credentials::{CONFIG_BYTES_MAX, Keyring, KeyringError};
 pub use error::{Error, Kind, Missing};
 pub use manifest::Artefact;
+pub use proxy::{Proxies, ProxyError};
 pub use pull::Pulled;
 pub use reference::{Digest, Reference, ReferenceError, SCHEME, tag_of_version, version_of_tag};

@@ -11,13 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::header::PROXY_AUTHORIZATION;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::ClientConfig;
+use rustls::{AlertDescription, ClientConfig};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::error::Kind;
+use crate::proxy::{Proxies, Refusal, bare};
 
 /// A connection and its TLS: the longest that a registry at the other end of the world takes, three times over.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +39,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Connections kept for a host: as many as pull at once from one registry, now and then.
 const IDLE_MAX: usize = 4;
 /// Most bytes of an answer's head.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// What carries bytes.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -56,8 +58,7 @@ impl Dial for Network {
     fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
         async move {
             // An address of IPv6 has brackets in a URL alone.
-            let host = host.trim_start_matches('[').trim_end_matches(']');
-            let stream = TcpStream::connect((host, port)).await?;
+            let stream = TcpStream::connect((bare(&host), port)).await?;
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         }
@@ -69,21 +70,37 @@ impl Dial for Network {
 #[derive(Clone)]
 pub(crate) struct Transport {
     client: legacy::Client<Connector, Full<Bytes>>,
+    proxies: Arc<Proxies>,
 }
 
 impl Transport {
-    pub(crate) fn new(tls: Arc<ClientConfig>, dial: Arc<dyn Dial>) -> Self {
+    pub(crate) fn new(tls: Arc<ClientConfig>, dial: Arc<dyn Dial>, proxies: Proxies) -> Self {
+        let proxies = Arc::new(proxies);
         let client = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(IDLE_MAX)
             .http1_max_buf_size(HEAD_BYTES_MAX)
-            .build(Connector { tls, dial });
-        Self { client }
+            .build(Connector {
+                tls,
+                dial,
+                proxies: Arc::clone(&proxies),
+            });
+        Self { client, proxies }
     }
 
     /// Sends a request and waits for the head of its answer, until then at most.
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>, until: Instant) -> Result<Response<Incoming>, Kind> {
+    pub(crate) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        until: Instant,
+    ) -> Result<Response<Incoming>, Kind> {
+        // In the open the proxy reads the request itself; else it is asked for a tunnel before.
+        let is_plain = request.uri().scheme_str() == Some("http");
+        let proxy = self.proxies.of(request.uri()).filter(|_| is_plain);
+        if let Some(value) = proxy.and_then(|proxy| proxy.authorisation.clone()) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, value);
+        }
         let patience = until.min(Instant::now() + ANSWER_TIMEOUT + CONNECT_TIMEOUT);
         match timeout_at(patience, self.client.request(request)).await {
             Ok(answer) => answer.map_err(|error| lost(&error)),
@@ -130,11 +147,20 @@ fn lost(error: &legacy::Error) -> Kind {
     while let Some(one) = cause {
         // Errors of I/O show those of TLS by what they hold, not as their source.
         let held = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(Refusal::Status { proxy, status }) = held.and_then(|held| held.downcast_ref::<Refusal>()) {
+            return Kind::Proxy {
+                proxy: proxy.clone(),
+                status: *status,
+            };
+        }
         let tls = one
             .downcast_ref::<rustls::Error>()
             .or_else(|| held.and_then(|held| held.downcast_ref::<rustls::Error>()));
         match tls {
             Some(rustls::Error::InvalidCertificate(why)) => return Kind::Untrusted(why.to_string()),
+            Some(rustls::Error::AlertReceived(alert)) if is_about_certificate(*alert) => {
+                return Kind::WantsCertificate(format!("{alert:?}"));
+            }
             // What it has sent is no record of TLS: as a rule it is HTTP.
             Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => return Kind::NoTls,
             _ => {}
@@ -142,6 +168,21 @@ fn lost(error: &legacy::Error) -> Kind {
         cause = one.source();
     }
     Kind::Unreachable(chain(error))
+}
+
+/// Whether the host says so of our certificate, or of the lack of one (RFC 8446, 6.2).
+fn is_about_certificate(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::CertificateRequired
+    )
 }
 
 /// What an error says of its causes, from the outer to the inner, each once.
@@ -174,6 +215,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 struct Connector {
     tls: Arc<ClientConfig>,
     dial: Arc<dyn Dial>,
+    proxies: Arc<Proxies>,
 }
 
 impl tower::Service<Uri> for Connector {
@@ -186,7 +228,7 @@ impl tower::Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let (tls, dial) = (self.tls.clone(), self.dial.clone());
+        let connector = self.clone();
         async move {
             let late = |_| {
                 io::Error::new(
@@ -194,7 +236,7 @@ impl tower::Service<Uri> for Connector {
                     format!("no connection within {CONNECT_TIMEOUT:?}"),
                 )
             };
-            tokio::time::timeout(CONNECT_TIMEOUT, connect(&uri, tls, dial.as_ref()))
+            tokio::time::timeout(CONNECT_TIMEOUT, connector.connect(&uri))
                 .await
                 .map_err(late)?
         }
@@ -202,26 +244,64 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-async fn connect(uri: &Uri, tls: Arc<ClientConfig>, dial: &dyn Dial) -> io::Result<Established> {
-    let host = uri.host().unwrap_or_default().to_owned();
-    let is_plain = uri.scheme_str() == Some("http");
-    let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
-    let stream = dial.dial(host.clone(), port).await?;
-    if is_plain {
-        return Ok(Established(TokioIo::new(stream)));
+impl Connector {
+    async fn connect(&self, uri: &Uri) -> io::Result<Established> {
+        let is_plain = uri.scheme_str() == Some("http");
+        let Some(proxy) = self.proxies.of(uri) else {
+            return Ok(Established::new(self.reach(uri).await?, false));
+        };
+        let stream = self.reach(&proxy.uri).await.map_err(|error| proxy.lost(error))?;
+        if is_plain {
+            return Ok(Established::new(stream, true));
+        }
+        let (host, port) = place(uri);
+        let stream = proxy.tunnel(stream, host, port).await?;
+        Ok(Established::new(self.encrypt(host, stream).await?, false))
     }
-    let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let name = ServerName::try_from(name).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-    let stream = TlsConnector::from(tls).connect(name, stream).await?;
-    Ok(Established(TokioIo::new(Box::new(stream))))
+
+    /// A connection to the host itself, with TLS if the address says so.
+    async fn reach(&self, uri: &Uri) -> io::Result<Box<dyn Stream>> {
+        let (host, port) = place(uri);
+        let stream = self.dial.dial(host.to_owned(), port).await?;
+        match uri.scheme_str() {
+            Some("http") => Ok(stream),
+            _ => self.encrypt(host, stream).await,
+        }
+    }
+
+    async fn encrypt(&self, host: &str, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
+        let name = ServerName::try_from(bare(host).to_owned());
+        let name = name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let stream = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await?;
+        Ok(Box::new(stream))
+    }
+}
+
+/// Host and port of an address.
+fn place(uri: &Uri) -> (&str, u16) {
+    let usual_port = if uri.scheme_str() == Some("http") { 80 } else { 443 };
+    (uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(usual_port))
 }
 
 /// A connection as the client library wants it.
-struct Established(TokioIo<Box<dyn Stream>>);
+struct Established {
+    stream: TokioIo<Box<dyn Stream>>,
+    /// Whether a proxy reads what is asked, which then has the whole address in it
+    is_proxied: bool,
+}
+
+impl Established {
+    fn new(stream: Box<dyn Stream>, is_proxied: bool) -> Self {
+        Self {
+            stream: TokioIo::new(stream),
+            is_proxied,
+        }
+    }
+}
 
 impl Connection for Established {
     fn connected(&self) -> Connected {
-        Connected::new()
+        Connected::new().proxy(self.is_proxied)
     }
 }
 
@@ -231,20 +311,20 @@ impl hyper::rt::Read for Established {
         context: &mut Context<'_>,
         buffer: hyper::rt::ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
 impl hyper::rt::Write for Established {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::process::{Command, Output};
 
-use tests_kit::{Helm, Registry, fed};
+use tests_kit::{Helm, Proxy, Registry, fed};
 
 const FILES: [(&str, &[u8]); 2] = [
     ("values.yaml", b"replicas: 1\n"),
@@ -18,7 +18,8 @@ const FILES: [(&str, &[u8]); 2] = [
 fn orangery(helm: &Helm, words: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_orangery"));
     command.args(["chart", "render"]).args(words);
-    fed(command.env_clear().env("HOME", helm.home()), input).unwrap()
+    let variables = helm.variables().iter().cloned();
+    fed(command.env_clear().env("HOME", helm.home()).envs(variables), input).unwrap()
 }
 
 fn said(output: &Output) -> String {
@@ -169,4 +170,77 @@ fn credentials_come_from_flags_from_standard_input_and_from_what_helm_has_stored
     registry.kill();
     let kept = orangery(&helm, &[&format!("{chart}@{digest}")], "");
     assert_eq!(kept.stdout, typed.stdout, "{}", said(&kept));
+}
+
+fn words<'a>(chart: &'a str, access: &'a [String]) -> Vec<&'a str> {
+    [chart].into_iter().chain(access.iter().map(String::as_str)).collect()
+}
+
+#[test]
+fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_it() {
+    let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
+    helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
+    let proxy = Proxy::start(registry.address()).unwrap();
+    let access = Helm::access(&registry);
+    let chart = format!("oci://{}/charts/web:1.0.0", Registry::NAME);
+    let words = words(&chart, &access);
+    let asked = || proxy.asked().len();
+
+    let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url())]);
+    let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
+    let before = asked();
+    let ours = orangery(&helm, &words, "");
+    assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""));
+    assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
+    assert!(before > 0 && asked() > before, "both ask it: {:?}", proxy.asked());
+
+    let helm = helm.with_variables(vec![("https_proxy", proxy.host())]);
+    let nobody = said(&orangery(&helm, &words, ""));
+    let refused = format!("the proxy {} refuses to connect to it (HTTP 407)", proxy.host());
+    assert!(nobody.contains(&refused), "{nobody}");
+    assert!(nobody.contains("\nhint: name it with user and password"), "{nobody}");
+    let helm = helm.with_variables(vec![("HTTPS_PROXY", "socks5://127.0.0.1".to_owned())]);
+    let wrong = said(&orangery(&helm, &words, ""));
+    assert!(
+        wrong.contains("HTTPS_PROXY is no proxy: \"socks5://127.0.0.1\""),
+        "{wrong}"
+    );
+    let before = asked();
+    let directly = ("NO_PROXY", ".example".to_owned());
+    let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url()), directly]);
+    let unknown = said(&orangery(&helm, &words, ""));
+    assert!(unknown.contains("unreachable: ") && asked() == before, "{unknown}");
+}
+
+#[test]
+fn a_registry_that_wants_certificates_is_shown_one_as_helm_shows_it() {
+    let (registry, helm) = (Registry::start_wanting_certificates().unwrap(), Helm::find().unwrap());
+    helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
+    let chart = format!("oci://{}/charts/web:1.0.0", registry.host());
+    let access = Helm::access(&registry);
+    let words = words(&chart, &access);
+    let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
+    let ours = orangery(&helm, &words, "");
+    assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""));
+    assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
+
+    let authority = registry.authority_file().display().to_string();
+    let without = said(&orangery(&helm, &[&chart, "--ca-file", &authority], ""));
+    assert!(
+        without.contains("the host wants a client certificate that it trusts (CertificateRequired)"),
+        "{without}"
+    );
+    assert!(
+        without.contains("\nhint: name files in PEM with --cert-file and --key-file"),
+        "{without}"
+    );
+    let swapped = said(&orangery(
+        &helm,
+        &[&chart, "--cert-file", &authority, "--key-file", &authority],
+        "",
+    ));
+    assert!(
+        swapped.contains("the client's certificate cannot be shown: there is no private key in PEM"),
+        "{swapped}"
+    );
 }

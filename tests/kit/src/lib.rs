@@ -11,5 +11,5 @@ mod wait;
 pub use embedded::{ADMINS, EPOCH, Embedded, embedded, embedded_with};
 pub use golden::assert_golden;
 pub use settle::settled;
-pub use tests_parts::{CACHE_VARIABLE, Etcd, Helm, Registry, Secured, cache_folder, fed, free_port};
+pub use tests_parts::{CACHE_VARIABLE, Etcd, Helm, Proxy, Registry, Secured, cache_folder, fed, free_port};
 pub use wait::{WAIT_MAX, until, until_gone};

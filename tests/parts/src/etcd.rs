@@ -3,11 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec, Issued};
+use base_secrets::{Authority, Issued};
 use tempfile::TempDir;
 
-use crate::machine::{VALIDITY, local_server};
+use crate::machine::Certificates;
 use crate::{Outcome, Program, folder_of_programs, free_port};
 
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
@@ -54,10 +53,11 @@ impl Etcd {
     /// # Errors
     /// As [`Etcd::start`].
     pub fn start_secured(client: &str) -> Outcome<(Self, Secured)> {
-        let (authority, server) = local_server("etcd")?;
-        let client = CertificateSpec::client(client, &[], VALIDITY);
-        let client = authority.issue(&client, &Clock::real(), &Entropy::os());
-        let client = client.map_err(|error| format!("the certificates of etcd cannot be made: {error}"))?;
+        let Certificates {
+            authority,
+            server,
+            client,
+        } = Certificates::new("etcd", "etcd.example", client)?;
         let etcd = Self::start_with(Some(ServerTls {
             certificates: server.certificate_pem(),
             key: server.key_pem().expose().to_owned(),

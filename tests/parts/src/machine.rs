@@ -10,7 +10,7 @@ use base_secrets::{Authority, CertificateSpec, Issued};
 use crate::Outcome;
 
 /// How long certificates are good: longer than any test.
-pub(crate) const VALIDITY: Duration = Duration::from_secs(3600);
+const VALIDITY: Duration = Duration::from_secs(3600);
 
 /// The variable that names another cache folder than the one below the home folder.
 pub const CACHE_VARIABLE: &str = "ORANGERY_CACHE";
@@ -58,15 +58,26 @@ pub fn folder_of_programs() -> Outcome<PathBuf> {
     Ok(cache.join("real/kubernetes"))
 }
 
-/// A certificate for a server on loopback, and who has signed it.
-pub(crate) fn local_server(name: &str) -> Outcome<(Authority, Issued)> {
-    let (clock, entropy) = (Clock::real(), Entropy::os());
-    let failed = |error: &dyn std::fmt::Display| format!("the certificates of {name} cannot be made: {error}");
-    let authority = Authority::generate(name, &clock, &entropy).map_err(|error| failed(&error))?;
-    let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-    let server = CertificateSpec::server(name, vec!["localhost".to_owned()], local, VALIDITY);
-    let server = authority
-        .issue(&server, &clock, &entropy)
-        .map_err(|error| failed(&error))?;
-    Ok((authority, server))
+/// An authority, and the certificates of a server on loopback and of a client.
+pub(crate) struct Certificates {
+    pub(crate) authority: Authority,
+    pub(crate) server: Issued,
+    pub(crate) client: Issued,
+}
+
+impl Certificates {
+    /// New ones; the server is also called `host`.
+    pub(crate) fn new(server: &str, host: &str, client: &str) -> Outcome<Self> {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
+        let failed = |error: &dyn std::fmt::Display| format!("the certificates of {server} cannot be made: {error}");
+        let authority = Authority::generate(server, &clock, &entropy).map_err(|error| failed(&error))?;
+        let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        let names = vec!["localhost".to_owned(), host.to_owned()];
+        let issue = |spec| authority.issue(&spec, &clock, &entropy).map_err(|error| failed(&error));
+        Ok(Self {
+            server: issue(CertificateSpec::server(server, names, local, VALIDITY))?,
+            client: issue(CertificateSpec::client(client, &[], VALIDITY))?,
+            authority,
+        })
+    }
 }

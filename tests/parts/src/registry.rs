@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use base_secrets::Authority;
 use tempfile::TempDir;
 
-use crate::machine::local_server;
+use crate::machine::Certificates;
 use crate::{Outcome, Program, cache_folder, free_port};
 
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
@@ -26,9 +26,12 @@ pub struct Registry {
     port: u16,
     authority: Authority,
     folder: TempDir,
+    wants_certificates: bool,
 }
 
 impl Registry {
+    /// What its certificate calls it beside loopback; nobody but a proxy knows where that is.
+    pub const NAME: &str = "registry.example";
     /// Who may push and pull.
     pub const USER: &str = "puller";
     /// With which password.
@@ -39,7 +42,23 @@ impl Registry {
     /// # Errors
     /// The program is missing, ends while it starts, or is not ready in time.
     pub fn start() -> Outcome<Self> {
-        let (authority, server) = local_server("registry")?;
+        Self::start_with(false)
+    }
+
+    /// As [`Registry::start`], for those who have a certificate of its authority: [`Registry::client_files`].
+    ///
+    /// # Errors
+    /// As [`Registry::start`].
+    pub fn start_wanting_certificates() -> Outcome<Self> {
+        Self::start_with(true)
+    }
+
+    fn start_with(wants_certificates: bool) -> Outcome<Self> {
+        let Certificates {
+            authority,
+            server,
+            client,
+        } = Certificates::new("registry", Self::NAME, Self::USER)?;
         let mut tries = 1;
         loop {
             let folder = tempfile::Builder::new().prefix("orangery-registry-").tempdir();
@@ -48,7 +67,10 @@ impl Registry {
                 port: free_port()?,
                 authority: authority.clone(),
                 folder: folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?,
+                wants_certificates,
             };
+            registry.write("client.pem", &client.certificate_pem())?;
+            registry.write("client.key", client.key_pem().expose())?;
             registry.write("server.pem", &server.certificate_pem())?;
             registry.write("server.key", server.key_pem().expose())?;
             registry.write("ca.pem", &authority.certificate_pem())?;
@@ -61,10 +83,22 @@ impl Registry {
         }
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
     /// Host and port.
     #[must_use]
     pub fn host(&self) -> String {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)).to_string()
+        self.address().to_string()
+    }
+
+    /// A certificate that it takes, and its key.
+    #[must_use]
+    pub fn client_files(&self) -> [PathBuf; 2] {
+        ["client.pem", "client.key"].map(|name| self.folder.path().join(name))
     }
 
     /// Who has signed its certificate, in PEM; also in the file [`Registry::authority_file`].
@@ -105,16 +139,20 @@ impl Registry {
             config.display().to_string(),
         ];
         let mut program = Program::start_beside("registry", Path::new("/usr/bin/env"), self.folder.path(), &arguments)?;
-        program.await_port(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))?;
+        program.await_port(self.address())?;
         self.program = Some(program);
         Ok(())
     }
 
     fn config(&self) -> String {
         let folder = self.folder.path().display();
+        let client_authorities = match self.wants_certificates {
+            true => format!(", clientcas: [{folder}/ca.pem]"),
+            false => String::new(),
+        };
         format!(
             "version: 0.1\nlog: {{level: warn}}\nstorage: {{filesystem: {{rootdirectory: {folder}/storage}}}}\n\
-             http:\n  addr: {}\n  secret: none\n  tls: {{certificate: {folder}/server.pem, key: {folder}/server.key}}\n\
+             http:\n  addr: {}\n  secret: none\n  tls: {{certificate: {folder}/server.pem, key: {folder}/server.key{client_authorities}}}\n\
              auth: {{htpasswd: {{realm: tests, path: {folder}/htpasswd}}}}\n",
             self.host()
         )
@@ -129,6 +167,8 @@ impl Registry {
 pub struct Helm {
     program: PathBuf,
     home: TempDir,
+    /// What stands in its environment beside home and path
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Helm {
@@ -140,7 +180,23 @@ impl Helm {
         let program = prepared(HELM)?;
         let home = tempfile::Builder::new().prefix("orangery-helm-").tempdir();
         let home = home.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
-        Ok(Self { program, home })
+        Ok(Self {
+            program,
+            home,
+            variables: Vec::new(),
+        })
+    }
+
+    /// The same with these variables in its environment.
+    #[must_use]
+    pub fn with_variables(self, variables: Vec<(&'static str, String)>) -> Self {
+        Self { variables, ..self }
+    }
+
+    /// These.
+    #[must_use]
+    pub fn variables(&self) -> &[(&'static str, String)] {
+        &self.variables
     }
 
     /// Its home, where it keeps what it is told to keep.
@@ -159,6 +215,7 @@ impl Helm {
             .env_clear()
             .env("HOME", self.home.path())
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(self.variables.iter().cloned())
             .output()
             .map_err(|error| format!("cannot run helm: {error}"))
     }
@@ -180,17 +237,18 @@ impl Helm {
 
     /// The flags that let it reach a registry.
     #[must_use]
-    pub fn access(registry: &Registry) -> [String; 6] {
+    pub fn access(registry: &Registry) -> Vec<String> {
+        let [certificate, key] = registry.client_files().map(|path| path.display().to_string());
         let authority = registry.authority_file().display().to_string();
-        let [user, password] = [Registry::USER, Registry::PASSWORD].map(str::to_owned);
-        [
-            "--ca-file".to_owned(),
-            authority,
-            "--username".to_owned(),
-            user,
-            "--password".to_owned(),
-            password,
-        ]
+        let mut flags = vec![
+            ["--ca-file", &authority],
+            ["--username", Registry::USER],
+            ["--password", Registry::PASSWORD],
+        ];
+        if registry.wants_certificates {
+            flags.extend([["--cert-file", &certificate], ["--key-file", &key]]);
+        }
+        flags.into_flattened().into_iter().map(str::to_owned).collect()
     }
 
     /// Packages a chart with these files and this version, and pushes it below `charts`. Returns the digest that it tells.

@@ -1,5 +1,5 @@
 //! A registry in this process that answers byte for byte as a test says, right or wrong, over TLS or in the open. It knows the
-//! hosts whose names end with `.example`; others refuse connections.
+//! hosts whose names end with `.example`; others refuse connections. Each of them is a proxy, too, if it answers so.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -29,6 +29,7 @@ pub(super) struct Asked {
     pub(super) method: String,
     pub(super) target: String,
     pub(super) authorization: Option<String>,
+    pub(super) proxy_authorization: Option<String>,
     pub(super) body: String,
 }
 
@@ -43,6 +44,8 @@ pub(super) enum Then {
     Close,
     Silence,
     Endless,
+    /// The connection is one to the host that was asked for
+    Tunnel,
 }
 
 pub(super) fn reply(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Reply {
@@ -81,7 +84,7 @@ impl Hosts {
     pub(super) fn new(answers: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Arc<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::seeded(7));
         let authority = Authority::generate("tests", &clock, &entropy).unwrap();
-        let names = ["registry", "mirror", "other", "store", "auth"].map(|name| format!("{name}.example"));
+        let names = ["registry", "mirror", "other", "store", "auth", "proxy"].map(|name| format!("{name}.example"));
         let spec = CertificateSpec::server("x", names.to_vec(), Vec::new(), std::time::Duration::from_secs(3600));
         let issued = authority.issue(&spec, &clock, &entropy).unwrap();
         let pem = issued.certificate_pem();
@@ -125,9 +128,9 @@ impl Hosts {
         Client::dialling(settings, Arc::new(Dialled(self.clone()))).unwrap()
     }
 
-    async fn serve(self: Arc<Self>, host: String, is_open: bool, stream: tokio::io::DuplexStream) {
+    async fn serve(self: Arc<Self>, host: String, is_open: bool, stream: Box<dyn Stream>) {
         let mut stream: Box<dyn Stream> = match is_open {
-            true => Box::new(stream),
+            true => stream,
             false => match self.tls.accept(stream).await {
                 Ok(stream) => Box::new(stream),
                 Err(_) => return,
@@ -146,8 +149,12 @@ impl Hosts {
         // The client may go whenever it likes.
         let _ = stream.write_all(&reply.bytes).await;
         let _ = stream.flush().await;
+        if asked.method == "CONNECT" && reply.then == Then::Tunnel {
+            let (host, port) = asked.target.rsplit_once(':').unwrap_or_default();
+            return Box::pin(self.serve(host.to_owned(), port != "443", stream)).await;
+        }
         match reply.then {
-            Then::Close => {
+            Then::Close | Then::Tunnel => {
                 let _ = stream.shutdown().await;
             }
             Then::Silence => std::future::pending().await,
@@ -192,6 +199,7 @@ async fn read(stream: &mut Box<dyn Stream>) -> Option<Asked> {
         method: words.next()?.to_owned(),
         target: words.next()?.to_owned(),
         authorization: header("authorization"),
+        proxy_authorization: header("proxy-authorization"),
         body: String::from_utf8(body).ok()?,
         ..Asked::default()
     })
@@ -209,7 +217,7 @@ impl Dial for Dialled {
             let (ours, theirs) = tokio::io::duplex(16 << 10);
             match host.as_str() {
                 "open.example" => tokio::spawn(answer_in_the_open(theirs)),
-                _ => tokio::spawn(hosts.serve(host, port == 80, theirs)),
+                _ => tokio::spawn(hosts.serve(host, port != 443, Box::new(theirs))),
             };
             Ok(Box::new(ours) as Box<dyn Stream>)
         }

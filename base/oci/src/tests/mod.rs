@@ -1,6 +1,7 @@
 //! The client beside registries that do not do what registries do.
 
 mod misbehaving;
+mod proxied;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -10,7 +10,10 @@ use std::time::Duration;
 use api_meta::{Classified as _, Fault};
 use base_clock::{Clock, Entropy};
 use base_helm::chart::CHART_BYTES_MAX;
-use base_oci::{CACHE_BYTES_MAX, CONFIG_BYTES_MAX, Cache, Client, Error, Keyring, Kind, Reference, Settings};
+use base_oci::{
+    CACHE_BYTES_MAX, CONFIG_BYTES_MAX, Cache, Client, Error, Identity, Keyring, Kind, Proxies, Reference, Settings,
+    SettingsError,
+};
 use secrecy::SecretString;
 use tokio::time::Instant;
 
@@ -20,8 +23,8 @@ use crate::live::{Console, Line, Paint};
 
 /// Most bytes of a password or token from standard input; the longest tokens of clouds have some thousand.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
-/// Most bytes of a file of authorities: that of a whole machine has a quarter of it.
-const CA_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes of a file in PEM: the authorities of a whole machine have a quarter of it.
+const PEM_BYTES_MAX: u64 = 1 << 20;
 /// What comes faster is not worth a line.
 const QUICK: Duration = Duration::from_millis(500);
 /// Between two changes of the line.
@@ -37,14 +40,26 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
         .map_err(|why| Fault::user(why).hint("write it as oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST]"))?;
     let mut settings = Settings::new(Clock::real(), Entropy::os());
     settings.keyring = keyring(&reference, setting)?;
-    settings.ca_bundle = pull.ca_file.as_deref().map(bundle).transpose()?;
+    settings.ca_bundle = pull
+        .ca_file
+        .as_deref()
+        .map(|path| pem(path, &AUTHORITIES))
+        .transpose()?;
+    settings.identity = identity(pull)?;
+    settings.proxies = Proxies::of_variables(|name| Some(env::var_os(name)?.to_string_lossy().into_owned()))
+        .map_err(|why| Fault::user(why).hint("correct the variable, or unset it"))?;
     settings.insecure_skip_tls_verify = pull.insecure_skip_tls_verify;
     settings.plain_http = pull.plain_http;
     settings.cache = cache();
     let console = Console::of_errors();
     settings.watcher = console.draws().then(|| watcher(name, console.clone()));
-    let client = Client::new(settings)
-        .map_err(|why| Fault::user(why).hint("name a file of certificates in PEM with --ca-file"))?;
+    let client = Client::new(settings).map_err(|why| {
+        let hint = match why {
+            SettingsError::Identity(_) => CERTIFICATE.1,
+            SettingsError::Bundle | SettingsError::Tls(_) => AUTHORITIES.1,
+        };
+        Fault::user(why).hint(hint)
+    })?;
     let pulled = client
         .pull_chart(&reference, pull.version.as_deref(), CHART_BYTES_MAX)
         .await;
@@ -64,6 +79,10 @@ fn told(error: Error) -> Fault {
         }
         Kind::NoTls => "check the port; --plain-http asks it in the open",
         Kind::Untrusted(_) => "name the certificate of the registry's authority with --ca-file",
+        Kind::WantsCertificate(_) => CERTIFICATE.1,
+        Kind::Proxy { status: 407, .. } => {
+            "name it with user and password, as in HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT"
+        }
         Kind::NoVersion { .. } | Kind::Constraint { .. } => {
             "name a version that is there with --version, or a constraint as in ^1.2, or >=1.2-0 for those before a release too"
         }
@@ -128,12 +147,29 @@ fn password_of(input: impl io::Read) -> Result<SecretString, Fault> {
     Ok(SecretString::from(text.strip_suffix('\r').unwrap_or(text)))
 }
 
-fn bundle(path: &Path) -> Result<String, Fault> {
-    let unreadable = |why: &dyn std::fmt::Display| {
-        Fault::user(format!("cannot read the authorities {}: {why}", path.display()))
-            .hint("name a file of certificates in PEM with --ca-file")
+/// What a file in PEM holds, and what to do if it does not.
+const AUTHORITIES: (&str, &str) = ("authorities", "name a file of certificates in PEM with --ca-file");
+const CERTIFICATE: (&str, &str) = (
+    "certificate",
+    "name files in PEM with --cert-file and --key-file that belong together",
+);
+const KEY: (&str, &str) = ("key", CERTIFICATE.1);
+
+fn identity(pull: &Pull) -> Result<Option<Identity>, Fault> {
+    let (Some(certificate), Some(key)) = (&pull.cert_file, &pull.key_file) else {
+        return Ok(None);
     };
-    let bytes = read_at_most(path, CA_BYTES_MAX).map_err(|why| unreadable(&why))?;
+    Ok(Some(Identity {
+        certificates: pem(certificate, &CERTIFICATE)?,
+        key: pem(key, &KEY)?.into(),
+    }))
+}
+
+fn pem(path: &Path, (what, hint): &(&str, &'static str)) -> Result<String, Fault> {
+    let unreadable = |why: &dyn std::fmt::Display| {
+        Fault::user(format!("cannot read the {what} {}: {why}", path.display())).hint(*hint)
+    };
+    let bytes = read_at_most(path, PEM_BYTES_MAX).map_err(|why| unreadable(&why))?;
     String::from_utf8(bytes).map_err(|_| unreadable(&"it is no UTF-8"))
 }
 
@@ -197,7 +233,7 @@ mod tests {
 
     use secrecy::ExposeSecret as _;
 
-    use super::{CA_BYTES_MAX, QUICK, bundle, password_of, progress, watcher};
+    use super::{AUTHORITIES, PEM_BYTES_MAX, QUICK, password_of, pem, progress, watcher};
     use crate::live::{Console, Surroundings};
 
     #[test]
@@ -215,13 +251,13 @@ mod tests {
         let path = folder.path().join("ca.pem");
         let read = |bytes: u64| {
             std::fs::write(&path, vec![b'a'; usize::try_from(bytes).unwrap()]).unwrap();
-            bundle(&path)
+            pem(&path, &AUTHORITIES)
         };
-        assert_eq!(read(CA_BYTES_MAX).unwrap().len() as u64, CA_BYTES_MAX);
-        let refused = read(CA_BYTES_MAX + 1).unwrap_err().to_string();
+        assert_eq!(read(PEM_BYTES_MAX).unwrap().len() as u64, PEM_BYTES_MAX);
+        let refused = read(PEM_BYTES_MAX + 1).unwrap_err().to_string();
         assert!(refused.ends_with("ca.pem: it has more than 1 MiB"), "{refused}");
         std::fs::write(&path, [0xff]).unwrap();
-        let refused = bundle(&path).unwrap_err().to_string();
+        let refused = pem(&path, &AUTHORITIES).unwrap_err().to_string();
         assert!(refused.ends_with("ca.pem: it is no UTF-8"), "{refused}");
     }
 

@@ -56,6 +56,8 @@ pub struct ChartSetting {
 Values: those of the chart's values.yaml, then --values, --set-json, --set, --set-string, --set-file, --set-literal; what comes \
 later wins, and so does the later of two of a kind.
 
+Registries are reached through the proxies that HTTPS_PROXY and HTTP_PROXY name, but for the hosts in NO_PROXY.
+
 Examples:
   orangery chart render charts/provider-local
     The objects of a chart with its own values, for a release called release-name.
@@ -111,6 +113,12 @@ pub struct Pull {
     /// PEM file with authorities of registries, beside those of the machine
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// PEM file with the certificate that is shown to registries which want one
+    #[arg(long, value_name = "FILE", requires = "key_file")]
+    pub cert_file: Option<PathBuf>,
+    /// PEM file with the key of that certificate
+    #[arg(long, value_name = "FILE", requires = "cert_file")]
+    pub key_file: Option<PathBuf>,
     /// Believe any certificate of the registry: whoever is on the way can read and change all
     #[arg(long)]
     pub insecure_skip_tls_verify: bool,

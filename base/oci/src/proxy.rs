@@ -1,0 +1,339 @@
+//! Proxies that hosts are reached through, as `golang.org/x/net/http/httpproxy` 0.37 reads them from the environment, by which
+//! Helm and Docker go. What it passes over in silence, a proxy that cannot be one, is an error here.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::{HeaderValue, Method, Request, Uri};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use ipnet::IpNet;
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::transport::{HEAD_BYTES_MAX, Stream};
+
+/// What cannot be a proxy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} is no proxy: {shown:?}; it is [http://|https://][USER:PASSWORD@]HOST[:PORT]")]
+pub struct ProxyError {
+    /// The variable that names it
+    pub variable: &'static str,
+    /// Its value, without user and password
+    pub shown: String,
+}
+
+/// Through whom which hosts are reached; nobody unless it is said.
+#[derive(Clone, Debug, Default)]
+pub struct Proxies {
+    of_http: Option<Proxy>,
+    of_https: Option<Proxy>,
+    direct: Vec<Direct>,
+}
+
+/// Somebody who connects us to others.
+#[derive(Clone)]
+pub(crate) struct Proxy {
+    /// Scheme, host and port
+    pub(crate) uri: Uri,
+    pub(crate) authorisation: Option<HeaderValue>,
+}
+
+/// Which hosts are asked without a proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Direct {
+    All,
+    Network(IpNet),
+    Address(IpAddr, Option<u16>),
+    /// The end of a name after a point, and whether the name without one is meant, too
+    Domain(String, bool, Option<u16>),
+}
+
+/// The proxy does not connect us.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("the proxy {proxy} refuses (HTTP {status})")]
+    Status { proxy: String, status: u16 },
+    #[error("the proxy {proxy}: {why}")]
+    Lost { proxy: String, why: String },
+}
+
+impl Proxies {
+    /// What the variables say: `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, or the same in small letters. An `HTTP_PROXY` is not
+    /// taken from a web server's surroundings, where it may be a visitor's header.
+    ///
+    /// # Errors
+    /// A variable that names no proxy.
+    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
+        let any = |names: [&'static str; 2]| {
+            let mut found = names.into_iter().map(|name| (name, variable(name).unwrap_or_default()));
+            found.find(|(_, value)| !value.is_empty())
+        };
+        let proxy = |names| any(names).map(|(name, value)| Proxy::read(name, &value)).transpose();
+        let is_served = variable("REQUEST_METHOD").is_some_and(|method| !method.is_empty());
+        let no = any(["NO_PROXY", "no_proxy"])
+            .map(|(_, value)| value)
+            .unwrap_or_default();
+        Ok(Self {
+            of_http: if is_served {
+                None
+            } else {
+                proxy(["HTTP_PROXY", "http_proxy"])?
+            },
+            of_https: proxy(["HTTPS_PROXY", "https_proxy"])?,
+            direct: no.split(',').filter_map(Direct::read).collect(),
+        })
+    }
+
+    /// Through whom that address is reached.
+    pub(crate) fn of(&self, uri: &Uri) -> Option<&Proxy> {
+        let (proxy, usual_port) = match uri.scheme_str() {
+            Some("http") => (&self.of_http, 80),
+            _ => (&self.of_https, 443),
+        };
+        let host = bare(uri.host().unwrap_or_default()).to_ascii_lowercase();
+        let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        let is_here = host == "localhost" || address.is_some_and(|address| address.is_loopback());
+        let port = uri.port_u16().unwrap_or(usual_port);
+        let is_direct = || self.direct.iter().any(|direct| direct.is(&host, address, port));
+        proxy.as_ref().filter(|_| !is_here && !is_direct())
+    }
+}
+
+impl Proxy {
+    fn read(variable: &'static str, value: &str) -> Result<Self, ProxyError> {
+        let wrong = || ProxyError {
+            variable,
+            shown: value.rsplit_once('@').map_or(value, |(_, place)| place).to_owned(),
+        };
+        let whole = match value.contains("://") {
+            true => Url::parse(value),
+            false => Url::parse(&format!("http://{value}")),
+        };
+        let url = whole.map_err(|_| wrong())?;
+        let (scheme, host) = (url.scheme(), url.host_str().unwrap_or_default());
+        if !matches!(scheme, "http" | "https") || host.is_empty() {
+            return Err(wrong());
+        }
+        let port = url.port_or_known_default().unwrap_or_default();
+        let uri = format!("{scheme}://{host}:{port}").parse().map_err(|_| wrong())?;
+        let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+        let user = [decoded(url.username()), decoded(url.password().unwrap_or_default())].join(&b':');
+        let shown = format!("Basic {}", STANDARD.encode(&user));
+        let mut authorisation = HeaderValue::try_from(shown).map_err(|_| wrong())?;
+        authorisation.set_sensitive(true);
+        let is_somebody = !url.username().is_empty() || url.password().is_some();
+        Ok(Self {
+            uri,
+            authorisation: is_somebody.then_some(authorisation),
+        })
+    }
+
+    /// Host and port.
+    pub(crate) fn authority(&self) -> String {
+        self.uri.authority().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Something went wrong with it.
+    pub(crate) fn lost(&self, why: impl fmt::Display) -> io::Error {
+        io::Error::other(Refusal::Lost {
+            proxy: self.authority(),
+            why: why.to_string(),
+        })
+    }
+
+    /// Has the proxy at the other end connect us to a host.
+    pub(crate) async fn tunnel(&self, stream: Box<dyn Stream>, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
+        let lost = |error: hyper::Error| self.lost(error);
+        let handshake = http1::Builder::new()
+            .max_buf_size(HEAD_BYTES_MAX)
+            .handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.map_err(lost)?;
+        // It lives as long as the tunnel; whatever befalls it is told to whoever uses that.
+        tokio::spawn(connection.with_upgrades());
+        let target = format!("{host}:{port}");
+        let mut request = Request::builder()
+            .method(Method::CONNECT)
+            .uri(&target)
+            .header(HOST, &target);
+        if let Some(value) = &self.authorisation {
+            request = request.header(PROXY_AUTHORIZATION, value);
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.lost(error))?;
+        let answer = sender.send_request(request).await.map_err(lost)?;
+        if !answer.status().is_success() {
+            return Err(io::Error::other(Refusal::Status {
+                proxy: self.authority(),
+                status: answer.status().as_u16(),
+            }));
+        }
+        let tunnel = hyper::upgrade::on(answer).await.map_err(lost)?;
+        Ok(Box::new(TokioIo::new(tunnel)))
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.uri)
+    }
+}
+
+impl Direct {
+    /// An entry of `NO_PROXY`; nothing for one that fits no host.
+    fn read(entry: &str) -> Option<Self> {
+        let entry = entry.trim().to_ascii_lowercase();
+        if entry == "*" {
+            return Some(Self::All);
+        }
+        if let Ok(network) = entry.parse() {
+            return Some(Self::Network(network));
+        }
+        if let Ok(address) = bare(&entry).parse::<IpAddr>() {
+            return Some(Self::Address(address.to_canonical(), None));
+        }
+        let (host, port) = match entry.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port.parse().ok()?)),
+            None => (entry.as_str(), None),
+        };
+        if let Ok(address) = bare(host).parse::<IpAddr>() {
+            return Some(Self::Address(address.to_canonical(), port));
+        }
+        let host = host
+            .strip_prefix('*')
+            .filter(|rest| rest.starts_with('.'))
+            .unwrap_or(host);
+        match host.strip_prefix('.') {
+            _ if host.is_empty() => None,
+            Some(name) => Some(Self::Domain(name.to_owned(), false, port)),
+            None => Some(Self::Domain(host.to_owned(), true, port)),
+        }
+    }
+
+    fn is(&self, host: &str, address: Option<IpAddr>, port: u16) -> bool {
+        let fits = |wanted: &Option<u16>| wanted.is_none_or(|wanted| wanted == port);
+        match self {
+            Self::All => true,
+            Self::Network(network) => address.is_some_and(|address| network.contains(&address)),
+            Self::Address(wanted, at) => address == Some(*wanted) && fits(at),
+            Self::Domain(name, is_itself, at) => {
+                let before = host.strip_suffix(name.as_str());
+                let is_below = before.is_some_and(|before| before.ends_with('.'));
+                address.is_none() && (is_below || *is_itself && before == Some("")) && fits(at)
+            }
+        }
+    }
+}
+
+/// An address of IPv6 without its brackets.
+pub(crate) fn bare(host: &str) -> &str {
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    inner.unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, ProxyError> {
+        Proxies::of_variables(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name)?;
+            Some(found.1.to_owned())
+        })
+    }
+
+    fn through(proxies: &Proxies, uri: &str) -> Option<String> {
+        Some(proxies.of(&uri.parse().unwrap())?.uri.to_string())
+    }
+
+    #[test]
+    fn each_scheme_has_its_proxy_and_hosts_of_this_machine_have_none() {
+        let all = proxies(&[
+            ("HTTPS_PROXY", ""),
+            ("https_proxy", "https://a.example"),
+            ("HTTP_PROXY", "b.example:3128"),
+        ]);
+        let all = all.unwrap();
+        assert_eq!(
+            through(&all, "https://r.example/v2").as_deref(),
+            Some("https://a.example:443/")
+        );
+        assert_eq!(
+            through(&all, "http://r.example:5000").as_deref(),
+            Some("http://b.example:3128/")
+        );
+        for here in [
+            "https://localhost:5000",
+            "https://LOCALHOST",
+            "https://127.1.2.3",
+            "https://[::1]:5000",
+        ] {
+            assert_eq!(through(&all, here), None, "{here}");
+        }
+        assert_eq!(through(&Proxies::default(), "https://r.example"), None);
+        let served = proxies(&[("HTTP_PROXY", "b.example"), ("REQUEST_METHOD", "GET")]).unwrap();
+        assert_eq!(through(&served, "http://r.example"), None);
+    }
+
+    #[test]
+    fn what_is_to_be_asked_directly_is_meant_as_go_means_it() {
+        let cases = [
+            ("*", "a.example", true),
+            ("a.example", "a.example", true),
+            (" x , A.Example ", "b.a.example", true),
+            ("a.example", "ba.example", false),
+            (".a.example", "a.example", false),
+            ("*.a.example", "b.A.example", true),
+            ("a.example:5000", "a.example:5000", true),
+            ("a.example:5000", "a.example", false),
+            ("a.example:443", "a.example", true),
+            ("a.example:many", "a.example", false),
+            ("10.0.0.0/8", "10.1.2.3:5000", true),
+            ("10.0.0.0/8", "11.1.2.3", false),
+            ("10.1.2.3", "10.1.2.3", true),
+            ("10.1.2.3:80", "10.1.2.3", false),
+            ("fd00::/8", "[fd00::1]", true),
+            ("[fd00::1]:5000", "[fd00::1]:5000", true),
+            ("fd00::1", "[fd00::1]", true),
+            ("[fd00::1]:5000", "[fd00::1]", false),
+            ("0.0.3", "10.0.0.3", false),
+            (",,:80,.", "a.example", false),
+        ];
+        for (no, host, is_direct) in cases {
+            let all = proxies(&[("HTTPS_PROXY", "p.example"), ("NO_PROXY", no)]).unwrap();
+            assert_eq!(
+                through(&all, &format!("https://{host}")).is_none(),
+                is_direct,
+                "{no} {host}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_we_are_is_shown_to_the_proxy_alone_and_in_no_message() {
+        let all = proxies(&[("HTTPS_PROXY", "http://me:h%75sh%40@p.example:3128")]).unwrap();
+        let proxy = all.of(&"https://r.example".parse().unwrap()).unwrap();
+        // "me:hush@"
+        assert_eq!(proxy.authorisation.as_ref().unwrap(), "Basic bWU6aHVzaEA=");
+        assert_eq!(format!("{all:?} {:?}", proxy.authorisation).matches("hush").count(), 0);
+        for wrong in [
+            "socks5://me:hush@p.example",
+            "http://",
+            "me:hush@",
+            "http://me:hush@p.example:many",
+            "ftp:p",
+        ] {
+            let error = proxies(&[("HTTPS_PROXY", wrong)]).unwrap_err();
+            let said = error.to_string();
+            assert!(
+                said.starts_with("HTTPS_PROXY is no proxy: ") && !said.contains("hush"),
+                "{wrong}: {said}"
+            );
+        }
+    }
+}
