@@ -19,6 +19,7 @@ use crate::cache::Cache;
 use crate::credentials::Keyring;
 use crate::error::{Error, Kind};
 use crate::exchange::{Answer, Want};
+use crate::helper::Helper;
 use crate::proxy::Proxies;
 use crate::reference::{Digest, Reference, is_authority, is_repository};
 use crate::transport::{Dial, Network, Transport};
@@ -47,6 +48,8 @@ pub struct Settings {
     pub keyring: Keyring,
     /// Authorities that it believes beside those of the machine, in PEM
     pub ca_bundle: Option<String>,
+    /// Runs the programs that keep credentials; nobody does without one
+    pub helper: Option<Arc<dyn Helper>>,
     /// What it shows to hosts that want to see a certificate
     pub identity: Option<Identity>,
     /// Whether it believes any certificate
@@ -87,6 +90,7 @@ impl Settings {
     pub fn new(clock: Clock, entropy: Entropy) -> Self {
         Self {
             keyring: Keyring::default(),
+            helper: None,
             ca_bundle: None,
             identity: None,
             insecure_skip_tls_verify: false,
@@ -189,6 +193,7 @@ impl Endpoint {
 pub struct Client {
     pub(crate) transport: Transport,
     pub(crate) keyring: Keyring,
+    pub(crate) helper: Option<Arc<dyn Helper>>,
     pub(crate) cache: Option<Cache>,
     pub(crate) clock: Clock,
     mirrors: Vec<Mirror>,
@@ -223,6 +228,7 @@ impl Client {
         Ok(Self {
             transport: Transport::new(tls, dial, settings.proxies),
             keyring: settings.keyring,
+            helper: settings.helper,
             cache: settings.cache,
             clock: settings.clock,
             mirrors: settings.mirrors,

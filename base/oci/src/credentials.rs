@@ -10,12 +10,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::helper::{self, Helper};
 use crate::reference::split_authority;
 
 /// Most bytes of a configuration: Kubernetes keeps no larger Secrets.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 /// How Docker calls its own registry in its configuration, and the names of the same registry.
 const DOCKER: [&str; 3] = ["index.docker.io", "docker.io", "registry-1.docker.io"];
+/// So much of what a program says is told.
+const SAID_CHARACTERS_MAX: usize = 200;
 /// The user that Docker writes beside an identity token.
 const TOKEN_USER: &str = "<token>";
 
@@ -53,7 +56,12 @@ pub(crate) enum Credential {
     /// Shown as it is
     Bearer(SecretString),
     /// A program has it
-    Helper(String),
+    Helper {
+        /// What it is called
+        name: String,
+        /// Why we have it not
+        why: String,
+    },
     /// The entry of this registry is none that Docker writes
     Broken(String),
 }
@@ -120,7 +128,7 @@ fn or_nothing<'de, T: Default + Deserialize<'de>, D: serde::Deserializer<'de>>(j
 }
 
 /// A secret in JSON, wiped when it is dropped.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct SecretText(pub(crate) SecretString);
 
 impl<'de> Deserialize<'de> for SecretText {
@@ -187,7 +195,7 @@ impl Keyring {
         }
         let helpers = config.helpers.iter();
         entries.extend(helpers.map(|(registry, helper)| Entry::new(registry, helper_named(helper), source)));
-        let for_all = (!config.store.is_empty()).then(|| (helper_name(&config.store), source.to_owned()));
+        let for_all = (!config.store.is_empty()).then(|| (config.store, source.to_owned()));
         Ok(Self {
             entries,
             helpers: for_all.into_iter().collect(),
@@ -226,12 +234,40 @@ impl Keyring {
         }
         match self.helpers.first() {
             Some((helper, source)) => Found {
-                credential: Credential::Helper(helper.clone()),
+                credential: helper_named(helper),
                 source: source.clone(),
             },
             None => Found {
                 credential: Credential::Anonymous,
                 source: String::new(),
+            },
+        }
+    }
+}
+
+impl Found {
+    /// What is found once a program that has it was asked. One that fails is told of if the registry lets nobody in without.
+    pub(crate) async fn asking(self, helper: Option<&dyn Helper>, registry: &str) -> Self {
+        let (Credential::Helper { name, .. }, Some(helper)) = (&self.credential, helper) else {
+            return self;
+        };
+        let is_docker = normal(registry).0 == DOCKER[0];
+        let source = format!("{name}, which {} names", self.source);
+        match helper.get(name, helper::server(registry, is_docker)).await {
+            Ok(Some(login)) => Self {
+                credential: basic(&login.user, login.secret().expose_secret()),
+                source,
+            },
+            Ok(None) => Self {
+                credential: Credential::Anonymous,
+                source,
+            },
+            Err(why) => Self {
+                credential: Credential::Helper {
+                    name: name.clone(),
+                    why,
+                },
+                source: self.source,
             },
         }
     }
@@ -269,11 +305,19 @@ fn basic(user: &str, password: &str) -> Credential {
 }
 
 fn helper_named(helper: &str) -> Credential {
-    Credential::Helper(helper_name(helper))
+    Credential::Helper {
+        name: format!("docker-credential-{helper}"),
+        why: "is not run".to_owned(),
+    }
 }
 
-fn helper_name(helper: &str) -> String {
-    format!("docker-credential-{helper}")
+/// The first line of what somebody says, and not too much of it.
+pub(crate) fn shortened(said: &str) -> String {
+    let line = said.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SAID_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
 }
 
 impl Entry {
@@ -336,11 +380,12 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { credential, source } = self;
         match credential {
-            Credential::Anonymous => f.write_str("anonymous: no credentials are known for it"),
+            Credential::Anonymous if source.is_empty() => f.write_str("anonymous: no credentials are known for it"),
+            Credential::Anonymous => write!(f, "anonymous: {source} has no credentials for it"),
             Credential::Basic { user, .. } => write!(f, "the user {user:?} of {source}"),
             Credential::Identity(_) => write!(f, "the identity token of {source}"),
             Credential::Bearer(_) => write!(f, "the registry token of {source}"),
-            Credential::Helper(helper) => write!(f, "anonymous: {source} leaves credentials to {helper}"),
+            Credential::Helper { name, .. } => write!(f, "anonymous: {source} leaves credentials to {name}"),
             Credential::Broken(registry) => write!(f, "anonymous: the entry {registry:?} of {source} is broken"),
         }
     }
@@ -357,7 +402,7 @@ mod tests {
             Credential::Basic { user, password } => format!("{user}/{}", password.expose_secret()),
             Credential::Identity(token) => format!("identity {}", token.expose_secret()),
             Credential::Bearer(token) => format!("bearer {}", token.expose_secret()),
-            Credential::Helper(helper) => helper.clone(),
+            Credential::Helper { name, .. } => name.clone(),
             Credential::Broken(registry) => format!("broken {registry}"),
         }
     }

@@ -42,10 +42,12 @@ pub enum Kind {
         used: String,
     },
     /// The credentials are kept by a program that is not run
-    #[error("the registry wants credentials, and {source_name} leaves them to the helper {helper}, which is not run")]
+    #[error("the registry wants credentials, and {source_name} leaves them to the helper {helper}, which {why}")]
     Helper {
         /// The program's name
         helper: String,
+        /// Why it does not help
+        why: String,
         /// Which configuration says so
         source_name: String,
     },
@@ -244,7 +246,7 @@ impl Kind {
                 "check the credentials for this registry and that they may pull; many registries say the same of a \
                  repository that is not there"
             }
-            Self::Helper { .. } => "give user and password, or write them into the configuration",
+            Self::Helper { .. } => "give user and password, or mend the helper",
             Self::Broken { .. } => "mend the entry, or log in again",
             Self::NotFound(_) => "check the name of the repository, and the tag or digest",
             Self::Digest { .. } | Self::Size { .. } => {

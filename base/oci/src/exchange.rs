@@ -11,7 +11,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use serde::Deserialize;
 use sha2::Digest as _;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::challenge;
@@ -69,7 +69,13 @@ impl Client {
         let key = format!("{}{repository}", endpoint.url);
         let known = self.authorisation(&key);
         let (mut response, mut is_own) = self.follow(&url, known.as_ref(), want.accept, until).await?;
-        let found = self.keyring.find(endpoint.authority(), &repository);
+        let mut found = self.keyring.find(endpoint.authority(), &repository);
+        let is_challenged = is_own && response.status() == StatusCode::UNAUTHORIZED;
+        if is_challenged {
+            let asking = found.asking(self.helper.as_deref(), endpoint.authority());
+            let late = |_| Kind::Unreachable("the program that keeps its credentials does not answer".to_owned());
+            found = timeout_at(until, asking).await.map_err(late)?;
+        }
         let authority = Authority {
             transport: &self.transport,
             found: &found,
@@ -77,7 +83,7 @@ impl Client {
             repository: &repository,
             until,
         };
-        if is_own && response.status() == StatusCode::UNAUTHORIZED {
+        if is_challenged {
             let Some(challenge) = challenge::read(response.headers()) else {
                 return Err(match response.headers().contains_key(WWW_AUTHENTICATE) {
                     true => {

@@ -1,5 +1,5 @@
 //! Artefacts of OCI registries, charts above all: pulled by tag or digest, verified, kept on disk. It pushes nothing, runs no
-//! programs for credentials, and knows neither what is in a chart nor a cluster.
+//! programs for credentials itself, and knows neither what is in a chart nor a cluster.
 //!
 //! Written on `hyper` and not on `oci-client` 0.18: that one reads manifests and tokens whatever their size, shows credentials to
 //! any token service that a registry names, tries nothing twice, and brings reqwest, with aws-lc-rs beside the ring that all else here
@@ -12,6 +12,7 @@ mod client;
 mod credentials;
 mod error;
 mod exchange;
+mod helper;
 mod manifest;
 mod proxy;
 mod pull;
@@ -25,6 +26,7 @@ pub use cache::{CACHE_BYTES_MAX, Cache};
 pub use client::{Client, Identity, Mirror, PULL_TIMEOUT, Settings, SettingsError, Watcher};
 pub use credentials::{CONFIG_BYTES_MAX, Keyring, KeyringError};
 pub use error::{Error, Kind, Missing};
+pub use helper::{Helper, Login};
 pub use manifest::Artefact;
 pub use proxy::{Proxies, ProxyError};
 pub use pull::Pulled;

@@ -54,8 +54,9 @@ impl Authority<'_> {
     /// That the credentials do not do.
     pub(crate) fn refused(&self, status: StatusCode) -> Kind {
         match &self.found.credential {
-            Credential::Helper(helper) => Kind::Helper {
-                helper: helper.clone(),
+            Credential::Helper { name, why } => Kind::Helper {
+                helper: name.clone(),
+                why: why.clone(),
                 source_name: self.found.source.clone(),
             },
             Credential::Broken(registry) => Kind::Broken {

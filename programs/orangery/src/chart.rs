@@ -1,6 +1,7 @@
 //! `orangery chart`: renders a chart of this machine or of a registry as `helm template` does (Helm 4.1,
 //! `pkg/cmd/template.go`), and says what is wrong with it. It asks no cluster.
 
+mod helper;
 mod lint;
 mod oci;
 mod zone;

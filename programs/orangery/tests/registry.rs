@@ -2,6 +2,9 @@
 //! password, and what is said of those that are not there. Run by `cargo xtask test registry`, which prepares both programs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use tests_kit::{Helm, Proxy, Registry, fed};
@@ -243,4 +246,70 @@ fn a_registry_that_wants_certificates_is_shown_one_as_helm_shows_it() {
         swapped.contains("the client's certificate cannot be shown: there is no private key in PEM"),
         "{swapped}"
     );
+}
+
+/// A program that keeps credentials as those do that Docker and Helm run.
+const KEEPER: &str = r#"#!/bin/sh
+[ "$1" = get ] || exit 2
+server=$(cat)
+case $server in
+HOST) printf '{"ServerURL":"%s","Username":"USER","Secret":"PASSWORD"}' "$server" ;;
+*) echo 'credentials not found in native keychain'; exit 1 ;;
+esac
+"#;
+
+#[test]
+fn credentials_that_a_program_keeps_are_asked_of_it_as_helm_asks() {
+    let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
+    helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
+    let host = registry.host();
+    let keeper = KEEPER.replace("HOST", &host).replace("USER", Registry::USER);
+    let programs = helm.home().join("bin");
+    let config = helm.home().join(".config/helm/registry/config.json");
+    let write = |path: &Path, text: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let program = programs.join("docker-credential-keeper");
+    write(&program, &keeper.replace("PASSWORD", Registry::PASSWORD));
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    write(&config, &format!(r#"{{"credHelpers":{{"{host}":"keeper"}}}}"#));
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let helm = helm.with_variables(vec![("PATH", path)]);
+    let authority = registry.authority_file().display().to_string();
+    let chart = format!("oci://{host}/charts/web:1.0.0");
+    let words = [chart.as_str(), "--ca-file", &authority];
+
+    let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
+    let ours = orangery(&helm, &words, "");
+    assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""));
+    assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
+
+    for (config_text, why) in [
+        (
+            r#"{"credsStore":"nobody"}"#.to_owned(),
+            "docker-credential-nobody, which is not in PATH",
+        ),
+        (
+            format!(r#"{{"credHelpers":{{"{host}":"../bin/keeper"}}}}"#),
+            "which is no name of a program in PATH",
+        ),
+    ] {
+        write(&config, &config_text);
+        let refused = said(&orangery(&helm, &words, ""));
+        assert!(
+            refused.contains(why) && refused.contains("\nhint: try the helper by itself"),
+            "{refused}"
+        );
+    }
+    write(&program, &keeper.replace("PASSWORD", "wr0ng"));
+    write(&config, r#"{"credsStore":"keeper"}"#);
+    let refused = said(&orangery(&helm, &words, ""));
+    assert!(
+        refused.contains("to the user \"puller\" of docker-credential-keeper, which"),
+        "{refused}"
+    );
+    write(&program, "#!/bin/sh\necho locked\nexit 1\n");
+    let refused = said(&orangery(&helm, &words, ""));
+    assert!(refused.contains("which has failed: \"locked\""), "{refused}");
 }

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use api_meta::{Classified as _, FaultClass};
 use base_clock::{Clock, Entropy};
+use futures::FutureExt as _;
+use futures::future::{self, BoxFuture};
 use tokio::time::Instant;
 
-use crate::{Artefact, Cache, Client, Digest, Error, Keyring, Kind, Mirror, Missing, Pulled, Reference};
+use crate::{
+    Artefact, Cache, Client, Digest, Error, Helper, Keyring, Kind, Login, Mirror, Missing, Pulled, Reference, Settings,
+};
 use misbehaving::{Chart, Hosts, Reply, Then, reply};
 
 const ARCHIVE_BYTES_MAX: u64 = 1000;
@@ -196,12 +200,88 @@ async fn a_host_that_speaks_no_tls_is_told_so_at_once() {
 #[tokio::test(start_paused = true)]
 async fn credentials_of_a_helper_are_told_with_its_name() {
     let hosts = Hosts::new(|_, _| reply(401, &[("www-authenticate", "Basic")], b""));
+    let why = pull(&hosts.client(left_to_a_helper)).await.expect_err("nobody runs it");
+    assert_eq!(why.kind, of_helper("is not run"));
+}
+
+fn left_to_a_helper(settings: &mut Settings) {
     let config = br#"{"credHelpers":{"registry.example":"cloud"}}"#;
-    let client = hosts.client(|settings| settings.keyring = Keyring::of_docker_config(config, "a file").unwrap());
-    let why = pull(&client).await.expect_err("nobody runs it");
-    let helper = "docker-credential-cloud".to_owned();
-    let source_name = "a file".to_owned();
-    assert_eq!(why.kind, Kind::Helper { helper, source_name });
+    settings.keyring = Keyring::of_docker_config(config, "a file").unwrap();
+}
+
+fn of_helper(why: &str) -> Kind {
+    Kind::Helper {
+        helper: "docker-credential-cloud".to_owned(),
+        why: why.to_owned(),
+        source_name: "a file".to_owned(),
+    }
+}
+
+/// Answers for a program.
+struct Answering(Result<&'static [u8], &'static str>);
+
+impl Helper for Answering {
+    fn get(&self, name: &str, server: &str) -> BoxFuture<'static, Result<Option<Login>, String>> {
+        assert_eq!((name, server), ("docker-credential-cloud", "registry.example"));
+        let answer = self.0.map_err(str::to_owned);
+        future::ready(answer.and_then(|json| Login::read(!json.is_empty(), json))).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_helper_is_asked_when_the_registry_wants_credentials() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(
+        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t")) => chart.answer(&asked.target),
+            ("registry.example", _) => reply(401, &[("www-authenticate", BEARER)], b""),
+            (_, Some("Basic bWU6aHVzaA==")) => reply(200, &[], br#"{"token":"t"}"#),
+            _ if asked.body.ends_with("&refresh_token=hush") => reply(200, &[], br#"{"token":"t"}"#),
+            _ => reply(401, &[], b""),
+        },
+    );
+    let with = |answer| {
+        hosts.client(|settings| {
+            left_to_a_helper(settings);
+            settings.helper = Some(Arc::new(Answering(answer)));
+        })
+    };
+    for json in [
+        &br#"{"ServerURL":"registry.example","Username":"me","Secret":"hush"}"#[..],
+        br#"{"ServerURL":"registry.example","Username":"<token>","Secret":"hush"}"#,
+    ] {
+        pull(&with(Ok(json))).await.unwrap();
+    }
+    let wrong = pull(&with(Ok(br#"{"Username":"you","Secret":"hush"}"#)))
+        .await
+        .unwrap_err();
+    let said = wrong.to_string();
+    let whom = "to the user \"you\" of docker-credential-cloud, which a file names";
+    assert!(said.ends_with(whom) && !said.contains("hush"), "{said}");
+    let failed = pull(&with(Err("is not there"))).await.unwrap_err();
+    assert_eq!(
+        (failed.class(), failed.kind),
+        (FaultClass::Access, of_helper("is not there"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_lets_anybody_in_does_so_whatever_the_helper_does() {
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(
+        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t")) => chart.answer(&asked.target),
+            ("auth.example", None) => reply(200, &[], br#"{"token":"t"}"#),
+            _ => reply(401, &[("www-authenticate", BEARER)], b""),
+        },
+    );
+    for answer in [Err("is not there"), Ok(&b""[..])] {
+        let client = hosts.client(|settings| {
+            left_to_a_helper(settings);
+            settings.helper = Some(Arc::new(Answering(answer)));
+        });
+        pull(&client).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,6 +17,7 @@ use base_oci::{
 use secrecy::SecretString;
 use tokio::time::Instant;
 
+use super::helper::Programs;
 use super::{STANDARD_INPUT, read_at_most, read_from};
 use crate::cli::{ChartSetting, Pull};
 use crate::live::{Console, Line, Paint};
@@ -40,6 +41,7 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
         .map_err(|why| Fault::user(why).hint("write it as oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST]"))?;
     let mut settings = Settings::new(Clock::real(), Entropy::os());
     settings.keyring = keyring(&reference, setting)?;
+    settings.helper = Some(Arc::new(Programs));
     settings.ca_bundle = pull
         .ca_file
         .as_deref()
@@ -70,9 +72,8 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
 /// The same with the flags that help.
 fn told(error: Error) -> Fault {
     let hint = match error.kind.decisive() {
-        Kind::Helper { .. } | Kind::Broken { .. } => {
-            "give --username and --password-stdin, or use `helm registry login`"
-        }
+        Kind::Helper { .. } => "try the helper by itself, or give --username and --password-stdin",
+        Kind::Broken { .. } => "give --username and --password-stdin, or use `helm registry login`",
         Kind::Unauthorised { .. } => {
             "give --username and --password-stdin, or use `helm registry login`; many registries say the same of a \
              repository that is not there"

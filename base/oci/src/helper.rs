@@ -1,0 +1,95 @@
+//! Programs that keep credentials for Docker and Helm: what they answer, as `docker-credential-helpers` 0.9 has it. Whoever uses
+//! this crate runs them; here is no program.
+
+use futures::future::BoxFuture;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::credentials::{SecretText, shortened};
+
+/// What a program says that has nothing for a server (`credentials/error.go`).
+const NOT_FOUND: &str = "credentials not found in native keychain";
+/// How a server is called that is Docker's own.
+const DOCKER_SERVER: &str = "https://index.docker.io/v1/";
+
+/// A user with a password, or with `<token>` for a name and an identity token.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Login {
+    /// The name
+    #[serde(rename = "Username")]
+    pub user: String,
+    #[serde(rename = "Secret")]
+    secret: SecretText,
+}
+
+/// Runs programs that keep credentials.
+pub trait Helper: Send + Sync {
+    /// What the program `name`, as in `docker-credential-pass`, has for a server: it is run with the argument `get`, the server is
+    /// what it reads, and [`Login::read`] knows what it writes. The error goes on from "the helper NAME, which ...".
+    fn get(&self, name: &str, server: &str) -> BoxFuture<'static, Result<Option<Login>, String>>;
+}
+
+impl Login {
+    /// What a program has written; nothing if it has no credentials for the server.
+    ///
+    /// # Errors
+    /// It has failed, or has written something else.
+    pub fn read(has_succeeded: bool, written: &[u8]) -> Result<Option<Self>, String> {
+        if has_succeeded {
+            // What serde says may repeat the secret.
+            let login: Result<Self, _> = serde_json::from_slice(written);
+            return login
+                .map(Some)
+                .map_err(|_| "does not answer with user and secret in JSON".to_owned());
+        }
+        let said = String::from_utf8_lossy(written);
+        match said.trim() {
+            NOT_FOUND => Ok(None),
+            said => Err(format!("has failed: {:?}", shortened(said))),
+        }
+    }
+
+    pub(crate) fn secret(&self) -> &SecretString {
+        &self.secret.0
+    }
+}
+
+/// What a program calls a registry.
+pub(crate) fn server(registry: &str, is_docker: bool) -> &str {
+    if is_docker { DOCKER_SERVER } else { registry }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::Login;
+
+    #[test]
+    fn programs_answer_in_json_or_say_that_they_have_nothing() {
+        let json = br#"{"ServerURL":"r.example","Username":"me","Secret":"hush"}"#;
+        let login = Login::read(true, json).unwrap().unwrap();
+        assert_eq!((login.user.as_str(), login.secret().expose_secret()), ("me", "hush"));
+        assert!(!format!("{login:?}").contains("hush"));
+        let nothing = Login::read(false, b"credentials not found in native keychain\n").unwrap();
+        assert!(nothing.is_none());
+        for (has_succeeded, written, wanted) in [
+            (true, &b"hush"[..], "does not answer with user and secret in JSON"),
+            (
+                true,
+                b"{\"Username\":\"me\"}",
+                "does not answer with user and secret in JSON",
+            ),
+            (
+                false,
+                b"exit status 1: pass is locked\nhush",
+                "has failed: \"exit status 1: pass is locked\"",
+            ),
+            (false, b"", "has failed: \"\""),
+        ] {
+            assert_eq!(Login::read(has_succeeded, written).unwrap_err(), wanted);
+        }
+        let long = Login::read(false, "é".repeat(1000).as_bytes()).unwrap_err();
+        assert_eq!(long.chars().count(), "has failed: \"...\"".len() + 200);
+    }
+}
