@@ -8,6 +8,7 @@ mod der;
 mod keys;
 mod passwords;
 mod pem;
+mod primes;
 
 use super::args::{Answer, at, int, text};
 use super::encoding::decode;
@@ -18,7 +19,7 @@ use certificates::{CERTIFICATE, Certificate, Signer, Wanted, check, make};
 use keys::Key;
 
 /// Bits of the keys that certificates get.
-const BITS: usize = 2048;
+const BITS: u32 = 2048;
 
 pub(super) fn functions() -> Vec<Function> {
     use Type::Str;
