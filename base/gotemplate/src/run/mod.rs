@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
+use crate::host::Place;
 use crate::limits::{BYTES_PER_STEP, Limits};
 use crate::print::{NO_VALUE, Printer};
 use crate::quote::quoted;
@@ -85,6 +86,28 @@ impl Executed for Vec<Frame> {
 
     fn depth(&self) -> usize {
         self.len()
+    }
+
+    fn place(&self, node: Option<NodeId>) -> Option<Place<'_>> {
+        let executed = &self.first()?.program.name;
+        let mut called_at = node;
+        let mut inner = None;
+        for frame in self.iter().rev() {
+            if let Some(node) = called_at {
+                let tree = &*frame.program.tree;
+                let place = Place { executed, tree, node };
+                // What `tpl` executes is called as the whole.
+                if *tree.parse_name.as_bytes() != **frame.set.name() {
+                    return Some(place);
+                }
+                inner.get_or_insert(place);
+            }
+            called_at = frame.render.as_ref().and_then(|render| match render.at {
+                At::Node(node) => Some(node),
+                At::Last => None,
+            });
+        }
+        inner
     }
 }
 
@@ -403,13 +426,16 @@ impl<'a> Machine<'a> {
         Error::Exec(ExecError::new(text, causes))
     }
 
-    /// An error of the top frame, with its place.
-    fn located(&self, what: &str, at: At) -> String {
-        let node = match at {
+    fn node(&self, at: At) -> Option<NodeId> {
+        match at {
             At::Node(node) => Some(node),
             At::Last => self.last,
-        };
-        let (Some(frame), Some(node)) = (self.frames.last(), node) else {
+        }
+    }
+
+    /// An error of the top frame, with its place.
+    fn located(&self, what: &str, at: At) -> String {
+        let (Some(frame), Some(node)) = (self.frames.last(), self.node(at)) else {
             return what.to_owned();
         };
         let Program { name, tree, .. } = &*frame.program;
