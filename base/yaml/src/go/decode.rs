@@ -13,6 +13,7 @@ use serde_json::{Map, Number, Value};
 use super::number::{Whole, format_float, format_float_32};
 use super::read::{DEPTH_MAX, Kind, Node, NodeId, Tree};
 use super::resolve::{Resolved, resolve_tagged};
+use super::shape::Shape;
 use super::syntax::{quoted, shown};
 
 /// Texts that aliases repeat may have so many bytes together: Go counts values, which may be long.
@@ -58,10 +59,10 @@ pub(super) struct Decoder<'a> {
     unfit: Vec<Option<Unfit>>,
     /// The first of it that is not kept apart any more.
     unfit_beyond: Option<Unfit>,
-    /// Which entries of the document's map are made; all if it says nothing. The others are only checked.
-    wanted: Option<Wanted<'a>>,
-    /// Whether what is read is only checked: nothing is made of it.
-    checks_only: bool,
+    /// What is made of what is read now.
+    shape: Shape,
+    /// Whether all is made, wanted or not.
+    makes_all: bool,
 }
 
 /// What is known of a map that is made.
@@ -84,9 +85,6 @@ enum Unfit {
     Number(&'static str),
 }
 
-/// Names of entries that somebody wants to have.
-pub(super) type Wanted<'a> = &'a dyn Fn(&str) -> bool;
-
 impl<'a> Decoder<'a> {
     pub(super) fn new(tree: &'a Tree<'a>, strict: bool) -> Self {
         Self {
@@ -101,15 +99,16 @@ impl<'a> Decoder<'a> {
             twice: Vec::new(),
             unfit: Vec::new(),
             unfit_beyond: None,
-            wanted: None,
-            checks_only: false,
+            shape: Shape::Any,
+            makes_all: true,
         }
     }
 
-    /// One that makes nothing of the entries of the document's map that nobody wants.
-    pub(super) fn of_entries(tree: &'a Tree<'a>, wanted: Wanted<'a>) -> Self {
+    /// One that makes what a shape asks for, or beside it all else too.
+    pub(super) fn of_shape(tree: &'a Tree<'a>, shape: Shape, makes_all: bool) -> Self {
         Self {
-            wanted: Some(wanted),
+            shape,
+            makes_all,
             ..Self::new(tree, false)
         }
     }
@@ -130,6 +129,7 @@ impl<'a> Decoder<'a> {
             .min_by_key(|unfit| matches!(unfit, Unfit::Number(_)));
         match first {
             Some(Unfit::Key(kind, key, value)) => {
+                self.shape = Shape::Any;
                 let value = match self.value(value)? {
                     Value::Null => "<nil>".to_owned(),
                     value => shown(&value),
@@ -170,13 +170,16 @@ impl<'a> Decoder<'a> {
             Kind::Alias { of, .. } => self.alias(id, *of, Self::value)?,
             Kind::Scalar { value, implicit } => self.scalar(self.node(id), value, *implicit)?,
             Kind::Sequence(items) => {
-                let mut array = Vec::with_capacity(if self.checks_only { 0 } else { items.len() });
+                let outer = self.shape;
+                self.shape = outer.of_items();
+                let mut array = Vec::with_capacity(if self.checks_only() { 0 } else { items.len() });
                 for item in items {
                     let item = self.value(*item)?;
-                    if !self.checks_only {
+                    if !self.checks_only() {
                         array.push(item);
                     }
                 }
+                self.shape = outer;
                 Value::Array(array)
             }
             Kind::Mapping(items) => {
@@ -218,6 +221,7 @@ impl<'a> Decoder<'a> {
             (Resolved::Whole(Whole::Unsigned(number)), _) => number.into(),
             (Resolved::Float(number), _) => match Number::from_f64(number) {
                 Some(number) => Value::Number(number),
+                None if matches!(self.shape, Shape::Text) => Value::String(format_float_32(number)),
                 None => {
                     self.add_unfit(Unfit::Number(match number {
                         f64::INFINITY => "+Inf",
@@ -227,7 +231,7 @@ impl<'a> Decoder<'a> {
                     Value::Null
                 }
             },
-            (Resolved::Timestamp | Resolved::Text, _) if self.checks_only => Value::Null,
+            (Resolved::Timestamp | Resolved::Text, _) if self.checks_only() => Value::Null,
             (Resolved::Timestamp | Resolved::Text, text) => Value::String(text.into_owned()),
         })
     }
@@ -269,11 +273,12 @@ impl<'a> Decoder<'a> {
             }
             let key = self.key(key)?;
             let line = self.node(id).line + 1;
-            let is_wanted = !self.checks_only && (self.depth > 1 || self.wants(&key));
-            let before = mem::replace(&mut self.checks_only, !is_wanted);
+            let inner = self.shape_under(&key);
+            let outer = mem::replace(&mut self.shape, inner);
             let first = self.unfit.len();
             let value = self.value(id)?;
-            self.checks_only = before;
+            let is_wanted = !self.checks_only();
+            self.shape = outer;
             if self.strict && !known.keys.insert(key.clone()) {
                 self.twice
                     .push(format!("line {line}: key {} already set in map", shown_key(&key)));
@@ -296,11 +301,18 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn wants(&self, key: &Key<'_>) -> bool {
-        match (self.wanted, key) {
-            (Some(wanted), Key::Text(text)) => wanted(text),
-            (wanted, _) => wanted.is_none(),
+    /// What is made of the entry of that key.
+    fn shape_under(&self, key: &Key<'_>) -> Shape {
+        match (self.shape, key) {
+            (Shape::Fields(fields), Key::Text(key)) => Shape::of_field(fields, key),
+            (Shape::Fields(_), _) => Shape::Nothing,
+            (shape, _) => shape.of_entries(),
         }
+    }
+
+    /// Whether nothing is made of what is read.
+    fn checks_only(&self) -> bool {
+        matches!(self.shape, Shape::Nothing) && !self.makes_all
     }
 
     fn key(&mut self, id: NodeId) -> Decoded<Key<'a>> {
@@ -321,6 +333,7 @@ impl<'a> Decoder<'a> {
                 })
             }
             Kind::Sequence(_) | Kind::Mapping(_) => {
+                self.shape = Shape::Any;
                 let value = self.value(id)?;
                 Err(Fault::Yaml(format!("invalid map key: {}", shown(&value))))
             }

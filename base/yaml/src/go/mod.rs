@@ -9,6 +9,7 @@ mod json;
 mod number;
 mod read;
 mod resolve;
+mod shape;
 mod syntax;
 mod timestamp;
 mod write;
@@ -18,6 +19,7 @@ use serde_json::{Map, Number, Value};
 use decode::{Decoder, Fault};
 pub use json::to_json;
 pub use number::{format_float, shortest_digits};
+pub use shape::{Shape, is_field};
 pub use syntax::{is_print, quoted};
 pub use write::{Moment, Text, WriteError, write, write_pretty};
 
@@ -82,18 +84,18 @@ fn of_fault(fault: Fault) -> GoYamlError {
     })
 }
 
-/// The same of a document of which only some entries are asked for: those of its map whose names are `wanted`. What stands
-/// under the others is checked as all is, and left out. A document that is no map is there as a whole.
+/// What of the first document is asked for, with whole numbers and floats apart: `yaml.Unmarshal` into a struct, before its
+/// fields are filled. A value of another form than its shape is there as a whole.
 ///
 /// # Errors
 /// As [`read()`].
-pub fn read_entries(text: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<Value, GoYamlError> {
+pub fn read_as(text: &[u8], shape: Shape) -> Result<Value, GoYamlError> {
     let Some(tree) = read::one_document(text).map_err(of_problem)? else {
         return Ok(Value::Null);
     };
-    let entries = Decoder::of_entries(&tree, wanted).document();
-    // A fault may show a value, which is not made here.
-    entries.or_else(|_| Decoder::new(&tree, false).document().map_err(of_fault))
+    let document = |makes_all| Decoder::of_shape(&tree, shape, makes_all).document();
+    // A fault may show a value that nobody asks for.
+    document(false).or_else(|_| document(true).map_err(of_fault))
 }
 
 /// The first document as a map: `yaml.Unmarshal` into a `map[string]interface{}`, which null and no document leave empty.
