@@ -14,7 +14,7 @@ use super::number::{Whole, format_float, format_float_32};
 use super::read::{DEPTH_MAX, Kind, Node, NodeId, Tree};
 use super::resolve::{Resolved, resolve_tagged};
 use super::shape::Shape;
-use super::syntax::{quoted, shown};
+use super::syntax::{NIL, cut, quoted, shown_list, shown_map};
 
 /// Texts that aliases repeat may have so many bytes together: Go counts values, which may be long.
 const ALIASED_BYTES_MAX: usize = 64 << 20;
@@ -63,6 +63,28 @@ pub(super) struct Decoder<'a> {
     shape: Shape,
     /// Whether all is made, wanted or not.
     makes_all: bool,
+    /// Whether a text is made of each value: what Go's `%#v` prints.
+    shows: bool,
+}
+
+impl<'a> Key<'a> {
+    fn of(resolved: (Resolved, Cow<'a, str>)) -> Self {
+        match resolved {
+            (Resolved::Null, _) => Self::Null,
+            (Resolved::Bool(truth), _) => Self::Bool(truth),
+            (Resolved::Whole(number), _) => Self::Whole(number),
+            (Resolved::Float(number), _) => Self::Float(number.to_bits()),
+            (Resolved::Timestamp | Resolved::Text, text) => Self::Text(text),
+        }
+    }
+
+    /// As `%#v` prints it inside another value.
+    fn shown(&self) -> String {
+        match self {
+            Self::Null => NIL.to_owned(),
+            key => cut(shown_key(key)),
+        }
+    }
 }
 
 /// What is known of a map that is made.
@@ -101,6 +123,7 @@ impl<'a> Decoder<'a> {
             unfit_beyond: None,
             shape: Shape::Any,
             makes_all: true,
+            shows: false,
         }
     }
 
@@ -129,10 +152,10 @@ impl<'a> Decoder<'a> {
             .min_by_key(|unfit| matches!(unfit, Unfit::Number(_)));
         match first {
             Some(Unfit::Key(kind, key, value)) => {
-                self.shape = Shape::Any;
-                let value = match self.value(value)? {
-                    Value::Null => "<nil>".to_owned(),
-                    value => shown(&value),
+                let value = match self.shown(value)? {
+                    // Nobody says that it could be something else.
+                    nil if nil == NIL => "<nil>".to_owned(),
+                    value => value,
                 };
                 let problem = format!("unsupported map key of type: {kind}, key: {key}, value: {value}");
                 Err(Fault::Later(problem))
@@ -180,12 +203,18 @@ impl<'a> Decoder<'a> {
                     }
                 }
                 self.shape = outer;
-                Value::Array(array)
+                match self.shows {
+                    true => Value::String(shown_list(&array)),
+                    false => Value::Array(array),
+                }
             }
             Kind::Mapping(items) => {
                 let mut map = Map::new();
                 self.mapping(items, &mut map, &mut Known::default())?;
-                Value::Object(map)
+                match self.shows {
+                    true => Value::String(shown_map(&map)),
+                    false => Value::Object(map),
+                }
             }
         };
         self.depth -= 1;
@@ -205,6 +234,15 @@ impl<'a> Decoder<'a> {
         Ok(followed)
     }
 
+    /// A value as Go's `%#v` prints it. Nothing else is made after that.
+    fn shown(&mut self, id: NodeId) -> Decoded<String> {
+        (self.shape, self.shows) = (Shape::Any, true);
+        match self.value(id)? {
+            Value::String(shown) => Ok(shown),
+            _ => Ok(NIL.to_owned()),
+        }
+    }
+
     /// What of a text aliases repeat, in values and in keys.
     fn count_bytes(&mut self, text: &[u8]) {
         if !self.following.is_empty() {
@@ -214,7 +252,11 @@ impl<'a> Decoder<'a> {
 
     fn scalar(&mut self, node: &'a Node<'a>, value: &'a [u8], implicit: bool) -> Decoded<Value> {
         self.count_bytes(value);
-        Ok(match Self::resolve(node, value, implicit)? {
+        let resolved = Self::resolve(node, value, implicit)?;
+        if self.shows {
+            return Ok(Value::String(Key::of(resolved).shown()));
+        }
+        Ok(match resolved {
             (Resolved::Null, _) => Value::Null,
             (Resolved::Bool(truth), _) => Value::Bool(truth),
             (Resolved::Whole(Whole::Signed(number)), _) => number.into(),
@@ -289,12 +331,20 @@ impl<'a> Decoder<'a> {
             {
                 self.unfit[over].fill(None);
             }
+            if self.shows {
+                map.insert(key.shown(), value);
+                continue;
+            }
+            let kind = key_type(&key);
+            if let Err(kind) = kind {
+                // Go looks at a key before it looks at what stands under it.
+                self.unfit.truncate(first);
+                self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
+            }
             if self.unfit.len() > first {
                 known.unfit.insert(key.clone(), first..self.unfit.len());
             }
-            if let Err(kind) = key_type(&key) {
-                self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
-            } else if is_wanted {
+            if is_wanted && kind.is_ok() {
                 map.insert(key_text(key), value);
             }
         }
@@ -324,18 +374,11 @@ impl<'a> Decoder<'a> {
             Kind::Scalar { value, implicit } => {
                 self.count()?;
                 self.count_bytes(value);
-                Ok(match Self::resolve(self.node(id), value, *implicit)? {
-                    (Resolved::Null, _) => Key::Null,
-                    (Resolved::Bool(truth), _) => Key::Bool(truth),
-                    (Resolved::Whole(number), _) => Key::Whole(number),
-                    (Resolved::Float(number), _) => Key::Float(number.to_bits()),
-                    (Resolved::Timestamp | Resolved::Text, text) => Key::Text(text),
-                })
+                Ok(Key::of(Self::resolve(self.node(id), value, *implicit)?))
             }
             Kind::Sequence(_) | Kind::Mapping(_) => {
-                self.shape = Shape::Any;
-                let value = self.value(id)?;
-                Err(Fault::Yaml(format!("invalid map key: {}", shown(&value))))
+                let key = self.shown(id)?;
+                Err(Fault::Yaml(format!("invalid map key: {key}")))
             }
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Differences that are meant: collections lie at most 500 deep in each other (Go: 10,000), texts that aliases repeat and
 //! prefixes that tags repeat have at most 64 MiB together each, and a document has at most 100 `%TAG` directives. Of keys that become the same text (1 and "1") the later wins; in Go chance decides.
+//! An error that shows a map has its keys in the order of their texts, and shows at most 4 KiB.
 
 mod decode;
 mod json;
