@@ -56,12 +56,14 @@ impl Functions {
                 Ok(read(args))
             }));
         }
-        self.add(Function::new("fromJson", [Str], |_, args| {
-            Ok(from_json(text_of(args), "map[string]interface {}"))
-        }));
-        self.add(Function::new("fromJsonArray", [Str], |_, args| {
-            Ok(from_json(text_of(args), "[]interface {}"))
-        }));
+        for (name, wanted) in [
+            ("fromJson", "map[string]interface {}"),
+            ("fromJsonArray", "[]interface {}"),
+        ] {
+            self.add(Function::new(name, [Str], |scope, args| {
+                Ok(from_json(read_json(text_of(args), scope)?, wanted))
+            }));
+        }
         self.add(Function::new("toToml", [Any], |scope, args| {
             let text = toml::write(args.first().unwrap_or(&Value::Nil), scope)?;
             Ok(Value::string(text))
@@ -118,9 +120,9 @@ fn text_of(args: &[Value]) -> &[u8] {
 }
 
 /// A map or a list, with the error in it if there is none.
-fn from_json(text: &[u8], wanted: &str) -> Value {
+fn from_json(read: Result<Read, String>, wanted: &str) -> Value {
     let is_map = wanted.starts_with("map");
-    let (found, why) = match read_json(text) {
+    let (found, why) = match read {
         Err(why) => (Value::Nil, Some(why)),
         Ok(Read { value, unfit }) => match (&value, is_map) {
             (Value::Map(_), true) | (Value::List(_), false) => (value, unfit),
