@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::ops::Range;
 
+use base_go::quoted;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
@@ -14,7 +15,7 @@ use super::number::{Whole, format_float, format_float_32};
 use super::read::{DEPTH_MAX, Kind, Node, NodeId, Tree};
 use super::resolve::{Resolved, resolve_tagged};
 use super::shape::Shape;
-use super::syntax::{NIL, cut, quoted, shown_list, shown_map};
+use super::syntax::{NIL, cut, shown_list, shown_map};
 
 /// Texts that aliases repeat may have so many bytes together: Go counts values, which may be long.
 const ALIASED_BYTES_MAX: usize = 64 << 20;

@@ -17,11 +17,11 @@ mod write;
 
 use serde_json::{Map, Number, Value};
 
+pub use base_go::{is_print, quoted};
 use decode::{Decoder, Fault};
 pub use json::to_json;
 pub use number::{format_float, shortest_digits};
 pub use shape::{Shape, is_field};
-pub use syntax::{is_print, quoted};
 pub use write::{Moment, Text, WriteError, write, write_pretty};
 
 /// Why a text cannot be read, in Go's words. It may quote the text: not fit for logs where secrets are read.
