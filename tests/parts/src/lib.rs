@@ -1,13 +1,15 @@
 //! Real programs for tests: where `cargo xtask real` keeps them, a keeper that never lets one outlive its owner, an
-//! etcd to write to, and a registry with a Helm that pushes to it. It needs nothing of the product.
+//! etcd to write to, a registry with a Helm that pushes to it, and programs that ours are compared with. It needs nothing of the product.
 
 mod answering;
+mod comparing;
 mod etcd;
 mod machine;
 mod program;
 mod registry;
 
 pub use answering::Answering;
+pub use comparing::{Comparing, ended};
 pub use etcd::{Etcd, Secured, flags as etcd_flags};
 pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port, memory_kib};
 pub use program::{Program, fed};
