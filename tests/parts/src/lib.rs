@@ -1,5 +1,5 @@
 //! Real programs for tests: where `cargo xtask real` keeps them, a keeper that never lets one outlive its owner, an
-//! etcd to write to, a registry with a Helm that pushes to it, and programs that ours are compared with. It needs nothing of the product.
+//! etcd to write to, and a registry with a Helm that pushes to it. It needs nothing of the product.
 
 mod answering;
 mod comparing;

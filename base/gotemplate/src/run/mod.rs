@@ -38,8 +38,6 @@ pub(crate) struct Machine<'a> {
     steps: Cell<u64>,
     /// Bytes that are in none of the outputs any more.
     bytes_done: usize,
-    /// What was looked at last, as far as operations do not know it.
-    last: Option<NodeId>,
     /// Whether the value that was loaded last was one behind an `interface {}`: errors name that type then.
     is_wrapped: bool,
     render_depth: usize,
@@ -61,6 +59,8 @@ struct Frame {
     base: usize,
     /// How many templates are executed around it, up to where a function asked for one.
     depth: usize,
+    /// What was looked at last, as far as operations do not know it.
+    last: Option<NodeId>,
     render: Option<Rendered>,
 }
 
@@ -149,7 +149,6 @@ impl<'a> Machine<'a> {
             outputs: vec![Vec::new()],
             steps: Cell::new(0),
             bytes_done: 0,
-            last: None,
             is_wrapped: false,
             render_depth: 0,
         }
@@ -190,6 +189,7 @@ impl<'a> Machine<'a> {
             next: 0,
             base,
             depth,
+            last: None,
             render,
         });
     }
@@ -316,8 +316,8 @@ impl<'a> Machine<'a> {
     }
 
     fn mark(&mut self, at: At) {
-        if let At::Node(node) = at {
-            self.last = Some(node);
+        if let (At::Node(node), Some(frame)) = (at, self.frames.last_mut()) {
+            frame.last = Some(node);
         }
     }
 
@@ -429,7 +429,7 @@ impl<'a> Machine<'a> {
     fn node(&self, at: At) -> Option<NodeId> {
         match at {
             At::Node(node) => Some(node),
-            At::Last => self.last,
+            At::Last => self.frames.last()?.last,
         }
     }
 
