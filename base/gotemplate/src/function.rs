@@ -7,9 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Fault, LimitError};
+use crate::host::Place;
 use crate::limits::{BYTES_PER_STEP, FRAMES_PER_STEP, Limits};
 use crate::print::PrintError;
 use crate::set::{Set, Template};
+use crate::syntax::NodeId;
 use crate::value::{Type, Value};
 
 /// A function with its signature, which templates are checked against: as Go does, when they are executed.
@@ -50,6 +52,8 @@ pub struct Scope<'a> {
     /// What the caller of the whole gave its functions.
     pub host: &'a mut dyn Any,
     pub(crate) executed: &'a dyn Executed,
+    /// Where the function is called
+    pub(crate) node: Option<NodeId>,
     pub(crate) steps: &'a Cell<u64>,
 }
 
@@ -59,9 +63,11 @@ pub(crate) trait Executed {
     fn count(&self, function: &str, template: &[u8]) -> usize;
     /// How many templates there are.
     fn depth(&self) -> usize;
+    /// Where the innermost template that stands in a text of its own is, if that of the innermost of all is `node`.
+    fn place(&self, node: Option<NodeId>) -> Option<Place<'_>>;
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
     /// How many templates of that name, which a function of that name has asked for, are in the middle of their work.
     ///
     /// # Errors
@@ -69,6 +75,15 @@ impl Scope<'_> {
     pub fn executing(&self, function: &str, template: &[u8]) -> Result<usize, Fault> {
         self.spend(self.executed.depth() / FRAMES_PER_STEP)?;
         Ok(self.executed.count(function, template))
+    }
+
+    /// Where the function is called. Nothing only if it is not known.
+    ///
+    /// # Errors
+    /// To look is more work than is left.
+    pub(crate) fn place(&self) -> Result<Option<Place<'a>>, Fault> {
+        self.spend(self.executed.depth() / FRAMES_PER_STEP)?;
+        Ok(self.executed.place(self.node))
     }
 
     /// Counts work as so many steps of the execution: to be asked before it is done. The arguments' texts and the value are

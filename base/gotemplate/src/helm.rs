@@ -56,12 +56,14 @@ impl Functions {
                 Ok(read(args))
             }));
         }
-        self.add(Function::new("fromJson", [Str], |_, args| {
-            Ok(from_json(text_of(args), "map[string]interface {}"))
-        }));
-        self.add(Function::new("fromJsonArray", [Str], |_, args| {
-            Ok(from_json(text_of(args), "[]interface {}"))
-        }));
+        for (name, wanted) in [
+            ("fromJson", "map[string]interface {}"),
+            ("fromJsonArray", "[]interface {}"),
+        ] {
+            self.add(Function::new(name, [Str], |scope, args| {
+                Ok(from_json(read_json(text_of(args), scope)?, wanted))
+            }));
+        }
         self.add(Function::new("toToml", [Any], |scope, args| {
             let text = toml::write(args.first().unwrap_or(&Value::Nil), scope)?;
             Ok(Value::string(text))
@@ -118,9 +120,9 @@ fn text_of(args: &[Value]) -> &[u8] {
 }
 
 /// A map or a list, with the error in it if there is none.
-fn from_json(text: &[u8], wanted: &str) -> Value {
+fn from_json(read: Result<Read, String>, wanted: &str) -> Value {
     let is_map = wanted.starts_with("map");
-    let (found, why) = match read_json(text) {
+    let (found, why) = match read {
         Err(why) => (Value::Nil, Some(why)),
         Ok(Read { value, unfit }) => match (&value, is_map) {
             (Value::Map(_), true) | (Value::List(_), false) => (value, unfit),
@@ -152,20 +154,23 @@ fn from_json(text: &[u8], wanted: &str) -> Value {
 
 fn lookup(scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
     let nothing = Value::map::<Text>([]);
+    let host = scope.host.downcast_ref::<Host>();
+    if host.is_none_or(|host| host.lookup.is_none()) {
+        return Ok(nothing);
+    }
+    let place = scope.place()?;
     let texts: Vec<String> = args
         .iter()
         .map(|arg| text_of(std::slice::from_ref(arg)))
         .map(|text| String::from_utf8_lossy(text).into_owned())
         .collect();
-    let ([api_version, kind, namespace, name], Some(host)) = (texts.as_slice(), scope.host.downcast_mut::<Host>())
-    else {
-        return Ok(nothing);
-    };
-    let Some(cluster) = &mut host.lookup else {
+    let host = scope.host.downcast_mut::<Host>();
+    let cluster = host.and_then(|host| host.lookup.as_mut());
+    let (Some(cluster), Some(place), [api_version, kind, namespace, name]) = (cluster, place, texts.as_slice()) else {
         return Ok(nothing);
     };
     let found = cluster
-        .lookup(api_version, kind, namespace, name)
+        .lookup(&place, api_version, kind, namespace, name)
         .map_err(Fault::Said)?;
     Ok(found.map_or(nothing, of_object))
 }
@@ -365,6 +370,7 @@ mod tests {
     impl crate::Lookup for OneSecret {
         fn lookup(
             &mut self,
+            place: &crate::Place<'_>,
             version: &str,
             kind: &str,
             namespace: &str,
@@ -373,6 +379,10 @@ mod tests {
             match (version, kind, namespace, name) {
                 ("v1", "Secret", "ns", "one") => Ok(Some(serde_json::json!({"data": {"count": 3, "share": 0.5}}))),
                 ("v1", "Secret", ..) => Ok(None),
+                ("v1", "Place", ..) => Ok(Some(serde_json::json!(format!(
+                    "{place} in {}",
+                    place.executed().lossy()
+                )))),
                 _ => Err(format!("no kind {kind}")),
             }
         }
@@ -393,5 +403,26 @@ mod tests {
         assert_eq!(looked_up("{{lookup \"v1\" \"Secret\" \"ns\" \"two\"}}"), "map[]");
         let error = looked_up("{{lookup \"v1\" \"Mystery\" \"\" \"\"}}");
         assert!(error.ends_with("error calling lookup: no kind Mystery"), "{error}");
+    }
+
+    #[test]
+    fn a_cluster_is_told_where_it_is_asked_in_a_text_that_has_a_name() {
+        let place = "lookup \"v1\" \"Place\" \"\" \"\"";
+        let defined = format!("{{{{define \"x\"}}}}\n  {{{{{place}}}}}{{{{end}}}}");
+        for (text, told) in [
+            (format!("{{{{{place}}}}}"), "t:1:2 in t"),
+            (format!("{defined}{{{{include \"x\" .}}}}"), "t:2:4 in t"),
+            (
+                format!("{defined}{{{{tpl `{{{{include \"x\" .}}}}` .}}}}"),
+                "t:2:4 in t",
+            ),
+            (format!("\n{{{{tpl `\n\n\n{{{{- {place}}}}}` .}}}}"), "t:2:2 in t"),
+            (
+                format!("\n{{{{tpl `{{{{define \"y\"}}}}{{{{{place}}}}}{{{{end}}}}{{{{template \"y\"}}}}` .}}}}"),
+                "t:2:2 in t",
+            ),
+        ] {
+            assert_eq!(looked_up(&text).trim_start(), told, "{text}");
+        }
     }
 }

@@ -1,18 +1,65 @@
 //! What functions ask of whoever executes templates: a cluster, randomness, the
 //! time, names of machines. Nothing here has any of them by itself.
 
+use std::fmt;
+
 use base_clock::{Clock, Entropy};
 use jiff::tz::TimeZone;
 use serde_json::Value as Json;
 
+use crate::syntax::{NodeId, Tree};
+use crate::text::Str;
+
 /// What `lookup` asks: the objects of a cluster.
 pub trait Lookup: Send {
     /// The object of that name, or the list of all of that kind if the name is empty: of one namespace, or of all if that
-    /// is empty too. Nothing if it is not there.
+    /// is empty too. Nothing if it is not there. `place` is where it is asked for.
     ///
     /// # Errors
     /// What the template's author is told: the kind is unknown, the cluster does not answer.
-    fn lookup(&mut self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Option<Json>, String>;
+    fn lookup(
+        &mut self,
+        place: &Place<'_>,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Json>, String>;
+}
+
+/// Where a template calls a function. Of what `tpl` executes, which stands in no text that could be named, it is the place
+/// of the call around it.
+///
+/// It is shown as `NAME:LINE:COLUMN`, as errors show it, which takes a look through the text before it: [`Self::text`] and
+/// [`Self::offset`] tell two places apart without that.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub(crate) executed: &'a Str,
+    pub(crate) tree: &'a Tree,
+    pub(crate) node: NodeId,
+}
+
+impl<'a> Place<'a> {
+    /// The name of the template that the caller has executed, in which all else is.
+    pub fn executed(&self) -> &'a Str {
+        self.executed
+    }
+
+    /// The name of the text in which the call stands.
+    pub fn text(&self) -> &'a str {
+        &self.tree.parse_name
+    }
+
+    /// The byte of that text at which it stands.
+    pub fn offset(&self) -> usize {
+        self.tree.node(self.node).at
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tree.location(self.node))
+    }
 }
 
 /// What `getHostByName` asks: the addresses of machines.

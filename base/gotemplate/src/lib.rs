@@ -69,7 +69,7 @@ mod value;
 pub use error::{Error, ExecError, Fault, LimitError};
 pub use function::{Function, Functions, Render, Scope};
 pub use helm::{AUTHOR_END, AUTHOR_START, without_no_value};
-pub use host::{Host, Lookup, Names};
+pub use host::{Host, Lookup, Names, Place};
 pub use limits::Limits;
 pub use print::PrintError;
 pub use set::{Context, MissingKey, Set, Template};

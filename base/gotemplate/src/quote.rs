@@ -1,11 +1,13 @@
 //! Go's quoted strings: `strconv.Quote`, `Unquote` and their kin of Go 1.26.
 
-use crate::text::{RUNE_ERROR, decode_rune, is_print, push_rune, runes};
+use std::fmt::Write as _;
+
+use base_go::push_quoted;
+
+use crate::text::{RUNE_ERROR, decode_rune, push_rune, runes};
 
 /// What Go says of a literal that is none.
 pub(crate) const SYNTAX: &str = "invalid syntax";
-
-const LOWER_HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// A string in double quotes.
 pub(crate) fn quote(text: &[u8]) -> Vec<u8> {
@@ -14,78 +16,36 @@ pub(crate) fn quote(text: &[u8]) -> Vec<u8> {
 
 /// A string in double quotes as text: all that is no UTF-8 is escaped.
 pub(crate) fn quoted(text: &[u8]) -> String {
-    String::from_utf8_lossy(&quote(text)).into_owned()
+    quoted_with(text, '"', false)
 }
 
 /// A string in quotes, in ASCII alone where that is asked for.
 pub(crate) fn quote_with(text: &[u8], mark: char, is_ascii_only: bool) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    push_rune(&mut out, mark);
-    for (at, rune, width) in runes(text) {
-        if width == 1 && rune == RUNE_ERROR {
-            let byte = text.get(at).copied().unwrap_or_default();
-            push_byte_escape(&mut out, byte);
-        } else {
-            push_escaped(&mut out, rune, mark, is_ascii_only);
+    quoted_with(text, mark, is_ascii_only).into_bytes()
+}
+
+fn quoted_with(text: &[u8], mark: char, is_ascii_only: bool) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(mark);
+    for chunk in text.utf8_chunks() {
+        for rune in chunk.valid().chars() {
+            push_quoted(&mut out, rune, mark, is_ascii_only);
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\x{byte:02x}");
         }
     }
-    push_rune(&mut out, mark);
+    out.push(mark);
     out
 }
 
 /// A rune in single quotes.
 pub(crate) fn quote_rune(rune: char, is_ascii_only: bool) -> Vec<u8> {
-    let mut out = vec![b'\''];
-    push_escaped(&mut out, rune, '\'', is_ascii_only);
-    out.push(b'\'');
-    out
-}
-
-fn push_byte_escape(out: &mut Vec<u8>, byte: u8) {
-    out.extend_from_slice(b"\\x");
-    push_hex(out, u32::from(byte), 2);
-}
-
-fn push_hex(out: &mut Vec<u8>, value: u32, digits: u32) {
-    for digit in (0..digits).rev() {
-        let nibble = (value >> (4 * digit)) & 0xF;
-        out.push(LOWER_HEX.get(nibble as usize).copied().unwrap_or(b'0'));
-    }
-}
-
-fn push_escaped(out: &mut Vec<u8>, rune: char, mark: char, is_ascii_only: bool) {
-    if rune == mark || rune == '\\' {
-        out.push(b'\\');
-        return push_rune(out, rune);
-    }
-    if is_print(rune) && (rune.is_ascii() || !is_ascii_only) {
-        return push_rune(out, rune);
-    }
-    let short = match rune {
-        '\x07' => 'a',
-        '\x08' => 'b',
-        '\x0c' => 'f',
-        '\n' => 'n',
-        '\r' => 'r',
-        '\t' => 't',
-        '\x0b' => 'v',
-        _ => return push_long_escape(out, rune),
-    };
-    out.push(b'\\');
-    push_rune(out, short);
-}
-
-fn push_long_escape(out: &mut Vec<u8>, rune: char) {
-    let code = u32::from(rune);
-    if rune < ' ' || rune == '\x7f' {
-        push_byte_escape(out, code as u8);
-    } else if code < 0x10000 {
-        out.extend_from_slice(b"\\u");
-        push_hex(out, code, 4);
-    } else {
-        out.extend_from_slice(b"\\U");
-        push_hex(out, code, 8);
-    }
+    let mut out = "'".to_owned();
+    push_quoted(&mut out, rune, '\'', is_ascii_only);
+    out.push('\'');
+    out.into_bytes()
 }
 
 /// Whether the string can stand between backquotes as it is.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use base_go::{RUNE_ERROR, decode_rune, is_print, push_rune, runes};
 use regex::Regex;
 
 /// A string of Go: cheap to clone, compared and ordered by its bytes.
@@ -81,43 +82,6 @@ impl From<Vec<u8>> for Str {
     }
 }
 
-/// What Go reads in place of bytes that are no UTF-8.
-pub(crate) const RUNE_ERROR: char = '\u{FFFD}';
-
-/// The first rune and how many bytes it takes, as `utf8.DecodeRune` of Go 1.26: U+FFFD of one byte where there is no
-/// UTF-8, and of none where there is nothing.
-pub(crate) fn decode_rune(bytes: &[u8]) -> (char, usize) {
-    let Some(first) = bytes.first() else {
-        return (RUNE_ERROR, 0);
-    };
-    if first.is_ascii() {
-        return (char::from(*first), 1);
-    }
-    let width = match first {
-        0xC2..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xF4 => 4,
-        _ => return (RUNE_ERROR, 1),
-    };
-    let rune = bytes.get(..width).and_then(|bytes| std::str::from_utf8(bytes).ok());
-    match rune.and_then(|text| text.chars().next()) {
-        Some(rune) => (rune, width),
-        None => (RUNE_ERROR, 1),
-    }
-}
-
-/// The runes with where each begins and how many bytes it takes, as Go's `range` over a string.
-pub(crate) fn runes(bytes: &[u8]) -> impl Iterator<Item = (usize, char, usize)> + '_ {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
-        let (rune, width) = decode_rune(rest);
-        let here = at;
-        at += width;
-        Some((here, rune, width))
-    })
-}
-
 /// How many runes: `utf8.RuneCount`.
 pub(crate) fn rune_count(bytes: &[u8]) -> usize {
     if bytes.is_ascii() {
@@ -125,11 +89,6 @@ pub(crate) fn rune_count(bytes: &[u8]) -> usize {
     } else {
         runes(bytes).count()
     }
-}
-
-/// Appends a rune in UTF-8.
-pub(crate) fn push_rune(out: &mut Vec<u8>, rune: char) {
-    out.extend_from_slice(rune.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
 /// Classes of runes. The tables are those of the `regex` crate, at times a version of Unicode ahead of Go's.
@@ -187,25 +146,12 @@ pub(crate) fn is_punctuation(rune: char) -> bool {
     is_of_class(&CLASS, rune)
 }
 
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
-pub(crate) fn is_print(rune: char) -> bool {
-    static CLASS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$").ok());
-    if rune.is_ascii() {
-        return (' '..='~').contains(&rune);
-    }
-    is_of_class(&CLASS, rune)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{decode_rune, is_letter_or_digit, is_print, rune_count};
+    use super::{is_letter_or_digit, is_print, rune_count};
 
     #[test]
-    fn bytes_that_are_no_utf8_are_runes_of_one_byte() {
-        assert_eq!(decode_rune(b"\xff\xff"), ('\u{FFFD}', 1));
-        assert_eq!(decode_rune("é".as_bytes()), ('é', 2));
-        assert_eq!(decode_rune(&"é".as_bytes()[..1]), ('\u{FFFD}', 1));
-        // A surrogate is no rune.
+    fn a_surrogate_is_no_rune() {
         assert_eq!(rune_count(b"\xed\xa0\x80"), 3);
     }
 
@@ -214,6 +160,5 @@ mod tests {
         assert!(is_letter_or_digit('ß') && is_letter_or_digit('٣'));
         // A Roman numeral is a number, no digit and no letter.
         assert!(!is_letter_or_digit('Ⅷ') && is_print('Ⅷ'));
-        assert!(!is_print('\u{00AD}') && !is_print('\u{00A0}'));
     }
 }

@@ -241,6 +241,14 @@ fn each_pair_that_is_compared_costs_a_step() {
 }
 
 #[test]
+fn values_of_a_text_cost_steps_before_they_are_made() {
+    for read in ["fromJson", "mustFromJson", "fromJsonArray", "fromYamlArray"] {
+        let text = format!("{{{{$x := print \"[\" (repeat 300000 \"{{}},\") \"0]\"}}}}{{{{$_ := {read} $x}}}}");
+        assert_eq!(limit_of(&text), Some(LimitError::Steps(2_000_000)), "{read}");
+    }
+}
+
+#[test]
 fn one_list_many_times_is_not_put_together() {
     for make in [
         "{{concat X}}",

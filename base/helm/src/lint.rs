@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::engine::Rendered;
 use crate::manifest::{HOOK_ANNOTATION, split};
 
-pub use lookups::lookups;
+pub use lookups::render;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

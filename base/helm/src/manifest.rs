@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base_yaml::go::{self, GoYamlError, Twice};
+use base_yaml::go::{self, GoYamlError, Shape, Twice, is_field};
 use memchr::memmem;
 use serde_json::Value;
 
@@ -290,8 +290,15 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace())
 }
 
-/// The fields that Helm reads of an object.
-const FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// What of a document Helm reads: its `SimpleHead`.
+const HEAD: Shape = Shape::Fields(&[
+    ("apiVersion", Shape::Text),
+    ("kind", Shape::Text),
+    (
+        "metadata",
+        Shape::Fields(&[("name", Shape::Text), ("annotations", Shape::Entries(&Shape::Text))]),
+    ),
+]);
 
 /// What Helm reads of an object.
 #[derive(Default)]
@@ -301,21 +308,10 @@ struct Head {
     annotations: BTreeMap<String, String>,
 }
 
-/// Whether encoding/json reads a key into a field: in whatever case it is written, with Unicode's other K and S.
-fn is_field(key: &str, name: &str) -> bool {
-    let folded = |character: char| match character {
-        '\u{212A}' => 'k',
-        '\u{17F}' => 's',
-        other => other.to_ascii_lowercase(),
-    };
-    key.chars().map(folded).eq(name.chars().map(folded))
-}
-
 impl Head {
     fn read(content: &str) -> Result<Self, HeadError> {
         let mut head = Self::default();
-        let is_read = |key: &str| FIELDS.iter().any(|name| is_field(key, name));
-        let object = match go::read_entries(content.as_bytes(), &is_read)? {
+        let object = match go::read_as(content.as_bytes(), HEAD)? {
             Value::Null => return Ok(head),
             Value::Object(object) => object,
             other => return Err(wrong(&other, "value of type util.SimpleHead")),

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::helper::{self, Helper};
@@ -123,6 +124,13 @@ struct Auth {
     registrytoken: SecretText,
 }
 
+/// Reads an object, or null, which is an empty one. Into a struct serde alone would read a list as well, by the order of the
+/// fields.
+fn object<'a, T: Default + Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
+    let _: Option<BTreeMap<String, IgnoredAny>> = serde_json::from_slice(json)?;
+    serde_json::from_slice(json).map(Option::unwrap_or_default)
+}
+
 fn or_nothing<'de, T: Default + Deserialize<'de>, D: serde::Deserializer<'de>>(json: D) -> Result<T, D::Error> {
     Option::deserialize(json).map(Option::unwrap_or_default)
 }
@@ -176,16 +184,15 @@ impl Keyring {
             return Ok(Self::default());
         }
         // What serde says may repeat a password.
-        let config: Option<Config<'_>> = serde_json::from_slice(json).map_err(|error| KeyringError::Form {
+        let config: Config<'_> = object(json).map_err(|error| KeyringError::Form {
             source_name,
             line: error.line(),
             column: error.column(),
         })?;
-        let config = config.unwrap_or_default();
         let mut entries = Vec::new();
         for (registry, auth) in &config.auths {
-            let auth = serde_json::from_str(auth.get()).map(Option::<Auth>::unwrap_or_default);
-            let credential = match auth.map(|auth| auth.credential()) {
+            let auth = object(auth.get().as_bytes());
+            let credential = match auth.map(|auth: Auth| auth.credential()) {
                 // Docker leaves an empty entry where a helper has the rest.
                 Ok(Some(None)) => continue,
                 Ok(Some(Some(credential))) => credential,
@@ -472,6 +479,17 @@ mod tests {
             let keyring = Keyring::of_docker_config(config.as_bytes(), "a file").expect(config);
             assert_eq!(told(&keyring.find("a.example", "x")), "anonymous", "{config}");
         }
+    }
+
+    #[test]
+    fn a_list_is_no_configuration_and_no_entry() {
+        for config in ["[]", " [{}]", "[{},\"\",{}]"] {
+            let said = Keyring::of_docker_config(config.as_bytes(), "a file").unwrap_err();
+            assert!(matches!(said, KeyringError::Form { line: 1, .. }), "{config}: {said}");
+        }
+        let keyring = Keyring::of_docker_config(br#"{"auths": {"a.example": ["YTpi"]}}"#, "a file").unwrap();
+        let found = keyring.find("a.example", "x").credential;
+        assert!(matches!(found, Credential::Broken(_)), "{found:?}");
     }
 
     #[test]

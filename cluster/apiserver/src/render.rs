@@ -16,9 +16,14 @@ use crate::status::Status;
 
 /// The object in `version`, with its resourceVersion.
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
-    if is_shown_as_stored(served, version, object, revision) {
-        return Ok(rendered(object, revision));
+    match is_shown_as_stored(served, version, object, revision) {
+        true => Ok(rendered(object, revision)),
+        false => shown_otherwise(served, version, object, revision),
     }
+}
+
+/// As [`object`], where `version` does not show the stored bytes.
+fn shown_otherwise(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
     if let Some(custom) = &served.custom {
         return of_custom(served, custom, version, object, revision);
     }
@@ -199,11 +204,14 @@ impl ListWriter {
         self.separate();
         let start = self.out.len();
         // Most objects are shown as they are stored, and are copied once: into the list.
-        if is_shown_as_stored(served, version, &entry.object, entry.revision) && entry.revision.0 > 0 {
-            entry.object.render_into(entry.revision, &mut self.out);
-        } else {
-            let bytes = object(served, version, &entry.object, entry.revision)?;
-            self.out.put_slice(&bytes);
+        let is_stored = entry.revision.0 > 0;
+        match is_shown_as_stored(served, version, &entry.object, entry.revision) {
+            true if is_stored => entry.object.render_into(entry.revision, &mut self.out),
+            true => self.out.put_slice(entry.object.bytes()),
+            false => {
+                let bytes = shown_otherwise(served, version, &entry.object, entry.revision)?;
+                self.out.put_slice(&bytes);
+            }
         }
         if typed {
             self.drop_type(start);

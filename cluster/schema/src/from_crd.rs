@@ -28,9 +28,9 @@ impl Schema {
         let path = path.field(at);
         check_size(document, path)?;
         let mut reader = Reader::asking(unchanged);
-        reader.total.work = work.clone();
+        std::mem::swap(&mut reader.total.work, work);
         let root = reader.structural(document, &path, Level::Root, 0);
-        *work = reader.total.work.clone();
+        std::mem::swap(&mut reader.total.work, work);
         let is_structural = reader.is_structural();
         let mut errors = reader.told();
         if is_structural {

@@ -121,6 +121,12 @@ pub(crate) fn of_definition(definition: &str, fields: &BTreeMap<Box<str>, Schema
     }))
 }
 
+/// Types of fields in which an empty list says something that its absence does not: no managers is the wish to forget them,
+/// and no policies are refused, where none at all are the default ones (`copyHPAScalingRules` of Kubernetes v1.35
+/// `pkg/apis/autoscaling/v2/defaults.go`). Other defaults ask for the length, or fill the field when it is read from the
+/// store, which does not know of it any more (`SetDefaults_NodeStatus`).
+const KEPT_EMPTY: [&str; 2] = ["[]v1.ManagedFieldsEntry", "[]v2.HPAScalingPolicy"];
+
 fn written(type_name: &str, options: &str, schema: Option<&Schema>) -> Written {
     let is_struct = || {
         schema.is_some_and(|schema| match schema.kind() {
@@ -133,8 +139,7 @@ fn written(type_name: &str, options: &str, schema: Option<&Schema>) -> Written {
             Kind::List(_) => false,
         })
     };
-    // An empty list of managers is the wish to forget them.
-    if type_name == "[]v1.ManagedFieldsEntry"
+    if KEPT_EMPTY.contains(&type_name)
         || options.contains("omitzero")
         || type_name.starts_with('*') && options.contains("omitempty")
     {

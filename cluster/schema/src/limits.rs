@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use base_go::regex::ReadError;
 use regex::{Regex, RegexBuilder};
-
-use crate::go_pattern;
 
 /// Deepest field tree. Published CRDs stay below 40; each level costs stack in every walk.
 pub const DEPTH_MAX: usize = 100;
@@ -40,9 +39,12 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compile what is written as Go reads it; the error says why the pattern is refused.
-    pub fn new(source: &str) -> Result<Self, String> {
-        build(source, PATTERN_BYTES_MAX).map_err(|error| refusal(&error))
+    /// Compile what is written as Go reads it.
+    ///
+    /// # Errors
+    /// It is no pattern, or takes more memory than one may.
+    pub fn new(source: &str) -> Result<Self, PatternError> {
+        build(&read(source)?.text, source, PATTERN_BYTES_MAX)
     }
 
     /// True when the text contains a match.
@@ -62,6 +64,20 @@ impl Pattern {
     }
 }
 
+/// Why there is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is none: Go's words.
+    #[error("{0}")]
+    Said(String),
+    /// It is too large by itself.
+    #[error("the compiled pattern is too large")]
+    Large,
+    /// It is too large for what others have left over.
+    #[error("together with the patterns before it, it is too large: at most {} MiB are allowed", PATTERNS_BYTES_MAX >> 20)]
+    LargeTogether,
+}
+
 /// The patterns of one schema, which are compiled once each.
 #[derive(Default)]
 pub(crate) struct Patterns {
@@ -71,51 +87,96 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     /// As [`Pattern::new`], as long as there is room for another one.
-    pub(crate) fn compile(&mut self, source: &str) -> Result<Pattern, String> {
+    pub(crate) fn compile(&mut self, source: &str) -> Result<Pattern, PatternError> {
         if let Some(pattern) = self.compiled.get(source) {
             return Ok(pattern.clone());
         }
+        let spelled = read(source)?.text;
         for size in PATTERN_SIZES {
             if self.bytes + size > PATTERNS_BYTES_MAX {
-                return Err(format!(
-                    "together with the patterns before it, it is too large: at most {} MiB are allowed",
-                    PATTERNS_BYTES_MAX >> 20
-                ));
+                return Err(PatternError::LargeTogether);
             }
-            match build(source, size) {
-                Ok(pattern) => {
-                    self.bytes += size;
-                    self.compiled.insert(source.to_owned(), pattern.clone());
-                    return Ok(pattern);
-                }
-                Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_BYTES_MAX => {}
-                Err(error) => return Err(refusal(&error)),
+            if let Ok(pattern) = build(&spelled, source, size) {
+                self.bytes += size;
+                self.compiled.insert(source.to_owned(), pattern.clone());
+                return Ok(pattern);
             }
         }
-        Err("the compiled pattern is too large".to_owned())
+        Err(PatternError::Large)
     }
 }
 
-fn build(source: &str, bytes_max: usize) -> Result<Pattern, regex::Error> {
-    let regex = RegexBuilder::new(&go_pattern::spelled(source))
-        .size_limit(bytes_max)
-        .build()?;
-    let source = source.into();
-    Ok(Pattern { source, regex })
+/// A pattern as Rust's library spells it.
+fn read(source: &str) -> Result<base_go::regex::Pattern, PatternError> {
+    base_go::regex::read(source.as_bytes()).map_err(|why| match why {
+        ReadError::Said(why) => PatternError::Said(why),
+        ReadError::Limit => PatternError::Large,
+    })
 }
 
-fn refusal(error: &regex::Error) -> String {
-    match error {
-        regex::Error::CompiledTooBig(_) => "the compiled pattern is too large".to_owned(),
-        other => {
-            let text = other.to_string();
-            text.lines().last().unwrap_or("does not parse").trim().to_owned()
-        }
-    }
+fn build(spelled: &str, source: &str, bytes_max: usize) -> Result<Pattern, PatternError> {
+    let regex = RegexBuilder::new(spelled).size_limit(bytes_max).build();
+    Ok(Pattern {
+        source: source.into(),
+        // What has been read is refused for its size alone.
+        regex: regex.map_err(|_| PatternError::Large)?,
+    })
 }
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}/", self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pattern, PatternError};
+
+    #[test]
+    fn patterns_are_read_as_go_reads_them() {
+        for (source, good, bad) in [
+            (r"^[^[\]]+$", "ab", "a[b"),
+            (r"^[a-z0-9._~:/?#[\]@!]+$", "a[b]~", "a b"),
+            ("^a[b[c]d$", "a[d", "a]d"),
+            ("^[a&&b]$", "&", "c"),
+            ("^[a~~b]$", "~", "c"),
+            ("^[a&&a-c]$", "b", "d"),
+            ("^[+--]$", ",", "."),
+            ("^[--/]$", ".", "0"),
+            ("^[a-]$", "-", "b"),
+            ("^[]a]$", "]", "b"),
+            ("^[^]a]$", "b", "]"),
+            ("^[a^]$", "^", "b"),
+            (r"^[\d-z]$", "-", "a"),
+            (r"^[\x41-\x43]$", "B", "D"),
+            (r"^[\x{41}-\x{43}\pN]$", "1", "D"),
+            (r"^[\p{Greek}-]$", "-", "a"),
+            (r"^[\<\>]$", "<", "a"),
+            (r"^\<a\>$", "<a>", "a"),
+            ("^[[:alpha:]_[]$", "[", "1"),
+            ("^[[:^alpha:]]$", "1", "a"),
+            ("^[[:a]$", ":", "b"),
+            ("^[[:a]]$", ":]", "a"),
+            (r"^\[a&&b]$", "[a&&b]", "a"),
+            // Letters, digits and blanks behind a backslash are those of ASCII, and a brace that counts nothing is a brace.
+            (r"^\d\w\s$", "1a ", "٣a "),
+            (r"^a\b", "aé", "ab"),
+            ("^{{.*}}$", "{{a}}", "{a}"),
+            ("^a{,2}$", "a{,2}", "aa"),
+            (r"^\Qa.b\E+$", "a.bb", "aabb"),
+            (r"^\101\07$", "A\u{7}", "101"),
+            ("(?i)^[^k]$", "a", "\u{212A}"),
+        ] {
+            let pattern = Pattern::new(source).unwrap_or_else(|why| panic!("{source}: {why}"));
+            assert_eq!((pattern.matches(good), pattern.matches(bad)), (true, false), "{source}");
+            assert_eq!(pattern.as_str(), source);
+        }
+        for source in [
+            "[", "[]", "a[b", r"[\", "[z-a]", "[a--b]", r"[a\", "[[:", "a{1001}", "(?=a)", r"\C",
+        ] {
+            let said = Pattern::new(source);
+            assert!(matches!(said, Err(PatternError::Said(_))), "{source}: {said:?}");
+        }
     }
 }

@@ -93,7 +93,11 @@ impl<'a> Asked<'a> {
     }
 
     fn render(&self, engine: &Engine, release: Release) -> Result<Rendered, Fault> {
-        let rendered = engine.render(&self.chart, &self.values, &self.setting(release));
+        self.explained(engine.render(&self.chart, &self.values, &self.setting(release)))
+    }
+
+    /// A rendering, or what may help where there is none.
+    fn explained<T>(&self, rendered: Result<T, RenderError>) -> Result<T, Fault> {
         rendered.map_err(|why| Fault::user(format!("{}: {why}", self.path)).hint(hint(&why)))
     }
 }

@@ -1,15 +1,12 @@
 //! Asks Go for its answers to all cases and to templates drawn from a seed, and compares ours with them. Started by
 //! `cargo xtask test gotemplate`, which builds Go's program.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command line tool speaks on its standard streams"
-)]
+#![expect(clippy::print_stdout, reason = "a command line tool speaks on its standard streams")]
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tests_gotemplate::{Answer, Case, Oracle, Outcome, case, forms, generate, our_answer};
+use tests_parts::{Comparing, ended};
 
 /// So many drawn templates that differ are shown; the others are counted.
 const SHOWN_MAX: u64 = 20;
@@ -17,50 +14,30 @@ const SHOWN_MAX: u64 = 20;
 #[derive(Parser)]
 #[command(about = "Compares our templates with Go's; start it with `cargo xtask test gotemplate`")]
 struct Arguments {
-    /// Only cases whose name contains this text
-    filter: Option<String>,
-    /// Write Go's answers into the files of cases
-    #[arg(long)]
-    update: bool,
-    /// So many templates drawn from a seed
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    drawn: u64,
-    /// Where all that is drawn begins
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    compared: Comparing,
 }
 
 fn main() -> ExitCode {
-    match judge(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("error: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(&judge(&Arguments::parse().compared))
 }
 
-fn judge(arguments: &Arguments) -> Outcome<bool> {
+fn judge(asked: &Comparing) -> Outcome<bool> {
     let mut oracle = Oracle::start()?;
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
         for case in &mut file.cases {
-            if arguments
-                .filter
-                .as_ref()
-                .is_some_and(|filter| !case.name.contains(filter))
-            {
+            if !asked.is_meant(&case.name) {
                 continue;
             }
             let answer = oracle.answer(case)?;
-            let is_stale = case.answer.as_ref() != Some(&answer) && !arguments.update;
+            let is_stale = case.answer.as_ref() != Some(&answer) && !asked.update;
             if is_stale {
                 println!("{}: the answer in the file is not Go's: run with --update", case.name);
             }
             case.answer = Some(answer);
             let agrees = match case.is_random {
-                true => is_as_good(case, &mut oracle, arguments.update)?,
+                true => is_as_good(case, &mut oracle, asked.update)?,
                 false => agrees(case)?,
             };
             if is_stale || !agrees {
@@ -69,29 +46,29 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
                 passed += 1;
             }
         }
-        if arguments.update {
+        if asked.update {
             file.write()?;
         }
     }
-    let differ = drawn(arguments, &mut oracle)?;
-    passed += arguments.drawn - differ;
+    let differ = drawn(asked, &mut oracle)?;
+    passed += asked.drawn - differ;
     failed += differ;
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
 }
 
 /// How many drawn templates differ. Each is shown as small as it gets.
-fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
+fn drawn(asked: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
     let mut differ = 0;
     let mut errors = 0;
-    for number in 0..arguments.drawn {
+    for number in 0..asked.drawn {
         // One after the other: a template of Go's own functions, a call of one of Sprig's, values as YAML, dates, TOML.
         let mut case = match number % 5 {
-            0 => generate::draw(arguments.seed, number),
-            1 => generate::draw_call(arguments.seed, number),
-            2 => forms::draw_date(arguments.seed, number),
-            3 => forms::draw_toml(arguments.seed, number),
-            _ => generate::draw_yaml(arguments.seed, number),
+            0 => generate::draw(asked.seed, number),
+            1 => generate::draw_call(asked.seed, number),
+            2 => forms::draw_date(asked.seed, number),
+            3 => forms::draw_toml(asked.seed, number),
+            _ => generate::draw_yaml(asked.seed, number),
         };
         let answer = oracle.answer(&case)?;
         errors += u64::from(matches!(answer, Answer::Error(_)));
@@ -116,8 +93,8 @@ fn drawn(arguments: &Arguments, oracle: &mut Oracle) -> Outcome<u64> {
         case.answer = Some(oracle.answer(&case)?);
         agrees(&case)?;
     }
-    if arguments.drawn > 0 {
-        println!("of {} drawn templates {errors} end in an error", arguments.drawn);
+    if asked.drawn > 0 {
+        println!("of {} drawn templates {errors} end in an error", asked.drawn);
     }
     Ok(differ)
 }

@@ -2,6 +2,7 @@
 //! etcd to write to, a registry with a Helm that pushes to it, and a proxy before it. It needs nothing of the product.
 
 mod answering;
+mod comparing;
 mod etcd;
 mod machine;
 mod program;
@@ -9,6 +10,7 @@ mod proxy;
 mod registry;
 
 pub use answering::Answering;
+pub use comparing::{Comparing, ended};
 pub use etcd::{Etcd, Secured, flags as etcd_flags};
 pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port, memory_kib};
 pub use program::{Program, fed};

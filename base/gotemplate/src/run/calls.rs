@@ -19,6 +19,7 @@ impl Machine<'_> {
     /// Calls a function with what lies on the stack.
     pub(super) fn call(&mut self, function: &Arc<Function>, count: u32, at: At) -> Outcome {
         let from = self.stack.len().saturating_sub(count as usize);
+        let node = self.node(at);
         let Some(frame) = self.frames.last() else {
             return Ok(Flow::Next);
         };
@@ -27,6 +28,7 @@ impl Machine<'_> {
             set: &frame.set,
             host: self.host,
             executed: &self.frames,
+            node,
             steps: &self.steps,
         };
         let before = self.steps.get();

@@ -84,6 +84,7 @@ impl Machine<'_> {
         if let Body::Uncallable(why) = &method.body {
             return Err(Failure::Said(why.clone(), at));
         }
+        let node = self.node(at);
         let (Some(frame), Body::Plain(plain)) = (self.frames.last(), &method.body) else {
             return Ok(Value::Absent);
         };
@@ -92,6 +93,7 @@ impl Machine<'_> {
             set: &frame.set,
             host: self.host,
             executed: &self.frames,
+            node,
             steps: &self.steps,
         };
         self.is_wrapped = false;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::compile::{At, Binding, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 use crate::error::{Error, ExecError, Fault, LimitError};
 use crate::function::{After, Executed, Function};
+use crate::host::Place;
 use crate::limits::{BYTES_PER_STEP, Limits};
 use crate::print::{NO_VALUE, Printer};
 use crate::quote::quoted;
@@ -37,8 +38,6 @@ pub(crate) struct Machine<'a> {
     steps: Cell<u64>,
     /// Bytes that are in none of the outputs any more.
     bytes_done: usize,
-    /// What was looked at last, as far as operations do not know it.
-    last: Option<NodeId>,
     /// Whether the value that was loaded last was one behind an `interface {}`: errors name that type then.
     is_wrapped: bool,
     render_depth: usize,
@@ -60,6 +59,8 @@ struct Frame {
     base: usize,
     /// How many templates are executed around it, up to where a function asked for one.
     depth: usize,
+    /// What was looked at last, as far as operations do not know it.
+    last: Option<NodeId>,
     render: Option<Rendered>,
 }
 
@@ -85,6 +86,28 @@ impl Executed for Vec<Frame> {
 
     fn depth(&self) -> usize {
         self.len()
+    }
+
+    fn place(&self, node: Option<NodeId>) -> Option<Place<'_>> {
+        let executed = &self.first()?.program.name;
+        let mut called_at = node;
+        let mut inner = None;
+        for frame in self.iter().rev() {
+            if let Some(node) = called_at {
+                let tree = &*frame.program.tree;
+                let place = Place { executed, tree, node };
+                // What `tpl` executes is called as the whole.
+                if *tree.parse_name.as_bytes() != **frame.set.name() {
+                    return Some(place);
+                }
+                inner.get_or_insert(place);
+            }
+            called_at = frame.render.as_ref().and_then(|render| match render.at {
+                At::Node(node) => Some(node),
+                At::Last => None,
+            });
+        }
+        inner
     }
 }
 
@@ -126,7 +149,6 @@ impl<'a> Machine<'a> {
             outputs: vec![Vec::new()],
             steps: Cell::new(0),
             bytes_done: 0,
-            last: None,
             is_wrapped: false,
             render_depth: 0,
         }
@@ -167,6 +189,7 @@ impl<'a> Machine<'a> {
             next: 0,
             base,
             depth,
+            last: None,
             render,
         });
     }
@@ -293,8 +316,8 @@ impl<'a> Machine<'a> {
     }
 
     fn mark(&mut self, at: At) {
-        if let At::Node(node) = at {
-            self.last = Some(node);
+        if let (At::Node(node), Some(frame)) = (at, self.frames.last_mut()) {
+            frame.last = Some(node);
         }
     }
 
@@ -403,13 +426,16 @@ impl<'a> Machine<'a> {
         Error::Exec(ExecError::new(text, causes))
     }
 
+    fn node(&self, at: At) -> Option<NodeId> {
+        match at {
+            At::Node(node) => Some(node),
+            At::Last => self.frames.last()?.last,
+        }
+    }
+
     /// An error of the top frame, with its place.
     fn located(&self, what: &str, at: At) -> String {
-        let node = match at {
-            At::Node(node) => Some(node),
-            At::Last => self.last,
-        };
-        let (Some(frame), Some(node)) = (self.frames.last(), node) else {
+        let (Some(frame), Some(node)) = (self.frames.last(), self.node(at)) else {
             return what.to_owned();
         };
         let Program { name, tree, .. } = &*frame.program;

@@ -3,7 +3,8 @@
 
 use super::args::{Answer, text};
 use crate::error::Fault;
-use crate::function::Function;
+use crate::function::{Function, Scope};
+use crate::limits::MAP_STEPS;
 use crate::text::{RUNE_ERROR, Str, push_rune, runes};
 use crate::value::{Type, Value};
 
@@ -13,11 +14,11 @@ const END: &str = "unexpected end of JSON input";
 
 pub(super) fn functions() -> Vec<Function> {
     vec![
-        Function::new("fromJson", [Type::Str], |_, args| {
-            Ok(read(text(args, 0)).map_or(Value::Nil, |read| read.value))
+        Function::new("fromJson", [Type::Str], |scope, args| {
+            Ok(read(text(args, 0), scope)?.map_or(Value::Nil, |read| read.value))
         }),
-        Function::new("mustFromJson", [Type::Str], |_, args| -> Answer {
-            let read = read(text(args, 0)).map_err(Fault::Said)?;
+        Function::new("mustFromJson", [Type::Str], |scope, args| -> Answer {
+            let read = read(text(args, 0), scope)?.map_err(Fault::Said)?;
             read.unfit.map_or(Ok(read.value), |why| Err(Fault::Said(why)))
         }),
     ]
@@ -31,11 +32,25 @@ pub(crate) struct Read {
     pub(crate) unfit: Option<String>,
 }
 
-/// Reads one value.
+/// Reads one value. The inner error are Go's words for what is no JSON.
 ///
 /// # Errors
-/// The text is no JSON; Go's words.
-pub(crate) fn read(text: &[u8]) -> Result<Read, String> {
+/// The values in it are more than there are steps left.
+pub(crate) fn read(text: &[u8], scope: &Scope<'_>) -> Result<Result<Read, String>, Fault> {
+    scope.spend(text.iter().map(|byte| steps_of(*byte)).sum())?;
+    Ok(read_value(text))
+}
+
+/// What a byte costs that may begin a value: `[{},{},` makes much of little.
+fn steps_of(byte: u8) -> usize {
+    match byte {
+        b'[' | b',' => 1,
+        b'{' => MAP_STEPS,
+        _ => 0,
+    }
+}
+
+fn read_value(text: &[u8]) -> Result<Read, String> {
     let mut reader = Reader {
         text,
         at: 0,

@@ -1,25 +1,24 @@
 //! What templates ask a cluster for, where they are rendered without one and find nothing. Told from a rendering, not from
 //! the templates' text: what is not reached is not told.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base_gotemplate::Lookup;
+use base_gotemplate::{Lookup, Place};
 use serde_json::Value;
 
 use super::{Finding, Severity};
 use crate::values::Values;
-use crate::{Chart, Engine, RenderError, Setting};
+use crate::{Chart, Engine, RenderError, Rendered, Setting};
 
-/// The place of what `tpl` executes begins so.
-const TPL: &str = "gotpl:";
-/// So many are told with their places, each of which takes a rendering more.
-const TOLD_MAX: usize = 8;
-
-/// So much of a name is told: it is made by a template, and may be anything.
+/// So many places are told: more nobody reads.
+const PLACES_MAX: usize = 1000;
+/// So many things are counted that are asked for where something else was before, at all places together: templates make
+/// their names, and may make as many as they like.
+const OTHERS_MAX: usize = 1000;
+/// So much of a name is told, for the same reason.
 const WORD_CHARACTERS_MAX: usize = 80;
-/// So many different questions are kept.
-const DIFFERENT_MAX: usize = 1000;
 
 /// What is asked for: version, kind, namespace and name.
 type Asked = [String; 4];
@@ -27,12 +26,57 @@ type Asked = [String; 4];
 /// What a rendering asks for.
 #[derive(Default)]
 struct Seen {
-    /// How often something was asked for
-    count: usize,
-    /// What, with the number of the first question
-    asked: BTreeMap<Asked, usize>,
-    /// The number of the question that is refused
-    refused: Option<usize>,
+    /// By the text and the byte in it where it is asked
+    places: BTreeMap<(String, usize), Questions>,
+    /// How many questions are counted that are not the first of their place
+    others: usize,
+    /// The template that was executed when there were more places than are told
+    beyond: Option<String>,
+}
+
+/// What is asked for at one place.
+struct Questions {
+    /// The template that was executed
+    file: String,
+    /// The place, as errors name it
+    place: String,
+    first: Asked,
+    others: BTreeSet<Asked>,
+    /// Whether there were others that are not counted
+    is_cut: bool,
+}
+
+impl Seen {
+    fn add(&mut self, place: &Place<'_>, asked: Asked) {
+        let key = (place.text().to_owned(), place.offset());
+        let places = self.places.len();
+        match self.places.entry(key) {
+            Entry::Occupied(mut found) => {
+                let questions = found.get_mut();
+                if questions.first == asked || questions.others.contains(&asked) {
+                    return;
+                }
+                if self.others == OTHERS_MAX {
+                    questions.is_cut = true;
+                    return;
+                }
+                questions.others.insert(asked);
+                self.others += 1;
+            }
+            Entry::Vacant(_) if places == PLACES_MAX => {
+                self.beyond.get_or_insert_with(|| place.executed().lossy().into_owned());
+            }
+            Entry::Vacant(free) => {
+                free.insert(Questions {
+                    file: place.executed().lossy().into_owned(),
+                    place: place.to_string(),
+                    first: asked,
+                    others: BTreeSet::new(),
+                    is_cut: false,
+                });
+            }
+        }
+    }
 }
 
 /// A cluster in which nothing is, and which notes what it is asked for.
@@ -46,60 +90,83 @@ impl Nothing {
 }
 
 impl Lookup for Nothing {
-    fn lookup(&mut self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>, String> {
-        let mut seen = self.seen();
-        let number = seen.count;
-        if seen.refused == Some(number) {
-            return Err("nothing is there".to_owned());
-        }
-        seen.count += 1;
-        // Words are cut, as they are told.
-        let asked = [api_version, kind, namespace, name].map(|word| word.chars().take(WORD_CHARACTERS_MAX).collect());
-        if seen.asked.len() < DIFFERENT_MAX {
-            seen.asked.entry(asked).or_insert(number);
-        }
+    fn lookup(
+        &mut self,
+        place: &Place<'_>,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, String> {
+        self.seen().add(place, [api_version, kind, namespace, name].map(cut));
         Ok(None)
     }
 }
 
-/// Where templates look something up, each thing once. Nothing if the chart cannot be rendered.
-pub fn lookups(engine: &Engine, chart: &Chart, values: &Values, setting: &Setting) -> Vec<Finding> {
-    let cluster = Nothing::default();
-    let render = || engine.render_with(chart, values, setting, Some(Box::new(cluster.clone())));
-    if render().is_err() {
-        return Vec::new();
+/// As much of a word as is told.
+fn cut(word: &str) -> String {
+    match word.char_indices().nth(WORD_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &word[..end]),
+        None => word.to_owned(),
     }
-    let asked = std::mem::take(&mut *cluster.seen()).asked;
-    let mut findings = Vec::new();
-    for (asked, number) in asked.into_iter().take(TOLD_MAX) {
-        *cluster.seen() = Seen {
-            refused: Some(number),
-            ..Seen::default()
-        };
-        // An error tells where it happened.
-        if let Err(RenderError::Template(why)) = render() {
-            findings.push(finding(&asked, &why));
-        }
-    }
-    findings
 }
 
-fn finding(asked: &Asked, why: &str) -> Finding {
-    // `template: PLACE: executing "x" at <...>: error calling include: template: PLACE: ...`, as Go says it.
-    let places = why
-        .split("template: ")
-        .filter_map(|said| Some(said.split_once(": executing ")?.0));
-    let places: Vec<&str> = places.collect();
-    // What `tpl` executes stands in no file.
-    let inner = places.iter().rev().find(|place| !place.starts_with(TPL));
-    let (outer, place) = (places.first(), inner.copied().unwrap_or_default());
-    let file = outer.and_then(|outer| outer.split(':').next()).unwrap_or_default();
-    let asked = asked.each_ref().map(|word| format!("{word:?}")).join(" ");
+/// Renders a chart as [`Engine::render`] does, and tells where its templates look something up: each place once, in the
+/// order of the files, with what is asked for there first.
+///
+/// # Errors
+/// As [`Engine::render`].
+pub fn render(
+    engine: &Engine,
+    chart: &Chart,
+    values: &Values,
+    setting: &Setting,
+) -> Result<(Rendered, Vec<Finding>), RenderError> {
+    let cluster = Nothing::default();
+    let rendered = engine.render_with(chart, values, setting, Some(Box::new(cluster.clone())))?;
+    let Seen { places, beyond, .. } = std::mem::take(&mut *cluster.seen());
+    let namespace = &setting.release.namespace;
+    let mut findings: Vec<Finding> = places
+        .into_values()
+        .map(|questions| questions.finding(namespace))
+        .collect();
+    findings.extend(beyond.map(|file| {
+        let message = format!("something is looked up at more than {PLACES_MAX} places: only so many are told");
+        finding(file, message)
+    }));
+    findings.sort_by(|one, other| one.file.cmp(&other.file));
+    Ok((rendered, findings))
+}
+
+impl Questions {
+    /// `namespace` is that of the release.
+    fn finding(self, namespace: &str) -> Finding {
+        let [_, _, of, _] = &self.first;
+        let mut words = self.first.each_ref().map(|word| format!("{word:?}"));
+        if !of.is_empty() && of == namespace {
+            // The name is one that nobody has written.
+            words[2] = ".Release.Namespace".to_owned();
+        }
+        let others = match (self.others.len(), self.is_cut) {
+            (0, false) => String::new(),
+            (0, true) => " and more".to_owned(),
+            (more, false) => format!(" and {more} more"),
+            (more, true) => format!(" and at least {more} more"),
+        };
+        let finds = if others.is_empty() { "finds" } else { "find" };
+        let (asked, place) = (words.join(" "), self.place);
+        let message =
+            format!("`lookup {asked}`{others} at {place} {finds} nothing: the chart is rendered without a cluster");
+        finding(self.file, message)
+    }
+}
+
+fn finding(file: String, message: String) -> Finding {
     Finding {
-        file: file.to_owned(),
+        file,
         severity: Severity::Warning,
         object: None,
-        message: format!("`lookup {asked}` at {place} finds nothing: the chart is rendered without a cluster"),
+        message,
         hint: "let what it looks for come from values, or from an object that a controller makes",
     }
 }
@@ -108,11 +175,12 @@ fn finding(asked: &Asked, why: &str) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::{TOLD_MAX, lookups};
+    use super::{OTHERS_MAX, PLACES_MAX, render};
     use crate::chart::File;
+    use crate::render::Release;
     use crate::{Chart, Engine, Setting};
 
-    fn told(templates: &[(&str, &str)], many: bool) -> Vec<(String, String)> {
+    fn told(templates: &[(&str, &str)], many: usize) -> Vec<(String, String)> {
         let described = ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
         let files = [&described].into_iter().chain(templates).map(|(name, text)| File {
             name: (*name).to_owned(),
@@ -120,36 +188,95 @@ mod tests {
         });
         let chart = Chart::from_files(files.collect()).expect("it is a chart");
         let values = json!({"many": many}).as_object().cloned().unwrap_or_default();
-        let findings = lookups(&Engine::default(), &chart, &values, &Setting::default());
+        let namespace = "made-up".to_owned();
+        let release = Release {
+            namespace,
+            ..Release::default()
+        };
+        let setting = Setting {
+            release,
+            ..Setting::default()
+        };
+        let (_, findings) = render(&Engine::default(), &chart, &values, &setting).expect("it is rendered");
+        let short = |message: &str| message.replace(": the chart is rendered without a cluster", "");
         findings
             .into_iter()
-            .map(|finding| (finding.file, finding.message))
+            .map(|finding| (finding.file, short(&finding.message)))
             .collect()
     }
 
+    fn finding(file: &str, message: &str) -> (String, String) {
+        (format!("a/templates/{file}"), message.to_owned())
+    }
+
+    const SECRET: (&str, &str) = (
+        "templates/_secret.tpl",
+        "{{- define \"secret\" }}\n{{- lookup \"v1\" \"Secret\" .Release.Namespace \"a\" | len }}{{ end }}",
+    );
+    const MANY: (&str, &str) = (
+        "templates/b.yaml",
+        "{{ range until (int .Values.many) }}{{ $_ := lookup \"v1\" \"Node\" \"\" (print .) }}{{ end }}",
+    );
+
     #[test]
-    fn what_is_looked_up_is_told_once_with_its_place_if_it_is_reached() {
+    fn each_place_that_looks_something_up_is_told_once_if_it_is_reached() {
         let templates = [
-            (
-                "templates/_secret.tpl",
-                "{{- define \"secret\" }}\n{{- lookup \"v1\" \"Secret\" .Release.Namespace \"a\" | len }}{{ end }}",
-            ),
+            SECRET,
             (
                 "templates/a.yaml",
                 "a: {{ include \"secret\" . }}\nb: {{ include \"secret\" . }}\n",
             ),
-            (
-                "templates/b.yaml",
-                "{{ if .Values.many }}{{ range until 20 }}{{ $_ := lookup \"v1\" \"Node\" \"\" (print .) }}{{ end }}{{ end }}",
-            ),
+            MANY,
         ];
-        let secret = "`lookup \"v1\" \"Secret\" \"\" \"a\"` at a/templates/_secret.tpl:2:4 finds nothing: the chart is rendered without a cluster";
+        let secret = "`lookup \"v1\" \"Secret\" .Release.Namespace \"a\"` at a/templates/_secret.tpl:2:4 finds nothing";
+        assert_eq!(told(&templates, 0), [finding("a.yaml", secret)]);
+        let one = "`lookup \"v1\" \"Node\" \"\" \"0\"` at a/templates/b.yaml:1:45 finds nothing";
+        assert_eq!(told(&templates, 1), [finding("a.yaml", secret), finding("b.yaml", one)]);
+        let many = "`lookup \"v1\" \"Node\" \"\" \"0\"` and 19 more at a/templates/b.yaml:1:45 find nothing";
         assert_eq!(
-            told(&templates, false),
-            [("a/templates/a.yaml".to_owned(), secret.to_owned())]
+            told(&templates, 20),
+            [finding("a.yaml", secret), finding("b.yaml", many)]
         );
-        assert_eq!(told(&templates, true).len(), TOLD_MAX);
-        assert_eq!(told(&templates[..1], true), []);
-        assert_eq!(told(&[("templates/a.yaml", "{{ fail \"no\" }}")], true), []);
+        assert_eq!(told(&templates[..1], 1), []);
+    }
+
+    #[test]
+    fn what_a_text_of_a_template_looks_up_is_told_at_the_place_where_the_text_is_executed() {
+        let templates = [
+            (
+                "templates/c.yaml",
+                "\n# {{ tpl \"{{ lookup `v1` `Node` `` `q` }}\" . }}",
+            ),
+            SECRET,
+            ("templates/d.yaml", "# {{ tpl \"{{ include `secret` . }}\" . }}"),
+        ];
+        let text = "`lookup \"v1\" \"Node\" \"\" \"q\"` at a/templates/c.yaml:2:5 finds nothing";
+        let secret = "`lookup \"v1\" \"Secret\" .Release.Namespace \"a\"` at a/templates/_secret.tpl:2:4 finds nothing";
+        assert_eq!(
+            told(&templates, 0),
+            [finding("c.yaml", text), finding("d.yaml", secret)]
+        );
+    }
+
+    #[test]
+    fn what_is_not_told_is_said_to_be_there() {
+        let said = told(&[MANY], OTHERS_MAX + 2);
+        let many = format!(
+            "`lookup \"v1\" \"Node\" \"\" \"0\"` and at least {OTHERS_MAX} more at a/templates/b.yaml:1:45 find nothing"
+        );
+        assert_eq!(said, [finding("b.yaml", &many)]);
+
+        let places = "{{ lookup `v1` `Node` `` `q` }}".repeat(PLACES_MAX + 1);
+        let places = format!("# {places}");
+        let said = told(&[("templates/c.yaml", &places)], 0);
+        assert_eq!(said.len(), PLACES_MAX + 1);
+        let beyond = format!("something is looked up at more than {PLACES_MAX} places: only so many are told");
+        assert_eq!(said.last(), Some(&finding("c.yaml", &beyond)));
+
+        let long = "# {{ lookup `v1` `Node` `` (repeat 4000000 `é`) }}";
+        let said = told(&[("templates/c.yaml", long)], 0);
+        let word = "é".repeat(80);
+        let cut = format!("`lookup \"v1\" \"Node\" \"\" \"{word}...\"` at a/templates/c.yaml:1:5 finds nothing");
+        assert_eq!(said, [finding("c.yaml", &cut)]);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::ops::Range;
 
+use base_go::quoted;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
@@ -13,7 +14,8 @@ use serde_json::{Map, Number, Value};
 use super::number::{Whole, format_float, format_float_32};
 use super::read::{DEPTH_MAX, Kind, Node, NodeId, Tree};
 use super::resolve::{Resolved, resolve_tagged};
-use super::syntax::{quoted, shown};
+use super::shape::Shape;
+use super::syntax::{NIL, cut, shown_list, shown_map};
 
 /// Texts that aliases repeat may have so many bytes together: Go counts values, which may be long.
 const ALIASED_BYTES_MAX: usize = 64 << 20;
@@ -58,10 +60,32 @@ pub(super) struct Decoder<'a> {
     unfit: Vec<Option<Unfit>>,
     /// The first of it that is not kept apart any more.
     unfit_beyond: Option<Unfit>,
-    /// Which entries of the document's map are made; all if it says nothing. The others are only checked.
-    wanted: Option<Wanted<'a>>,
-    /// Whether what is read is only checked: nothing is made of it.
-    checks_only: bool,
+    /// What is made of what is read now.
+    shape: Shape,
+    /// Whether all is made, wanted or not.
+    makes_all: bool,
+    /// Whether a text is made of each value: what Go's `%#v` prints.
+    shows: bool,
+}
+
+impl<'a> Key<'a> {
+    fn of(resolved: (Resolved, Cow<'a, str>)) -> Self {
+        match resolved {
+            (Resolved::Null, _) => Self::Null,
+            (Resolved::Bool(truth), _) => Self::Bool(truth),
+            (Resolved::Whole(number), _) => Self::Whole(number),
+            (Resolved::Float(number), _) => Self::Float(number.to_bits()),
+            (Resolved::Timestamp | Resolved::Text, text) => Self::Text(text),
+        }
+    }
+
+    /// As `%#v` prints it inside another value.
+    fn shown(&self) -> String {
+        match self {
+            Self::Null => NIL.to_owned(),
+            key => cut(shown_key(key)),
+        }
+    }
 }
 
 /// What is known of a map that is made.
@@ -84,9 +108,6 @@ enum Unfit {
     Number(&'static str),
 }
 
-/// Names of entries that somebody wants to have.
-pub(super) type Wanted<'a> = &'a dyn Fn(&str) -> bool;
-
 impl<'a> Decoder<'a> {
     pub(super) fn new(tree: &'a Tree<'a>, strict: bool) -> Self {
         Self {
@@ -101,15 +122,17 @@ impl<'a> Decoder<'a> {
             twice: Vec::new(),
             unfit: Vec::new(),
             unfit_beyond: None,
-            wanted: None,
-            checks_only: false,
+            shape: Shape::Any,
+            makes_all: true,
+            shows: false,
         }
     }
 
-    /// One that makes nothing of the entries of the document's map that nobody wants.
-    pub(super) fn of_entries(tree: &'a Tree<'a>, wanted: Wanted<'a>) -> Self {
+    /// One that makes what a shape asks for, or beside it all else too.
+    pub(super) fn of_shape(tree: &'a Tree<'a>, shape: Shape, makes_all: bool) -> Self {
         Self {
-            wanted: Some(wanted),
+            shape,
+            makes_all,
             ..Self::new(tree, false)
         }
     }
@@ -130,9 +153,10 @@ impl<'a> Decoder<'a> {
             .min_by_key(|unfit| matches!(unfit, Unfit::Number(_)));
         match first {
             Some(Unfit::Key(kind, key, value)) => {
-                let value = match self.value(value)? {
-                    Value::Null => "<nil>".to_owned(),
-                    value => shown(&value),
+                let value = match self.shown(value)? {
+                    // Nobody says that it could be something else.
+                    nil if nil == NIL => "<nil>".to_owned(),
+                    value => value,
                 };
                 let problem = format!("unsupported map key of type: {kind}, key: {key}, value: {value}");
                 Err(Fault::Later(problem))
@@ -170,19 +194,28 @@ impl<'a> Decoder<'a> {
             Kind::Alias { of, .. } => self.alias(id, *of, Self::value)?,
             Kind::Scalar { value, implicit } => self.scalar(self.node(id), value, *implicit)?,
             Kind::Sequence(items) => {
-                let mut array = Vec::with_capacity(if self.checks_only { 0 } else { items.len() });
+                let outer = self.shape;
+                self.shape = outer.of_items();
+                let mut array = Vec::with_capacity(if self.checks_only() { 0 } else { items.len() });
                 for item in items {
                     let item = self.value(*item)?;
-                    if !self.checks_only {
+                    if !self.checks_only() {
                         array.push(item);
                     }
                 }
-                Value::Array(array)
+                self.shape = outer;
+                match self.shows {
+                    true => Value::String(shown_list(&array)),
+                    false => Value::Array(array),
+                }
             }
             Kind::Mapping(items) => {
                 let mut map = Map::new();
                 self.mapping(items, &mut map, &mut Known::default())?;
-                Value::Object(map)
+                match self.shows {
+                    true => Value::String(shown_map(&map)),
+                    false => Value::Object(map),
+                }
             }
         };
         self.depth -= 1;
@@ -202,6 +235,15 @@ impl<'a> Decoder<'a> {
         Ok(followed)
     }
 
+    /// A value as Go's `%#v` prints it. Nothing else is made after that.
+    fn shown(&mut self, id: NodeId) -> Decoded<String> {
+        (self.shape, self.shows) = (Shape::Any, true);
+        match self.value(id)? {
+            Value::String(shown) => Ok(shown),
+            _ => Ok(NIL.to_owned()),
+        }
+    }
+
     /// What of a text aliases repeat, in values and in keys.
     fn count_bytes(&mut self, text: &[u8]) {
         if !self.following.is_empty() {
@@ -211,13 +253,18 @@ impl<'a> Decoder<'a> {
 
     fn scalar(&mut self, node: &'a Node<'a>, value: &'a [u8], implicit: bool) -> Decoded<Value> {
         self.count_bytes(value);
-        Ok(match Self::resolve(node, value, implicit)? {
+        let resolved = Self::resolve(node, value, implicit)?;
+        if self.shows {
+            return Ok(Value::String(Key::of(resolved).shown()));
+        }
+        Ok(match resolved {
             (Resolved::Null, _) => Value::Null,
             (Resolved::Bool(truth), _) => Value::Bool(truth),
             (Resolved::Whole(Whole::Signed(number)), _) => number.into(),
             (Resolved::Whole(Whole::Unsigned(number)), _) => number.into(),
             (Resolved::Float(number), _) => match Number::from_f64(number) {
                 Some(number) => Value::Number(number),
+                None if matches!(self.shape, Shape::Text) => Value::String(format_float_32(number)),
                 None => {
                     self.add_unfit(Unfit::Number(match number {
                         f64::INFINITY => "+Inf",
@@ -227,7 +274,7 @@ impl<'a> Decoder<'a> {
                     Value::Null
                 }
             },
-            (Resolved::Timestamp | Resolved::Text, _) if self.checks_only => Value::Null,
+            (Resolved::Timestamp | Resolved::Text, _) if self.checks_only() => Value::Null,
             (Resolved::Timestamp | Resolved::Text, text) => Value::String(text.into_owned()),
         })
     }
@@ -269,11 +316,12 @@ impl<'a> Decoder<'a> {
             }
             let key = self.key(key)?;
             let line = self.node(id).line + 1;
-            let is_wanted = !self.checks_only && (self.depth > 1 || self.wants(&key));
-            let before = mem::replace(&mut self.checks_only, !is_wanted);
+            let inner = self.shape_under(&key);
+            let outer = mem::replace(&mut self.shape, inner);
             let first = self.unfit.len();
             let value = self.value(id)?;
-            self.checks_only = before;
+            let is_wanted = !self.checks_only();
+            self.shape = outer;
             if self.strict && !known.keys.insert(key.clone()) {
                 self.twice
                     .push(format!("line {line}: key {} already set in map", shown_key(&key)));
@@ -284,23 +332,38 @@ impl<'a> Decoder<'a> {
             {
                 self.unfit[over].fill(None);
             }
+            if self.shows {
+                map.insert(key.shown(), value);
+                continue;
+            }
+            let kind = key_type(&key);
+            if let Err(kind) = kind {
+                // Go looks at a key before it looks at what stands under it.
+                self.unfit.truncate(first);
+                self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
+            }
             if self.unfit.len() > first {
                 known.unfit.insert(key.clone(), first..self.unfit.len());
             }
-            if let Err(kind) = key_type(&key) {
-                self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
-            } else if is_wanted {
+            if is_wanted && kind.is_ok() {
                 map.insert(key_text(key), value);
             }
         }
         Ok(())
     }
 
-    fn wants(&self, key: &Key<'_>) -> bool {
-        match (self.wanted, key) {
-            (Some(wanted), Key::Text(text)) => wanted(text),
-            (wanted, _) => wanted.is_none(),
+    /// What is made of the entry of that key.
+    fn shape_under(&self, key: &Key<'_>) -> Shape {
+        match (self.shape, key) {
+            (Shape::Fields(fields), Key::Text(key)) => Shape::of_field(fields, key),
+            (Shape::Fields(_), _) => Shape::Nothing,
+            (shape, _) => shape.of_entries(),
         }
+    }
+
+    /// Whether nothing is made of what is read.
+    fn checks_only(&self) -> bool {
+        matches!(self.shape, Shape::Nothing) && !self.makes_all
     }
 
     fn key(&mut self, id: NodeId) -> Decoded<Key<'a>> {
@@ -312,17 +375,11 @@ impl<'a> Decoder<'a> {
             Kind::Scalar { value, implicit } => {
                 self.count()?;
                 self.count_bytes(value);
-                Ok(match Self::resolve(self.node(id), value, *implicit)? {
-                    (Resolved::Null, _) => Key::Null,
-                    (Resolved::Bool(truth), _) => Key::Bool(truth),
-                    (Resolved::Whole(number), _) => Key::Whole(number),
-                    (Resolved::Float(number), _) => Key::Float(number.to_bits()),
-                    (Resolved::Timestamp | Resolved::Text, text) => Key::Text(text),
-                })
+                Ok(Key::of(Self::resolve(self.node(id), value, *implicit)?))
             }
             Kind::Sequence(_) | Kind::Mapping(_) => {
-                let value = self.value(id)?;
-                Err(Fault::Yaml(format!("invalid map key: {}", shown(&value))))
+                let key = self.shown(id)?;
+                Err(Fault::Yaml(format!("invalid map key: {key}")))
             }
         }
     }

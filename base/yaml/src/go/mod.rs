@@ -3,22 +3,25 @@
 //!
 //! Differences that are meant: collections lie at most 500 deep in each other (Go: 10,000), texts that aliases repeat and
 //! prefixes that tags repeat have at most 64 MiB together each, and a document has at most 100 `%TAG` directives. Of keys that become the same text (1 and "1") the later wins; in Go chance decides.
+//! An error that shows a map has its keys in the order of their texts, and shows at most 4 KiB.
 
 mod decode;
 mod json;
 mod number;
 mod read;
 mod resolve;
+mod shape;
 mod syntax;
 mod timestamp;
 mod write;
 
 use serde_json::{Map, Number, Value};
 
+pub use base_go::{is_print, quoted};
 use decode::{Decoder, Fault};
 pub use json::to_json;
 pub use number::{format_float, shortest_digits};
-pub use syntax::{is_print, quoted};
+pub use shape::{Shape, is_field};
 pub use write::{Moment, Text, WriteError, write, write_pretty};
 
 /// Why a text cannot be read, in Go's words. It may quote the text: not fit for logs where secrets are read.
@@ -82,18 +85,18 @@ fn of_fault(fault: Fault) -> GoYamlError {
     })
 }
 
-/// The same of a document of which only some entries are asked for: those of its map whose names are `wanted`. What stands
-/// under the others is checked as all is, and left out. A document that is no map is there as a whole.
+/// What of the first document is asked for, with whole numbers and floats apart: `yaml.Unmarshal` into a struct, before its
+/// fields are filled. A value of another form than its shape is there as a whole.
 ///
 /// # Errors
 /// As [`read()`].
-pub fn read_entries(text: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<Value, GoYamlError> {
+pub fn read_as(text: &[u8], shape: Shape) -> Result<Value, GoYamlError> {
     let Some(tree) = read::one_document(text).map_err(of_problem)? else {
         return Ok(Value::Null);
     };
-    let entries = Decoder::of_entries(&tree, wanted).document();
-    // A fault may show a value, which is not made here.
-    entries.or_else(|_| Decoder::new(&tree, false).document().map_err(of_fault))
+    let document = |makes_all| Decoder::of_shape(&tree, shape, makes_all).document();
+    // A fault may show a value that nobody asks for.
+    document(false).or_else(|_| document(true).map_err(of_fault))
 }
 
 /// The first document as a map: `yaml.Unmarshal` into a `map[string]interface{}`, which null and no document leave empty.

@@ -13,7 +13,7 @@ use super::place::Faults;
 use super::scope::Checked;
 use super::types::Type;
 use crate::format;
-use crate::limits::Pattern;
+use crate::limits::{Pattern, PatternError};
 
 /// The seconds of all times that there are: of years 1 to 9999.
 const TIMES: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
@@ -141,17 +141,9 @@ fn is_broken(function: &str, literal: &LiteralValue) -> bool {
         }
         ("timestamp", LiteralValue::Int(seconds)) => !TIMES.contains(seconds.inner()),
         ("timestamp", _) => true,
-        ("matches", LiteralValue::String(text)) => is_no_pattern(text.inner()),
+        ("matches", LiteralValue::String(text)) => pattern_fault(text.inner()).is_some(),
         _ => false,
     }
-}
-
-/// Go knows no such pattern. What another library refuses, but Go may have a form for, is let in.
-fn is_no_pattern(text: &str) -> bool {
-    const GO_ONLY: [&str; 3] = ["{", "\\Q", "(?"];
-    const LOOKS_AROUND: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
-    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
-    (has(&LOOKS_AROUND) || !has(&GO_ONLY)) && Pattern::new(text).is_err()
 }
 
 /// A conversion of a value that stands there and cannot be converted, as cel-go says it when it makes a program of an
@@ -234,17 +226,10 @@ fn pattern_of(call: &CallExpr) -> Option<&str> {
     }
 }
 
-/// What Go says of the commonest patterns that are none (`regexp/syntax/parse.go`).
+/// What Go says of a pattern that is none.
 fn pattern_fault(text: &str) -> Option<String> {
-    let why = Pattern::new(text).err()?;
-    let words = if why.contains("unclosed group") {
-        format!("missing closing ): `{text}`")
-    } else if why.contains("unopened group") {
-        format!("unexpected ): `{text}`")
-    } else if why.contains("unclosed character class") {
-        format!("missing closing ]: `{}`", &text[text.rfind('[')?..])
-    } else {
-        return None;
-    };
-    Some(format!("error parsing regexp: {words}"))
+    match Pattern::new(text) {
+        Err(PatternError::Said(why)) => Some(why),
+        _ => None,
+    }
 }

@@ -46,11 +46,10 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
     asked.values.insert(ROOT.to_owned(), example_of_root());
     let [engine, other] = SEEDS.map(engine);
-    let engine = engine?;
-    let rendered = asked.render(&engine, release(&name))?;
-    let again = asked.render(&other?, release(&name));
     let setting = asked.setting(release(&name));
-    findings.extend(lint::lookups(&engine, &asked.chart, &asked.values, &setting));
+    let (rendered, of_lookups) = asked.explained(lint::render(&engine?, &asked.chart, &asked.values, &setting))?;
+    findings.extend(of_lookups);
+    let again = asked.render(&other?, release(&name));
     let (made, of_documents) = lint::objects(&rendered);
     findings.extend(of_documents);
     let (made_again, _) = lint::objects(&again?);

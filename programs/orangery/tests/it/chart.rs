@@ -440,7 +440,7 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
         "warning: x/templates/dated.yaml: ConfigMap \"dated\": data.a is another each time",
         "warning: x/templates/random.yaml: ConfigMap \"random\": metadata.namespace is missing",
         "  hint: write `namespace: {{ .Release.Namespace }}` below metadata",
-        "warning: x/templates/found.yaml: `lookup \"v1\" \"Secret\" \"extension-x-x7k2p\" \"\"` at x/templates/found.yaml:1:6 finds nothing",
+        "warning: x/templates/found.yaml: `lookup \"v1\" \"Secret\" .Release.Namespace \"\"` at x/templates/found.yaml:1:6 finds nothing",
         "fields were not looked at: Unheard (monitoring.coreos.com/v1)",
         "x 0.1.0: 3 objects, 0 errors, 6 warnings",
     ] {

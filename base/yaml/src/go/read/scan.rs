@@ -34,6 +34,9 @@ struct SimpleKey {
     possible: bool,
     /// Nothing else than a key can stand here.
     required: bool,
+    /// It is a flow collection in which nothing could be a key, and which has ended: Go forgets to wait for its `:`. So the
+    /// collection is told first, and `{}: x` is one without a key.
+    forgotten: bool,
     token: usize,
     mark: Mark,
 }
@@ -92,7 +95,7 @@ impl<'a> Scanner<'a> {
         let found = self.simple_keys[first..]
             .iter()
             .take_while(|key| key.token == head)
-            .position(|key| key.possible);
+            .position(|key| key.possible && !key.forgotten);
         match found {
             Some(offset) => self.is_valid(first + offset),
             None => Ok(false),
@@ -194,6 +197,7 @@ impl<'a> Scanner<'a> {
         *self.simple_key() = SimpleKey {
             possible: true,
             required: self.flow_level == 0 && self.indent == mark.column as isize,
+            forgotten: false,
             token: self.taken + self.tokens.len(),
             mark,
         };
@@ -223,9 +227,14 @@ impl<'a> Scanner<'a> {
         if self.indents.len() > DEPTH_MAX {
             return Err(self.problem(at, &format!("exceeded max depth of {DEPTH_MAX}")));
         }
-        let position = before.map_or(self.tokens.len(), |token| token - self.taken);
-        self.tokens.insert(position, Token::new(kind, at));
+        self.insert(before, Token::new(kind, at));
         Ok(())
+    }
+
+    /// Puts a token before number `before` if that is still there, or behind all.
+    fn insert(&mut self, before: Option<usize>, token: Token<'a>) {
+        let position = before.and_then(|before| before.checked_sub(self.taken));
+        self.tokens.insert(position.unwrap_or(self.tokens.len()), token);
     }
 
     /// Ends the blocks that are indented more than `column`.
@@ -283,7 +292,9 @@ impl<'a> Scanner<'a> {
         self.remove_simple_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
-            self.simple_keys.pop();
+            let inner = self.simple_keys.pop().unwrap_or_default();
+            let outer = self.simple_key();
+            outer.forgotten |= outer.token == inner.token;
         }
         self.simple_key_allowed = false;
         self.fetch_indicator(kind);
@@ -329,8 +340,7 @@ impl<'a> Scanner<'a> {
         let at = self.text.mark;
         if self.is_valid(self.simple_keys.len() - 1)? {
             let key = *self.simple_key();
-            self.tokens
-                .insert(key.token - self.taken, Token::new(Kind::Key, key.mark));
+            self.insert(Some(key.token), Token::new(Kind::Key, key.mark));
             self.roll_indent(key.mark.column, Some(key.token), Kind::BlockMappingStart, key.mark)?;
             self.simple_key().possible = false;
             self.simple_key_allowed = false;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::read::{INVALID_RANGE, Outcome, Reader, wrong};
+use super::{INVALID_RANGE, Outcome, Reader, wrong};
 
 /// A class that has no character.
 pub(super) const NEVER: &str = r"[^\x{0}-\x{10FFFF}]";

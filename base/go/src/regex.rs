@@ -2,13 +2,14 @@
 //! Go's errors. Every piece comes out with its flags spelled out, so that nothing depends on what stands around it. Reading
 //! never calls itself.
 
-use super::class;
-use crate::text::{RUNE_ERROR, decode_rune};
+mod class;
+mod counts;
+
+use crate::{RUNE_ERROR, decode_rune};
+use counts::counts;
 
 /// Go's own bound of a repetition, and of those inside each other.
 const REPEAT_MAX: usize = 1000;
-/// Numbers from here on are too large whatever they are.
-const NUMBER_MAX: usize = 100_000_000;
 /// Groups inside each other. Go allows about 1,000; the crate that compiles the expression calls itself for each.
 const GROUPS_MAX: usize = 200;
 /// Bytes of an expression. Those of charts have at most a few hundred.
@@ -16,32 +17,33 @@ const PATTERN_BYTES_MAX: usize = 64 << 10;
 
 /// An expression in the other notation.
 #[derive(Debug)]
-pub(super) struct Pattern {
-    pub(super) text: String,
+pub struct Pattern {
+    /// The expression
+    pub text: String,
     /// The names of groups, with that of the whole, which has none, first
-    pub(super) names: Vec<Option<Vec<u8>>>,
+    pub names: Vec<Option<Vec<u8>>>,
     /// About how many instructions it takes
-    pub(super) size: usize,
+    pub size: usize,
 }
 
 /// Why there is none.
 #[derive(Debug)]
-pub(super) enum ReadError {
+pub enum ReadError {
     /// What Go says
     Said(String),
     /// It is longer or nests deeper than what is read
     Limit,
 }
 
-pub(super) type Outcome<T = ()> = Result<T, ReadError>;
+type Outcome<T = ()> = Result<T, ReadError>;
 
 /// Go's error about a part of an expression.
-pub(super) fn wrong(what: &str, part: &[u8]) -> ReadError {
+fn wrong(what: &str, part: &[u8]) -> ReadError {
     let part = String::from_utf8_lossy(part);
     ReadError::Said(format!("error parsing regexp: {what}: `{part}`"))
 }
 
-pub(super) const INVALID_RANGE: &str = "invalid character class range";
+const INVALID_RANGE: &str = "invalid character class range";
 const INVALID_ESCAPE: &str = "invalid escape sequence";
 const INVALID_NAME: &str = "invalid named capture";
 const INVALID_COUNT: &str = "invalid repeat count";
@@ -75,7 +77,7 @@ struct Group {
     size: usize,
 }
 
-pub(super) struct Reader<'p> {
+struct Reader<'p> {
     pattern: &'p [u8],
     at: usize,
     flags: Flags,
@@ -88,7 +90,10 @@ pub(super) struct Reader<'p> {
 }
 
 /// Reads an expression.
-pub(super) fn read(pattern: &[u8]) -> Outcome<Pattern> {
+///
+/// # Errors
+/// It is none, in Go's words, or more than is read.
+pub fn read(pattern: &[u8]) -> Outcome<Pattern> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(ReadError::Limit);
     }
@@ -123,25 +128,25 @@ impl<'p> Reader<'p> {
         self.pattern.get(self.at + ahead).copied()
     }
 
-    pub(super) fn rest(&self) -> &'p [u8] {
+    fn rest(&self) -> &'p [u8] {
         self.pattern.get(self.at..).unwrap_or_default()
     }
 
-    pub(super) fn at(&self) -> usize {
+    fn at(&self) -> usize {
         self.at
     }
 
-    pub(super) fn skip(&mut self, bytes: usize) {
+    fn skip(&mut self, bytes: usize) {
         self.at = self.pattern.len().min(self.at + bytes);
     }
 
     /// What has been read from some place on.
-    pub(super) fn since(&self, from: usize) -> &'p [u8] {
+    fn since(&self, from: usize) -> &'p [u8] {
         self.pattern.get(from..self.at).unwrap_or_default()
     }
 
     /// The next rune; at the end one that is none.
-    pub(super) fn rune(&mut self) -> Outcome<char> {
+    fn rune(&mut self) -> Outcome<char> {
         let (rune, width) = decode_rune(self.rest());
         if rune == RUNE_ERROR && width == 1 {
             return Err(wrong("invalid UTF-8", self.rest()));
@@ -407,7 +412,7 @@ impl<'p> Reader<'p> {
     }
 
     /// A rune that is written with a backslash.
-    pub(super) fn escape(&mut self) -> Outcome<u32> {
+    fn escape(&mut self) -> Outcome<u32> {
         let start = self.at;
         self.skip(1);
         if self.rest().is_empty() {
@@ -475,22 +480,4 @@ fn check_utf8(text: &[u8]) -> Outcome {
             Err(wrong("invalid UTF-8", rest))
         }
     }
-}
-
-/// The counts in braces that a text begins with, and the length of all that.
-fn counts(text: &[u8]) -> Option<(usize, usize, Option<usize>)> {
-    let end = text.iter().position(|byte| *byte == b'}')?;
-    let inner = text.get(1..end)?;
-    let inner = std::str::from_utf8(inner).ok()?;
-    let number = |digits: &str| {
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let fits = is_number && (digits.len() == 1 || !digits.starts_with('0'));
-        fits.then(|| digits.parse().unwrap_or(NUMBER_MAX))
-    };
-    let (least, most) = match inner.split_once(',') {
-        None => (number(inner)?, Some(number(inner)?)),
-        Some((least, "")) => (number(least)?, None),
-        Some((least, most)) => (number(least)?, Some(number(most)?)),
-    };
-    Some((end + 1, least, most))
 }

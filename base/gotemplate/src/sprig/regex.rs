@@ -1,17 +1,14 @@
 //! Regular expressions as `regexp` of Go 1.26 matches them: the expressions are written anew for the crate `regex`
-//! ([`mod@read`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
+//! ([`base_go::regex`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
 //! sees them.
-
-mod class;
-mod read;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base_go::regex::{ReadError, read};
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 
-use self::read::{ReadError, read};
 use super::args::{Answer, check_length, int, string_list, text};
 use crate::error::{Fault, LimitError};
 use crate::function::{Function, Scope};
