@@ -131,8 +131,13 @@ pub enum Kind {
         status: u16,
     },
     /// The certificate does not do
-    #[error("the registry's certificate is not trusted: {0}")]
-    Untrusted(String),
+    #[error("the certificate of {whose} is not trusted: {why}")]
+    Untrusted {
+        /// The registry, or a proxy
+        whose: String,
+        /// What is wrong with it
+        why: String,
+    },
     /// It wants to see a certificate, and not this one or any at all
     #[error("the host wants a client certificate that it trusts ({0})")]
     WantsCertificate(String),
@@ -258,7 +263,7 @@ impl Kind {
             Self::Unreachable(_) => "check host, port and network, and whether the registry runs",
             Self::Proxy { status: 407, .. } => "name it with user and password, as in http://USER:PASSWORD@HOST:PORT",
             Self::Proxy { .. } => "ask who runs the proxy, or ask the host directly: NO_PROXY names those",
-            Self::Untrusted(_) => "give the certificate of the registry's authority",
+            Self::Untrusted { .. } => "give the certificate of its authority",
             Self::WantsCertificate(_) => "show one that the host's owner has issued",
             Self::NoTls => "check the port, or ask it over plain HTTP if nobody else is on the way",
             Self::RateLimited { .. } => "wait, log in, or use a mirror",
@@ -282,7 +287,7 @@ impl Classified for Error {
             Kind::Proxy { .. } | Kind::Unreachable(_) | Kind::RateLimited { .. } | Kind::Server(_) => {
                 FaultClass::Transient
             }
-            Kind::Untrusted(_) | Kind::Digest { .. } | Kind::Size { .. } => FaultClass::Dependency,
+            Kind::Untrusted { .. } | Kind::Digest { .. } | Kind::Size { .. } => FaultClass::Dependency,
             // What is not there yet may be pushed in a moment.
             Kind::NotFound(_) | Kind::NoVersion { .. } | Kind::Protocol(_) | Kind::Refused { .. } => {
                 FaultClass::Dependency

@@ -17,6 +17,7 @@ use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::error::Kind;
 use crate::transport::{HEAD_BYTES_MAX, Stream};
 
 /// What cannot be a proxy.
@@ -60,8 +61,27 @@ enum Direct {
 pub(crate) enum Refusal {
     #[error("the proxy {proxy} refuses (HTTP {status})")]
     Status { proxy: String, status: u16 },
+    #[error("the certificate of the proxy {proxy} is not trusted: {why}")]
+    Untrusted { proxy: String, why: String },
     #[error("the proxy {proxy}: {why}")]
     Lost { proxy: String, why: String },
+}
+
+impl Refusal {
+    /// What it is if it is more than a connection that was lost.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Status { proxy, status } => Some(Kind::Proxy {
+                proxy: proxy.clone(),
+                status: *status,
+            }),
+            Self::Untrusted { proxy, why } => Some(Kind::Untrusted {
+                whose: format!("the proxy {proxy}"),
+                why: why.clone(),
+            }),
+            Self::Lost { .. } => None,
+        }
+    }
 }
 
 impl Proxies {
@@ -140,8 +160,20 @@ impl Proxy {
         self.uri.authority().map(ToString::to_string).unwrap_or_default()
     }
 
+    /// There is no connection to it.
+    pub(crate) fn unreached(&self, error: &io::Error) -> io::Error {
+        let tls = error.get_ref().and_then(|held| held.downcast_ref::<rustls::Error>());
+        match tls {
+            Some(rustls::Error::InvalidCertificate(why)) => io::Error::other(Refusal::Untrusted {
+                proxy: self.authority(),
+                why: why.to_string(),
+            }),
+            _ => self.lost(error),
+        }
+    }
+
     /// Something went wrong with it.
-    pub(crate) fn lost(&self, why: impl fmt::Display) -> io::Error {
+    fn lost(&self, why: impl fmt::Display) -> io::Error {
         io::Error::other(Refusal::Lost {
             proxy: self.authority(),
             why: why.to_string(),

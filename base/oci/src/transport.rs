@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::PROXY_AUTHORIZATION;
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::error::Kind;
-use crate::proxy::{Proxies, Refusal, bare};
+use crate::proxy::{Proxies, Proxy, Refusal, bare};
 
 /// A connection and its TLS: the longest that a registry at the other end of the world takes, three times over.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -102,9 +102,16 @@ impl Transport {
             request.headers_mut().insert(PROXY_AUTHORIZATION, value);
         }
         let patience = until.min(Instant::now() + ANSWER_TIMEOUT + CONNECT_TIMEOUT);
-        match timeout_at(patience, self.client.request(request)).await {
-            Ok(answer) => answer.map_err(|error| lost(&error)),
-            Err(_) => Err(Kind::Unreachable("it does not answer".to_owned())),
+        let answer = match timeout_at(patience, self.client.request(request)).await {
+            Ok(answer) => answer.map_err(|error| lost(&error))?,
+            Err(_) => return Err(Kind::Unreachable("it does not answer".to_owned())),
+        };
+        match proxy {
+            Some(proxy) if answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(Kind::Proxy {
+                proxy: proxy.authority(),
+                status: answer.status().as_u16(),
+            }),
+            _ => Ok(answer),
         }
     }
 }
@@ -147,17 +154,19 @@ fn lost(error: &legacy::Error) -> Kind {
     while let Some(one) = cause {
         // Errors of I/O show those of TLS by what they hold, not as their source.
         let held = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(Refusal::Status { proxy, status }) = held.and_then(|held| held.downcast_ref::<Refusal>()) {
-            return Kind::Proxy {
-                proxy: proxy.clone(),
-                status: *status,
-            };
+        if let Some(kind) = held.and_then(|held| held.downcast_ref()).and_then(Refusal::kind) {
+            return kind;
         }
         let tls = one
             .downcast_ref::<rustls::Error>()
             .or_else(|| held.and_then(|held| held.downcast_ref::<rustls::Error>()));
         match tls {
-            Some(rustls::Error::InvalidCertificate(why)) => return Kind::Untrusted(why.to_string()),
+            Some(rustls::Error::InvalidCertificate(why)) => {
+                return Kind::Untrusted {
+                    whose: "the registry".to_owned(),
+                    why: why.to_string(),
+                };
+            }
             Some(rustls::Error::AlertReceived(alert)) if is_about_certificate(*alert) => {
                 return Kind::WantsCertificate(format!("{alert:?}"));
             }
@@ -230,11 +239,11 @@ impl tower::Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connector = self.clone();
         async move {
+            let through = connector.proxies.of(&uri).map(Proxy::authority);
+            let through = through.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
             let late = |_| {
-                io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("no connection within {CONNECT_TIMEOUT:?}"),
-                )
+                let why = format!("no connection{through} within {CONNECT_TIMEOUT:?}");
+                io::Error::new(io::ErrorKind::TimedOut, why)
             };
             tokio::time::timeout(CONNECT_TIMEOUT, connector.connect(&uri))
                 .await
@@ -250,7 +259,7 @@ impl Connector {
         let Some(proxy) = self.proxies.of(uri) else {
             return Ok(Established::new(self.reach(uri).await?, false));
         };
-        let stream = self.reach(&proxy.uri).await.map_err(|error| proxy.lost(error))?;
+        let stream = self.reach(&proxy.uri).await.map_err(|error| proxy.unreached(&error))?;
         if is_plain {
             return Ok(Established::new(stream, true));
         }

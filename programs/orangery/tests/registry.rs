@@ -163,7 +163,7 @@ fn credentials_come_from_flags_from_standard_input_and_from_what_helm_has_stored
 
     let strange = orangery(&helm, &[&chart], "");
     assert!(
-        said(&strange).contains("hint: name the certificate of the registry's authority with --ca-file"),
+        said(&strange).contains("hint: name the certificate of its authority with --ca-file"),
         "{}",
         said(&strange)
     );

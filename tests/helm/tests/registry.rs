@@ -139,7 +139,7 @@ async fn who_is_not_known_is_refused_and_whose_certificate_is_not_known_is_not_a
         .unwrap_err();
     assert!(matches!(anonymous, Kind::Unauthorised { status: 401, .. }), "{said}");
     let (said, strange) = kind(|_, settings| settings.ca_bundle = None).await.unwrap_err();
-    assert!(matches!(strange, Kind::Untrusted(_)), "{said}");
+    assert!(matches!(strange, Kind::Untrusted { .. }), "{said}");
     let (said, open) = kind(|_, settings| settings.plain_http = true).await.unwrap_err();
     assert!(matches!(open, Kind::Refused { status: 400, .. }), "{said}");
     let blind = kind(|_, settings| {

@@ -80,14 +80,18 @@ async fn a_registry_in_the_open_is_asked_by_the_proxy_itself() {
     let hosts = Hosts::new(
         move |asked, _| match asked.target.strip_prefix("http://registry.example") {
             Some(path) if asked.proxy_authorization.as_deref() == Some("Basic bWU6aHVzaA==") => chart.answer(path),
-            _ => reply(500, &[], b""),
+            _ => reply(407, &[], b""),
         },
     );
-    let client = hosts.client(|settings: &mut Settings| {
-        settings.plain_http = true;
-        settings.proxies = through("HTTP_PROXY", "me:hush@proxy.example:3128");
-    });
-    pull(&client).await.unwrap();
+    let open = |proxy| {
+        hosts.client(|settings: &mut Settings| {
+            settings.plain_http = true;
+            settings.proxies = through("HTTP_PROXY", proxy);
+        })
+    };
+    pull(&open("me:hush@proxy.example:3128")).await.unwrap();
+    let refused = pull(&open("proxy.example:3128")).await.unwrap_err();
+    assert_eq!(refused.kind, refusal(407));
     assert!(
         hosts
             .asked()
@@ -135,7 +139,7 @@ async fn a_proxy_that_fails_is_named_and_asked_again_only_if_that_may_help() {
     for (hosts, wanted) in [
         (&garbage, "the proxy proxy.example:3128: "),
         (&endless, "the proxy proxy.example:3128: "),
-        (&silent, "no connection within 10s"),
+        (&silent, "no connection through the proxy proxy.example:3128 within 10s"),
     ] {
         let error = pull(&behind(hosts, "proxy.example:3128")).await.unwrap_err();
         assert!(error.to_string().contains(wanted), "{error}");
@@ -150,9 +154,11 @@ async fn a_proxy_that_fails_is_named_and_asked_again_only_if_that_may_help() {
         settings.ca_bundle = None;
         settings.proxies = through("HTTPS_PROXY", "https://proxy.example");
     });
-    let untrusted = pull(&untrusted).await.unwrap_err().to_string();
+    let untrusted = pull(&untrusted).await.unwrap_err();
+    let said = untrusted.to_string();
     assert!(
-        untrusted.contains("the proxy proxy.example:443: invalid peer certificate"),
-        "{untrusted}"
+        said.contains("the certificate of the proxy proxy.example:443 is not trusted: "),
+        "{said}"
     );
+    assert_eq!(untrusted.class(), FaultClass::Dependency);
 }

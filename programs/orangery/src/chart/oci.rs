@@ -79,7 +79,7 @@ fn told(error: Error) -> Fault {
              repository that is not there"
         }
         Kind::NoTls => "check the port; --plain-http asks it in the open",
-        Kind::Untrusted(_) => "name the certificate of the registry's authority with --ca-file",
+        Kind::Untrusted { .. } => "name the certificate of its authority with --ca-file",
         Kind::WantsCertificate(_) => CERTIFICATE.1,
         Kind::Proxy { status: 407, .. } => {
             "name it with user and password, as in HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT"
