@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::constant::{for_type, ideal};
 use super::{At, Binding, Compiler, Op, Task};
 use crate::function::{Body, Function};
-use crate::syntax::{NodeId, NodeKind};
+use crate::syntax::{NodeId, NodeKind, Pipe};
 use crate::value::{Type, Value};
 
 /// The arguments of a call, and whether one more comes from the pipe and lies on the stack already.
@@ -44,25 +44,29 @@ impl<'t> Compiler<'t> {
         let Some(pipe) = self.tree.pipe(id) else {
             return;
         };
-        let mut tasks = Vec::new();
-        for (at, command) in pipe.commands.iter().enumerate() {
-            tasks.push(Task::new(move |c| c.command(*command, at > 0)));
-            tasks.push(Task::new(|c| {
+        // Each command, and what is done with its value.
+        self.steps(0..2 * pipe.commands.len(), |c, at| match pipe.commands.get(at / 2) {
+            Some(command) if at % 2 == 0 => c.command(*command, at > 0),
+            _ => {
                 c.emit(Op::Unwrap);
-            }));
-        }
-        tasks.push(Task::new(move |c| {
-            for declared in &pipe.decl {
-                let name = c.name_of(*declared);
-                if pipe.is_assign {
-                    c.assign(name);
-                } else {
-                    let slot = c.declare(name);
-                    c.emit(Op::Store(slot));
+                if at / 2 + 1 == pipe.commands.len() {
+                    c.declarations(pipe);
                 }
             }
-        }));
-        self.then(tasks);
+        });
+    }
+
+    /// What a pipeline declares or assigns its value to.
+    fn declarations(&mut self, pipe: &'t Pipe) {
+        for declared in &pipe.decl {
+            let name = self.name_of(*declared);
+            if pipe.is_assign {
+                self.assign(name);
+            } else {
+                let slot = self.declare(name);
+                self.emit(Op::Store(slot));
+            }
+        }
     }
 
     fn command(&mut self, id: NodeId, is_piped: bool) {
@@ -84,7 +88,7 @@ impl<'t> Compiler<'t> {
             NodeKind::Identifier(name) => self.function(first, name, id, args),
             NodeKind::Pipe(_) => {
                 self.not_a_function(first, args);
-                self.pipeline(first);
+                self.then([Task::new(move |c| c.pipeline(first))]);
             }
             NodeKind::Variable(name, fields) => self.variable(first, name, fields, args),
             NodeKind::Constant(constant) => {
@@ -167,8 +171,7 @@ impl<'t> Compiler<'t> {
             skip: OnceLock::new(),
         });
         self.emit(Op::Bind(Arc::clone(&binding), self.at));
-        let mut tasks = self.arguments(args, &Params::Bound);
-        tasks.push(Task::new(move |c| {
+        self.arguments(args, Params::Bound, move |c| {
             c.emit(Op::CallBound(args.count(), At::Node(id)));
             // Without a receiver no argument is looked at.
             let at = c.at;
@@ -177,8 +180,7 @@ impl<'t> Compiler<'t> {
             let here = c.here();
             // Set once, here.
             let _ = binding.skip.set(here);
-        }));
-        self.then(tasks);
+        });
     }
 
     fn function(&mut self, id: NodeId, name: &str, caller: NodeId, args: Args<'t>) {
@@ -196,12 +198,10 @@ impl<'t> Compiler<'t> {
             Body::Plain(_) | Body::Rendering(_) | Body::Slice | Body::Uncallable(_) => {}
         }
         let is_call = matches!(function.body, Body::Call);
-        let mut tasks = self.arguments(args, &Params::Of(Arc::clone(&function)));
-        tasks.push(Task::new(move |c| {
+        self.arguments(args, Params::Of(Arc::clone(&function)), move |c| {
             let count = args.count() + u32::from(is_call);
-            c.emit(Op::Call(function, count, At::Node(caller)));
-        }));
-        self.then(tasks);
+            c.emit(Op::Call(Arc::clone(&function), count, At::Node(caller)));
+        });
     }
 
     /// How the function that `call` is to call was written: its first argument. With a piped function alone there is
@@ -218,24 +218,21 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// The arguments in their order, with what is piped at the end.
-    fn arguments(&mut self, args: Args<'t>, params: &Params) -> Vec<Task<'t>> {
-        let mut tasks = Vec::new();
-        for (at, arg) in args.written.iter().enumerate() {
-            let params = params.clone();
-            tasks.push(Task::new(move |c| c.argument(*arg, at, params)));
-        }
-        if args.is_piped {
-            let params = params.clone();
-            let last = args.written.len();
-            tasks.push(Task::new(move |c| {
+    /// The arguments in their order, with what is piped at the end, then the call.
+    fn arguments(&mut self, args: Args<'t>, params: Params, call: impl Fn(&mut Self) + 't) {
+        let last = args.written.len();
+        self.steps(0..last + 1, move |c, at| {
+            if let Some(arg) = args.written.get(at) {
+                return c.argument(*arg, at, &params);
+            }
+            if args.is_piped {
                 if last > 0 {
                     c.emit(Op::Rotate(args.count() - 1));
                 }
                 c.validate(&params, last);
-            }));
-        }
-        tasks
+            }
+            call(c);
+        });
     }
 
     /// Checks the top against the type of the parameter at that place.
@@ -257,7 +254,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    fn argument(&mut self, id: NodeId, place: usize, params: Params) {
+    fn argument(&mut self, id: NodeId, place: usize, params: &Params) {
         self.look_at(id);
         match self.tree.node(id).kind {
             NodeKind::Constant(_) | NodeKind::Nil => match params {
@@ -272,13 +269,16 @@ impl<'t> Compiler<'t> {
                     self.emit(Op::ConstantBound(id, place));
                 }
             },
-            _ => self.then([
-                Task::new(move |c| c.operand(id)),
-                Task::new(move |c| {
-                    c.show_wrapped(id, place, &params);
-                    c.validate(&params, place);
-                }),
-            ]),
+            _ => {
+                let params = params.clone();
+                self.steps(0..2, move |c, at| match at {
+                    0 => c.operand(id),
+                    _ => {
+                        c.show_wrapped(id, place, &params);
+                        c.validate(&params, place);
+                    }
+                });
+            }
         }
     }
 
@@ -306,7 +306,7 @@ impl<'t> Compiler<'t> {
                 self.fields(id, fields, Args::NONE);
             }
             NodeKind::Variable(name, fields) => self.variable(id, name, fields, Args::NONE),
-            NodeKind::Pipe(_) => self.pipeline(id),
+            NodeKind::Pipe(_) => self.then([Task::new(move |c| c.pipeline(id))]),
             NodeKind::Identifier(name) => self.function(id, name, id, Args::NONE),
             NodeKind::Chain(of, fields) => self.chain(id, *of, fields, Args::NONE),
             _ => {}

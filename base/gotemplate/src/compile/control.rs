@@ -5,14 +5,10 @@ use crate::syntax::{Branch, NodeId, NodeKind};
 use crate::value::Value;
 
 impl<'t> Compiler<'t> {
-    /// The statements of a list from one on.
-    pub(super) fn statements(&mut self, list: NodeId, from: usize) {
-        if let Some(node) = self.tree.list(list).get(from) {
-            self.then([
-                Task::new(move |c| c.statement(*node)),
-                Task::new(move |c| c.statements(list, from + 1)),
-            ]);
-        }
+    /// The statements of a list.
+    pub(super) fn statements(&mut self, list: NodeId) {
+        let nodes = self.tree.list(list);
+        self.steps(0..nodes.len(), |c, at| c.statement(nodes[at]));
     }
 
     fn statement(&mut self, id: NodeId) {
@@ -24,14 +20,14 @@ impl<'t> Compiler<'t> {
             }
             NodeKind::Action(pipe) => {
                 let is_printed = self.tree.pipe(*pipe).is_some_and(|pipe| pipe.decl.is_empty());
-                self.then([
-                    Task::new(move |c| c.pipeline(*pipe)),
-                    Task::new(move |c| {
+                self.steps(0..2, move |c, at| match at {
+                    0 => c.pipeline(*pipe),
+                    _ => {
                         c.look_at(id);
                         let op = if is_printed { Op::Print(c.at) } else { Op::Pop };
                         c.emit(op);
-                    }),
-                ]);
+                    }
+                });
             }
             NodeKind::If(branch) => self.branch(branch, false),
             NodeKind::With(branch) => self.branch(branch, true),
@@ -82,7 +78,7 @@ impl<'t> Compiler<'t> {
                 let declared = c.variables.len();
                 c.dot = with.unwrap_or(dot);
                 c.then([
-                    Task::new(move |c| c.statements(branch.list, 0)),
+                    Task::new(move |c| c.statements(branch.list)),
                     Task::new(move |c| {
                         c.dot = dot;
                         c.variables.truncate(declared);
@@ -104,7 +100,7 @@ impl<'t> Compiler<'t> {
         let here = self.here();
         self.patch(test, Op::JumpUnless(here));
         self.then([
-            Task::new(move |c| c.statements(list, 0)),
+            Task::new(move |c| c.statements(list)),
             Task::new(move |c| {
                 let here = c.here();
                 c.patch(over, Op::Jump(here));
@@ -140,7 +136,7 @@ impl<'t> Compiler<'t> {
             breaks: Vec::new(),
         });
         self.then([
-            Task::new(move |c| c.statements(branch.list, 0)),
+            Task::new(move |c| c.statements(branch.list)),
             Task::new(move |c| {
                 c.dot = dot;
                 c.variables.truncate(declared);
@@ -174,7 +170,7 @@ impl<'t> Compiler<'t> {
         self.then([
             Task::new(move |c| {
                 if let Some(list) = list {
-                    c.statements(list, 0);
+                    c.statements(list);
                 }
             }),
             Task::new(|c| {

@@ -1,7 +1,8 @@
 //! From the tree of a template to its program. What Go finds out when it executes (wrong numbers of arguments, constants
 //! of wrong types, unknown variables) becomes an operation that fails, so that it fails when Go does and not before.
 //!
-//! Nothing here calls itself for what lies inside: it is put on a list of tasks, because templates nest as they like.
+//! Nothing here calls itself for a list or a pipeline that lies inside: that is put on a list of tasks, because templates nest as
+//! they like.
 
 mod code;
 mod command;
@@ -34,7 +35,7 @@ fn compile(tree: &Tree, root: NodeId, functions: &Functions) -> Code {
         unsure_depth: 0,
         loops: Vec::new(),
     };
-    compiler.then([Task::new(move |c| c.statements(root, 0))]);
+    compiler.statements(root);
     while let Some(task) = compiler.tasks.pop() {
         (task.0)(&mut compiler);
     }
@@ -91,6 +92,22 @@ impl<'t> Compiler<'t> {
         T::IntoIter: DoubleEndedIterator,
     {
         self.tasks.extend(tasks.into_iter().rev());
+    }
+
+    /// Does so many steps, each with its number. What one has put off is done before the next, which then waits as a task: most
+    /// put off nothing.
+    fn steps(&mut self, steps: std::ops::Range<usize>, step: impl Fn(&mut Self, usize) + 't) {
+        for at in steps.clone() {
+            let before = self.tasks.len();
+            step(self, at);
+            if self.tasks.len() > before {
+                let rest = at + 1..steps.end;
+                if !rest.is_empty() {
+                    self.tasks.insert(before, Task::new(move |c| c.steps(rest, step)));
+                }
+                return;
+            }
+        }
     }
 
     fn emit(&mut self, op: Op) -> usize {

@@ -8,6 +8,6 @@ mod parse;
 mod token;
 mod write;
 
-pub(crate) use node::{Branch, Constant, NodeId, NodeKind, Number, Tree};
+pub(crate) use node::{Branch, Constant, NodeId, NodeKind, Number, Pipe, Tree};
 pub(crate) use number::{any_float as parse_float, signed as parse_int};
 pub(crate) use parse::parse;
