@@ -11,24 +11,34 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::helper::{self, Helper};
+use crate::helper::Helper;
 use crate::reference::split_authority;
 
 /// Most bytes of a configuration: Kubernetes keeps no larger Secrets.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 /// How Docker calls its own registry in its configuration, and the names of the same registry.
 const DOCKER: [&str; 3] = ["index.docker.io", "docker.io", "registry-1.docker.io"];
-/// So much of what a program says is told.
-const SAID_CHARACTERS_MAX: usize = 200;
+/// What a program calls that registry.
+const DOCKER_SERVER: &str = "https://index.docker.io/v1/";
 /// The user that Docker writes beside an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// Credentials for registries, the first that fits a repository best counts.
+/// Credentials for registries, from the configurations that go first to those that are asked where these have nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
+    sources: Vec<Source>,
+}
+
+/// A configuration, or a user that somebody has named.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    /// What messages call it
+    name: String,
     entries: Vec<Entry>,
-    /// Helper programs for all hosts, with the configuration that names them
-    helpers: Vec<(String, String)>,
+    /// Programs that have the credentials of a server
+    helpers: BTreeMap<String, String>,
+    /// The program that has those of all others
+    store: String,
 }
 
 #[derive(Clone, Debug)]
@@ -39,9 +49,6 @@ struct Entry {
     /// What the repository begins with, without slashes at its ends
     path: String,
     credential: Credential,
-    source: String,
-    /// How many keyrings go before it
-    rank: usize,
 }
 
 /// What a registry is shown.
@@ -126,7 +133,7 @@ struct Auth {
 
 /// Reads an object, or null, which is an empty one. Into a struct serde alone would read a list as well, by the order of the
 /// fields.
-fn object<'a, T: Default + Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
+pub(crate) fn object<'a, T: Default + Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
     let _: Option<BTreeMap<String, IgnoredAny>> = serde_json::from_slice(json)?;
     serde_json::from_slice(json).map(Option::unwrap_or_default)
 }
@@ -152,7 +159,7 @@ impl Default for SecretText {
 }
 
 impl SecretText {
-    fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         !self.0.expose_secret().is_empty()
     }
 }
@@ -162,10 +169,12 @@ impl Keyring {
     #[must_use]
     pub fn of_user(registry: &str, user: &str, password: SecretString, source: &str) -> Self {
         let user = user.to_owned();
-        let entry = Entry::new(registry, Credential::Basic { user, password }, source);
         Self {
-            entries: vec![entry],
-            helpers: Vec::new(),
+            sources: vec![Source {
+                name: source.to_owned(),
+                entries: vec![Entry::new(registry, Credential::Basic { user, password })],
+                ..Source::default()
+            }],
         }
     }
 
@@ -198,86 +207,132 @@ impl Keyring {
                 Ok(Some(Some(credential))) => credential,
                 Ok(None) | Err(_) => Credential::Broken(registry.clone()),
             };
-            entries.push(Entry::new(registry, credential, source));
+            entries.push(Entry::new(registry, credential));
         }
-        let helpers = config.helpers.iter();
-        entries.extend(helpers.map(|(registry, helper)| Entry::new(registry, helper_named(helper), source)));
-        let for_all = (!config.store.is_empty()).then(|| (config.store, source.to_owned()));
         Ok(Self {
-            entries,
-            helpers: for_all.into_iter().collect(),
+            sources: vec![Source {
+                name: source.to_owned(),
+                entries,
+                helpers: config.helpers,
+                store: config.store,
+            }],
         })
     }
 
     /// Adds what another keyring has, behind what is here: it is asked only where nothing here fits.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        let behind = self.entries.iter().map(|entry| entry.rank + 1).max().unwrap_or(0);
-        self.entries.extend(other.entries.into_iter().map(|entry| Entry {
-            rank: entry.rank + behind,
-            ..entry
-        }));
-        self.helpers.extend(other.helpers);
+        self.sources.extend(other.sources);
         self
     }
 
-    /// What to show that registry (host, and port if one is named) for that repository. Of several entries in one keyring the one
-    /// with the longest path counts, of these the first.
+    /// What to show that registry (host, and port if one is named) for that repository, if no program is asked: those that have
+    /// credentials are passed over as long as somebody else has some.
     pub(crate) fn find(&self, registry: &str, repository: &str) -> Found {
-        let (host, port) = normal(registry);
-        let fits = |entry: &&Entry| entry.fits(&host, port.as_deref(), repository);
-        let mut best: Option<&Entry> = None;
-        for entry in self.entries.iter().filter(fits) {
-            let goes_before = |best: &Entry| entry.rank == best.rank && entry.path.len() > best.path.len();
-            if best.is_none_or(goes_before) {
-                best = Some(entry);
+        let all = || {
+            self.sources
+                .iter()
+                .filter_map(|source| source.find(registry, repository))
+        };
+        let is_known = |found: &Found| !matches!(found.credential, Credential::Helper { .. });
+        let entry = |source: &Source| source.entry(registry, repository);
+        let known = all().find(is_known).or_else(|| self.sources.iter().find_map(entry));
+        known.or_else(|| all().next()).unwrap_or(Found::NOTHING)
+    }
+
+    /// The same, if programs are asked: the first that has something for the registry counts. Those that fail are told of if the
+    /// registry lets nobody in without credentials.
+    pub(crate) async fn find_with(&self, registry: &str, repository: &str, helper: &dyn Helper) -> Found {
+        let (mut failed, mut nothing) = (None, None);
+        for source in &self.sources {
+            let Some(found) = source.find(registry, repository) else {
+                continue;
+            };
+            let Credential::Helper { name, .. } = &found.credential else {
+                return found;
+            };
+            let told = format!("{name}, which {} names", found.source);
+            match helper.get(name, server(registry)).await {
+                Ok(Some(login)) => {
+                    return Found {
+                        credential: basic(&login.user, login.secret().expose_secret()),
+                        source: told,
+                    };
+                }
+                Ok(None) => {
+                    nothing.get_or_insert(Found {
+                        source: told,
+                        ..Found::NOTHING
+                    });
+                }
+                Err(why) => {
+                    let name = name.clone();
+                    failed.get_or_insert(Found {
+                        credential: Credential::Helper { name, why },
+                        source: found.source,
+                    });
+                }
             }
         }
-        if let Some(Entry { credential, source, .. }) = best {
-            return Found {
-                credential: credential.clone(),
-                source: source.clone(),
-            };
-        }
-        match self.helpers.first() {
-            Some((helper, source)) => Found {
-                credential: helper_named(helper),
-                source: source.clone(),
-            },
-            None => Found {
-                credential: Credential::Anonymous,
-                source: String::new(),
-            },
-        }
+        failed.or(nothing).unwrap_or(Found::NOTHING)
     }
 }
 
-impl Found {
-    /// What is found once a program that has it was asked. One that fails is told of if the registry lets nobody in without.
-    pub(crate) async fn asking(self, helper: Option<&dyn Helper>, registry: &str) -> Self {
-        let (Credential::Helper { name, .. }, Some(helper)) = (&self.credential, helper) else {
-            return self;
-        };
-        let is_docker = normal(registry).0 == DOCKER[0];
-        let source = format!("{name}, which {} names", self.source);
-        match helper.get(name, helper::server(registry, is_docker)).await {
-            Ok(Some(login)) => Self {
-                credential: basic(&login.user, login.secret().expose_secret()),
-                source,
-            },
-            Ok(None) => Self {
-                credential: Credential::Anonymous,
-                source,
-            },
-            Err(why) => Self {
-                credential: Credential::Helper {
-                    name: name.clone(),
-                    why,
-                },
-                source: self.source,
-            },
+impl Source {
+    /// A helper of this server goes first, then one for all servers, and only where there is none what is written there
+    /// (`getHelperSuffix` of oras 2.6 `registry/remote/credentials/store.go`).
+    fn find(&self, registry: &str, repository: &str) -> Option<Found> {
+        let is_it = |name: &str| name == server(registry) || is_docker(name) && is_docker(registry);
+        let own = self
+            .helpers
+            .iter()
+            .find(|(name, helper)| is_it(name) && !helper.is_empty());
+        let helper = own.map_or(self.store.as_str(), |(_, helper)| helper);
+        if helper.is_empty() {
+            return self.entry(registry, repository);
         }
+        Some(Found {
+            credential: helper_named(helper),
+            source: self.name.clone(),
+        })
     }
+
+    /// What is written there. Of several entries the one with the longest path counts, of these the first.
+    fn entry(&self, registry: &str, repository: &str) -> Option<Found> {
+        let (host, port) = normal(registry);
+        let fitting = self
+            .entries
+            .iter()
+            .filter(|entry| entry.fits(&host, port.as_deref(), repository));
+        let best = fitting.reduce(|best, entry| {
+            if entry.path.len() > best.path.len() {
+                entry
+            } else {
+                best
+            }
+        })?;
+        Some(Found {
+            credential: best.credential.clone(),
+            source: self.name.clone(),
+        })
+    }
+}
+
+/// What a helper calls a registry.
+fn server(registry: &str) -> &str {
+    if is_docker(registry) { DOCKER_SERVER } else { registry }
+}
+
+fn is_docker(registry: &str) -> bool {
+    let bare = registry.trim_start_matches("https://");
+    normal(bare.split('/').next().unwrap_or_default()).0 == DOCKER[0]
+}
+
+impl Found {
+    const NOTHING: Self = Self {
+        credential: Credential::Anonymous,
+        source: String::new(),
+    };
 }
 
 impl Auth {
@@ -318,18 +373,9 @@ fn helper_named(helper: &str) -> Credential {
     }
 }
 
-/// The first line of what somebody says, and not too much of it.
-pub(crate) fn shortened(said: &str) -> String {
-    let line = said.lines().next().unwrap_or_default();
-    match line.char_indices().nth(SAID_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.to_owned(),
-    }
-}
-
 impl Entry {
     /// `registry` as configurations have it: a host, or a URL, with a path or without.
-    fn new(registry: &str, credential: Credential, source: &str) -> Self {
+    fn new(registry: &str, credential: Credential) -> Self {
         let bare = registry.trim_start_matches("https://").trim_start_matches("http://");
         let (authority, path) = bare.split_once('/').unwrap_or((bare, ""));
         let (host, port) = normal(authority);
@@ -341,8 +387,6 @@ impl Entry {
             port,
             path: path.to_owned(),
             credential,
-            source: source.to_owned(),
-            rank: 0,
         }
     }
 
@@ -400,7 +444,11 @@ impl fmt::Display for Found {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+    use futures::future::{self, BoxFuture};
+
     use super::{Credential, Found, Keyring, KeyringError};
+    use crate::helper::{Helper, Login};
     use secrecy::ExposeSecret as _;
 
     fn told(found: &Found) -> String {
@@ -510,6 +558,51 @@ mod tests {
             "what a person says goes first"
         );
         assert_eq!(told(&keyring.find("else.example", "a")), "docker-credential-desktop");
+    }
+
+    /// One program that has something for every server; the others have nothing.
+    struct Having(&'static str);
+
+    impl Helper for Having {
+        fn get(&self, name: &str, _: &str) -> BoxFuture<'static, Result<Option<Login>, String>> {
+            let json = format!(r#"{{"Username":"{name}","Secret":"p"}}"#);
+            let json = if name.ends_with(self.0) { json.as_str() } else { "{}" };
+            future::ready(Login::read(true, json.as_bytes())).boxed()
+        }
+    }
+
+    /// As oras 2.6 has it, by which Helm goes.
+    #[tokio::test]
+    async fn helpers_go_before_what_is_written_and_the_next_file_is_asked_where_they_have_nothing() {
+        const AUTHS: &str = r#""auths":{"r.example":{"username":"stale","password":"p"}}"#;
+        const K: &str = "docker-credential-k/p";
+        let (k, l) = ("credential-k", "credential-l");
+        for (helm, docker, having, wanted) in [
+            (r#"{AUTHS,"credHelpers":{"r.example":"k"}}"#, "{}", k, K),
+            (r#"{AUTHS,"credsStore":"k"}"#, "{}", k, K),
+            (r#"{"credHelpers":{"r.example":"k"}}"#, "{AUTHS}", l, "stale/p"),
+            (
+                r#"{"credsStore":"k"}"#,
+                r#"{"credsStore":"l"}"#,
+                l,
+                "docker-credential-l/p",
+            ),
+            (r#"{"credHelpers":{"r.example":""},"credsStore":"k"}"#, "{}", k, K),
+            (
+                r#"{"credHelpers":{"*.example":"k","https://r.example":"k"}}"#,
+                "{}",
+                k,
+                "anonymous",
+            ),
+            (r#"{AUTHS,"credHelpers":{"other.example":"k"}}"#, "{}", k, "stale/p"),
+        ] {
+            let of = |text: &str| Keyring::of_docker_config(text.replace("AUTHS", AUTHS).as_bytes(), "a file").unwrap();
+            let keyring = of(helm).and(of(docker));
+            let found = keyring.find_with("r.example", "a", &Having(having)).await;
+            assert_eq!(told(&found), wanted, "{helm} {docker}");
+        }
+        let docker = Keyring::of_docker_config(br#"{"credHelpers":{"docker.io":"k"}}"#, "a file").unwrap();
+        assert_eq!(told(&docker.find_with("docker.io", "a", &Having(k)).await), K);
     }
 
     #[test]

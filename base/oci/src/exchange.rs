@@ -71,8 +71,8 @@ impl Client {
         let (mut response, mut is_own) = self.follow(&url, known.as_ref(), want.accept, until).await?;
         let mut found = self.keyring.find(endpoint.authority(), &repository);
         let is_challenged = is_own && response.status() == StatusCode::UNAUTHORIZED;
-        if is_challenged {
-            let asking = found.asking(self.helper.as_deref(), endpoint.authority());
+        if let (true, Some(helper)) = (is_challenged, self.helper.as_deref()) {
+            let asking = self.keyring.find_with(endpoint.authority(), &repository, helper);
             let late = |_| Kind::Unreachable("the program that keeps its credentials does not answer".to_owned());
             found = timeout_at(until, asking).await.map_err(late)?;
         }

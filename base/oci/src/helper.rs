@@ -5,20 +5,20 @@ use futures::future::BoxFuture;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::credentials::{SecretText, shortened};
+use crate::credentials::{SecretText, object};
 
 /// What a program says that has nothing for a server (`credentials/error.go`).
 const NOT_FOUND: &str = "credentials not found in native keychain";
-/// How a server is called that is Docker's own.
-const DOCKER_SERVER: &str = "https://index.docker.io/v1/";
+/// So much of what a program says is told.
+const SAID_CHARACTERS_MAX: usize = 200;
 
 /// A user with a password, or with `<token>` for a name and an identity token.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Login {
     /// The name
-    #[serde(rename = "Username")]
+    #[serde(rename = "Username", default)]
     pub user: String,
-    #[serde(rename = "Secret")]
+    #[serde(rename = "Secret", default)]
     secret: SecretText,
 }
 
@@ -37,26 +37,27 @@ impl Login {
     pub fn read(has_succeeded: bool, written: &[u8]) -> Result<Option<Self>, String> {
         if has_succeeded {
             // What serde says may repeat the secret.
-            let login: Result<Self, _> = serde_json::from_slice(written);
-            return login
-                .map(Some)
-                .map_err(|_| "does not answer with user and secret in JSON".to_owned());
+            let login: Self = object(written).map_err(|_| "does not answer with user and secret in JSON".to_owned())?;
+            let is_empty = login.user.is_empty() && !login.secret.is_there();
+            return Ok((!is_empty).then_some(login));
         }
         let said = String::from_utf8_lossy(written);
-        match said.trim() {
+        let line = said.trim().lines().next().unwrap_or_default();
+        match line {
             NOT_FOUND => Ok(None),
-            said => Err(format!("has failed: {:?}", shortened(said))),
+            // It may be an answer all the same.
+            _ if line.is_empty() || said.contains(['{', '"']) => Err("has failed".to_owned()),
+            line => {
+                let end = line.char_indices().nth(SAID_CHARACTERS_MAX);
+                let end = end.map_or(line.len(), |(end, _)| end);
+                Err(format!("has failed: {:?}", &line[..end]))
+            }
         }
     }
 
     pub(crate) fn secret(&self) -> &SecretString {
         &self.secret.0
     }
-}
-
-/// What a program calls a registry.
-pub(crate) fn server(registry: &str, is_docker: bool) -> &str {
-    if is_docker { DOCKER_SERVER } else { registry }
 }
 
 #[cfg(test)]
@@ -71,25 +72,32 @@ mod tests {
         let login = Login::read(true, json).unwrap().unwrap();
         assert_eq!((login.user.as_str(), login.secret().expose_secret()), ("me", "hush"));
         assert!(!format!("{login:?}").contains("hush"));
-        let nothing = Login::read(false, b"credentials not found in native keychain\n").unwrap();
-        assert!(nothing.is_none());
+        for (has_succeeded, nothing) in [
+            (false, &b"credentials not found in native keychain\n"[..]),
+            (true, br#"{"ServerURL":"r.example","Username":"","Secret":""}"#),
+            (true, b"{}"),
+        ] {
+            assert!(Login::read(has_succeeded, nothing).unwrap().is_none());
+        }
         for (has_succeeded, written, wanted) in [
             (true, &b"hush"[..], "does not answer with user and secret in JSON"),
             (
                 true,
-                b"{\"Username\":\"me\"}",
+                b"[\"me\",\"hush\"]",
                 "does not answer with user and secret in JSON",
             ),
+            (false, b"{\"Username\":\"me\",\"Secret\":\"hush\"}", "has failed"),
+            (false, b"Error: no entry\n{\"Secret\":\"hush\"}", "has failed"),
             (
                 false,
                 b"exit status 1: pass is locked\nhush",
                 "has failed: \"exit status 1: pass is locked\"",
             ),
-            (false, b"", "has failed: \"\""),
+            (false, b"", "has failed"),
         ] {
             assert_eq!(Login::read(has_succeeded, written).unwrap_err(), wanted);
         }
         let long = Login::read(false, "é".repeat(1000).as_bytes()).unwrap_err();
-        assert_eq!(long.chars().count(), "has failed: \"...\"".len() + 200);
+        assert_eq!(long.chars().count(), "has failed: \"\"".len() + 200);
     }
 }
