@@ -8,7 +8,9 @@ use std::time::Duration;
 use base_clock::{Clock, Entropy};
 use base_tls::{Unverified, machine_roots};
 use http::HeaderValue;
-use rustls::ClientConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, InconsistentKeys};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -38,6 +40,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// The longest that a registry's wish to be asked later is waited for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+/// What `ring` signs with.
+const KEYS_TAKEN: &str = "its private key is none of RSA (2048 to 4096 bits), ECDSA (P-256, P-384) and Ed25519";
 /// Tokens that are kept; so many repositories are pulled from between two restarts, then all are fetched anew.
 const TOKENS_MAX: usize = 4096;
 
@@ -346,16 +350,28 @@ impl Client {
 }
 
 impl Identity {
-    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), SettingsError> {
+    fn certified(&self, provider: &CryptoProvider) -> Result<CertifiedKey, SettingsError> {
+        let wrong = |what: &str| SettingsError::Identity(what.to_owned());
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(self.certificates.as_bytes()).collect();
         let certificates = certificates.ok().filter(|all| !all.is_empty());
-        let none = |what: &str| SettingsError::Identity(format!("there is no {what} in PEM"));
+        let certificates = certificates.ok_or_else(|| wrong("there is no certificate in PEM"))?;
+        let text = self.key.expose_secret();
+        if text.contains("ENCRYPTED") {
+            return Err(wrong("its private key is encrypted; decrypt it first"));
+        }
         // What is wrong in a key is not told: it might show some of it.
-        let key = PrivateKeyDer::from_pem_slice(self.key.expose_secret().as_bytes()).ok();
-        Ok((
-            certificates.ok_or_else(|| none("certificate"))?,
-            key.ok_or_else(|| none("private key"))?,
-        ))
+        let key = PrivateKeyDer::from_pem_slice(text.as_bytes());
+        let key = key.map_err(|_| wrong("there is no private key in PEM"))?;
+        let signer = provider.key_provider.load_private_key(key);
+        let signer = signer.map_err(|_| wrong(KEYS_TAKEN))?;
+        let certified = CertifiedKey::new(certificates, signer);
+        // Certificates of the first version, as openssl makes them unless it is told otherwise, cannot be looked into.
+        match certified.keys_match() {
+            Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+                Err(wrong("the private key is another's"))
+            }
+            _ => Ok(certified),
+        }
     }
 }
 
@@ -365,7 +381,7 @@ fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| SettingsError::Tls(error.to_string()))?;
     let config = if settings.insecure_skip_tls_verify {
-        let anybody = Arc::new(Unverified(provider));
+        let anybody = Arc::new(Unverified(Arc::clone(&provider)));
         config.dangerous().with_custom_certificate_verifier(anybody)
     } else {
         let mut roots = machine_roots().clone();
@@ -382,11 +398,67 @@ fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
     let mut config = match &settings.identity {
         None => config.with_no_client_auth(),
         Some(identity) => {
-            let (chain, key) = identity.read()?;
-            let config = config.with_client_auth_cert(chain, key);
-            config.map_err(|error| SettingsError::Identity(error.to_string()))?
+            let certified = identity.certified(&provider)?;
+            config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use base_clock::{Clock, Entropy};
+
+    use super::{Client, Identity, KEYS_TAKEN, Settings, SettingsError};
+
+    /// Of version 1, as `openssl x509 -req` makes them, for a hundred years from 2026 on; made for this test.
+    const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
+    MIIBHjCBxQIUF5DNc+RSEFsBFJ7awFF+oKD0WVAwCgYIKoZIzj0EAwIwETEPMA0G\n\
+    A1UEAwwGY2xpZW50MCAXDTI2MTEyMzA1MjMyNloYDzIxMjYxMDMwMDUyMzI2WjAR\n\
+    MQ8wDQYDVQQDDAZjbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQheLaf\n\
+    K8G8dGxR+azJTX2D57WHKnjiCZIumXsepi8cOliHbC/XmdTTChHdEHqOS0crqG8S\n\
+    MG0ticRVYnKAT6NwMAoGCCqGSM49BAMCA0gAMEUCIDZBupH05N3t9mn82VauSXi+\n\
+    bQQQ+osNjqq6UH76FtRbAiEAxC+ebkTbmr0Rd2P1yRsRV00x/S/V+LD5m92KRXn0\n\
+    goE=\n\
+    -----END CERTIFICATE-----\n";
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgI1kzNvVA3qaedN2B\n\
+    75DG3/mZvU4My+EJFVei2buWykGhRANCAAQheLafK8G8dGxR+azJTX2D57WHKnji\n\
+    CZIumXsepi8cOliHbC/XmdTTChHdEHqOS0crqG8SMG0ticRVYnKAT6Nw\n\
+    -----END PRIVATE KEY-----\n";
+
+    fn taken(certificates: &str, key: &str) -> Result<(), String> {
+        let mut settings = Settings::new(Clock::real(), Entropy::seeded(1));
+        settings.identity = Some(Identity {
+            certificates: certificates.to_owned(),
+            key: key.into(),
+        });
+        match Client::new(settings) {
+            Ok(_) => Ok(()),
+            Err(SettingsError::Identity(why)) => Err(why),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_shown_whatever_its_version_if_the_key_is_its_own() {
+        taken(CERTIFICATE, KEY).unwrap();
+        let authority = |name| base_secrets::Authority::generate(name, &Clock::real(), &Entropy::seeded(2)).unwrap();
+        let other = authority("other").certificate_pem();
+        let unreadable = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
+        for (certificates, key, wanted) in [
+            (other.as_str(), KEY, "the private key is another's"),
+            ("", KEY, "there is no certificate in PEM"),
+            (CERTIFICATE, CERTIFICATE, "there is no private key in PEM"),
+            (
+                CERTIFICATE,
+                &KEY.replace("PRIVATE", "ENCRYPTED PRIVATE"),
+                "its private key is encrypted; decrypt it first",
+            ),
+            (CERTIFICATE, unreadable, KEYS_TAKEN),
+        ] {
+            assert_eq!(taken(certificates, key).unwrap_err(), wanted);
+        }
+    }
 }

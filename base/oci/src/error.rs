@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_meta::{Classified, FaultClass};
 
+use crate::proxy::ProxyError;
 use crate::reference::{Digest, ReferenceError};
 
 /// Why an artefact was not pulled.
@@ -130,6 +131,9 @@ pub enum Kind {
         /// Its answer
         status: u16,
     },
+    /// Nobody can be asked for a connection
+    #[error(transparent)]
+    NoProxy(ProxyError),
     /// The certificate does not do
     #[error("the certificate of {whose} is not trusted: {why}")]
     Untrusted {
@@ -263,6 +267,7 @@ impl Kind {
             Self::Unreachable(_) => "check host, port and network, and whether the registry runs",
             Self::Proxy { status: 407, .. } => "name it with user and password, as in http://USER:PASSWORD@HOST:PORT",
             Self::Proxy { .. } => "ask who runs the proxy, or ask the host directly: NO_PROXY names those",
+            Self::NoProxy(_) => "correct the variable, or unset it",
             Self::Untrusted { .. } => "give the certificate of its authority",
             Self::WantsCertificate(_) => "show one that the host's owner has issued",
             Self::NoTls => "check the port, or ask it over plain HTTP if nobody else is on the way",

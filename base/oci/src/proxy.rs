@@ -20,22 +20,41 @@ use url::Url;
 use crate::error::Kind;
 use crate::transport::{HEAD_BYTES_MAX, Stream};
 
-/// What cannot be a proxy.
+/// Why a variable names no proxy. Nothing is repeated of its value, which may have a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{variable} is no proxy: {shown:?}; it is [http://|https://][USER:PASSWORD@]HOST[:PORT]")]
-pub struct ProxyError {
-    /// The variable that names it
-    pub variable: &'static str,
-    /// Its value, without user and password
-    pub shown: String,
+pub enum ProxyError {
+    /// It has another form
+    #[error("{0} names no proxy: it is [http://|https://][USER:PASSWORD@]HOST[:PORT]")]
+    Form(&'static str),
+    /// It is spoken to otherwise
+    #[error("{variable} names no proxy that is used here: it has the scheme {scheme:?}, and http and https are known")]
+    Scheme {
+        /// Which variable
+        variable: &'static str,
+        /// The scheme
+        scheme: String,
+    },
+    /// It may come from a visitor (<https://golang.org/s/cgihttpproxy>)
+    #[error("HTTP_PROXY is not used by what a web server runs: it may be a visitor's header")]
+    Served,
 }
 
 /// Through whom which hosts are reached; nobody unless it is said.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Proxies {
-    of_http: Option<Proxy>,
-    of_https: Option<Proxy>,
+    of_http: Result<Option<Proxy>, ProxyError>,
+    of_https: Result<Option<Proxy>, ProxyError>,
     direct: Vec<Direct>,
+}
+
+impl Default for Proxies {
+    fn default() -> Self {
+        Self {
+            of_http: Ok(None),
+            of_https: Ok(None),
+            direct: Vec::new(),
+        }
+    }
 }
 
 /// Somebody who connects us to others.
@@ -51,10 +70,18 @@ pub(crate) struct Proxy {
 enum Direct {
     All,
     Network(IpNet),
-    Address(IpAddr, Option<u16>),
-    /// The end of a name after a point, and whether the name without one is meant, too
-    Domain(String, bool, Option<u16>),
+    Address(IpAddr, Port),
+    /// What lies below a name
+    Domain {
+        name: String,
+        /// Whether the name itself is meant, too
+        is_itself: bool,
+        port: Port,
+    },
 }
+
+/// A port as it is written; none is any.
+type Port = Option<String>;
 
 /// The proxy does not connect us.
 #[derive(Debug, thiserror::Error)]
@@ -85,12 +112,9 @@ impl Refusal {
 }
 
 impl Proxies {
-    /// What the variables say: `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, or the same in small letters. An `HTTP_PROXY` is not
-    /// taken from a web server's surroundings, where it may be a visitor's header.
-    ///
-    /// # Errors
-    /// A variable that names no proxy.
-    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
+    /// What the variables say: `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, or the same in small letters. One that names no proxy is
+    /// an error where it would be used.
+    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let any = |names: [&'static str; 2]| {
             let mut found = names.into_iter().map(|name| (name, variable(name).unwrap_or_default()));
             found.find(|(_, value)| !value.is_empty())
@@ -100,19 +124,20 @@ impl Proxies {
         let no = any(["NO_PROXY", "no_proxy"])
             .map(|(_, value)| value)
             .unwrap_or_default();
-        Ok(Self {
-            of_http: if is_served {
-                None
-            } else {
-                proxy(["HTTP_PROXY", "http_proxy"])?
-            },
-            of_https: proxy(["HTTPS_PROXY", "https_proxy"])?,
+        let of_http = proxy(["HTTP_PROXY", "http_proxy"]);
+        let is_refused = is_served && !matches!(of_http, Ok(None));
+        Self {
+            of_http: if is_refused { Err(ProxyError::Served) } else { of_http },
+            of_https: proxy(["HTTPS_PROXY", "https_proxy"]),
             direct: no.split(',').filter_map(Direct::read).collect(),
-        })
+        }
     }
 
     /// Through whom that address is reached.
-    pub(crate) fn of(&self, uri: &Uri) -> Option<&Proxy> {
+    ///
+    /// # Errors
+    /// The variable that says it names no proxy.
+    pub(crate) fn of(&self, uri: &Uri) -> Result<Option<&Proxy>, &ProxyError> {
         let (proxy, usual_port) = match uri.scheme_str() {
             Some("http") => (&self.of_http, 80),
             _ => (&self.of_https, 443),
@@ -120,25 +145,28 @@ impl Proxies {
         let host = bare(uri.host().unwrap_or_default()).to_ascii_lowercase();
         let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
         let is_here = host == "localhost" || address.is_some_and(|address| address.is_loopback());
-        let port = uri.port_u16().unwrap_or(usual_port);
-        let is_direct = || self.direct.iter().any(|direct| direct.is(&host, address, port));
-        proxy.as_ref().filter(|_| !is_here && !is_direct())
+        let port = uri.port_u16().unwrap_or(usual_port).to_string();
+        match is_here || self.direct.iter().any(|direct| direct.is(&host, address, &port)) {
+            true => Ok(None),
+            false => proxy.as_ref().map(Option::as_ref),
+        }
     }
 }
 
 impl Proxy {
     fn read(variable: &'static str, value: &str) -> Result<Self, ProxyError> {
-        let wrong = || ProxyError {
-            variable,
-            shown: value.rsplit_once('@').map_or(value, |(_, place)| place).to_owned(),
-        };
+        let wrong = || ProxyError::Form(variable);
         let whole = match value.contains("://") {
             true => Url::parse(value),
             false => Url::parse(&format!("http://{value}")),
         };
         let url = whole.map_err(|_| wrong())?;
         let (scheme, host) = (url.scheme(), url.host_str().unwrap_or_default());
-        if !matches!(scheme, "http" | "https") || host.is_empty() {
+        if !matches!(scheme, "http" | "https") {
+            let scheme = scheme.to_owned();
+            return Err(ProxyError::Scheme { variable, scheme });
+        }
+        if host.is_empty() {
             return Err(wrong());
         }
         let port = url.port_or_known_default().unwrap_or_default();
@@ -226,34 +254,39 @@ impl Direct {
         if let Ok(network) = entry.parse() {
             return Some(Self::Network(network));
         }
-        if let Ok(address) = bare(&entry).parse::<IpAddr>() {
+        if let Ok(address) = entry.parse::<IpAddr>() {
             return Some(Self::Address(address.to_canonical(), None));
         }
         let (host, port) = match entry.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port.parse().ok()?)),
+            Some((host, port)) => (bare(host), Some(port.to_owned()).filter(|port| !port.is_empty())),
             None => (entry.as_str(), None),
         };
-        if let Ok(address) = bare(host).parse::<IpAddr>() {
+        if let Ok(address) = host.parse::<IpAddr>() {
             return Some(Self::Address(address.to_canonical(), port));
         }
         let host = host
             .strip_prefix('*')
             .filter(|rest| rest.starts_with('.'))
             .unwrap_or(host);
-        match host.strip_prefix('.') {
-            _ if host.is_empty() => None,
-            Some(name) => Some(Self::Domain(name.to_owned(), false, port)),
-            None => Some(Self::Domain(host.to_owned(), true, port)),
-        }
+        let below = host.strip_prefix('.');
+        (!host.is_empty()).then(|| Self::Domain {
+            name: below.unwrap_or(host).to_owned(),
+            is_itself: below.is_none(),
+            port,
+        })
     }
 
-    fn is(&self, host: &str, address: Option<IpAddr>, port: u16) -> bool {
-        let fits = |wanted: &Option<u16>| wanted.is_none_or(|wanted| wanted == port);
+    fn is(&self, host: &str, address: Option<IpAddr>, port: &str) -> bool {
+        let fits = |wanted: &Port| wanted.as_ref().is_none_or(|wanted| wanted == port);
         match self {
             Self::All => true,
             Self::Network(network) => address.is_some_and(|address| network.contains(&address)),
             Self::Address(wanted, at) => address == Some(*wanted) && fits(at),
-            Self::Domain(name, is_itself, at) => {
+            Self::Domain {
+                name,
+                is_itself,
+                port: at,
+            } => {
                 let before = host.strip_suffix(name.as_str());
                 let is_below = before.is_some_and(|before| before.ends_with('.'));
                 address.is_none() && (is_below || *is_itself && before == Some("")) && fits(at)
@@ -272,7 +305,7 @@ pub(crate) fn bare(host: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, ProxyError> {
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
         Proxies::of_variables(|name| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
@@ -280,7 +313,7 @@ mod tests {
     }
 
     fn through(proxies: &Proxies, uri: &str) -> Option<String> {
-        Some(proxies.of(&uri.parse().unwrap())?.uri.to_string())
+        Some(proxies.of(&uri.parse().unwrap()).unwrap()?.uri.to_string())
     }
 
     #[test]
@@ -290,7 +323,6 @@ mod tests {
             ("https_proxy", "https://a.example"),
             ("HTTP_PROXY", "b.example:3128"),
         ]);
-        let all = all.unwrap();
         assert_eq!(
             through(&all, "https://r.example/v2").as_deref(),
             Some("https://a.example:443/")
@@ -308,8 +340,9 @@ mod tests {
             assert_eq!(through(&all, here), None, "{here}");
         }
         assert_eq!(through(&Proxies::default(), "https://r.example"), None);
-        let served = proxies(&[("HTTP_PROXY", "b.example"), ("REQUEST_METHOD", "GET")]).unwrap();
-        assert_eq!(through(&served, "http://r.example"), None);
+        let served = proxies(&[("HTTP_PROXY", "b.example"), ("REQUEST_METHOD", "GET")]);
+        let http = "http://r.example".parse().unwrap();
+        assert_eq!(served.of(&http).unwrap_err(), &ProxyError::Served);
     }
 
     #[test]
@@ -325,6 +358,11 @@ mod tests {
             ("a.example:5000", "a.example", false),
             ("a.example:443", "a.example", true),
             ("a.example:many", "a.example", false),
+            ("a.example:", "a.example:5000", true),
+            ("a.example:0443", "a.example", false),
+            ("[a.example]:443", "a.example", true),
+            ("10.1.2.3:", "10.1.2.3:5000", true),
+            ("[fd00::1]", "[fd00::1]", false),
             ("10.0.0.0/8", "10.1.2.3:5000", true),
             ("10.0.0.0/8", "11.1.2.3", false),
             ("10.1.2.3", "10.1.2.3", true),
@@ -337,7 +375,7 @@ mod tests {
             (",,:80,.", "a.example", false),
         ];
         for (no, host, is_direct) in cases {
-            let all = proxies(&[("HTTPS_PROXY", "p.example"), ("NO_PROXY", no)]).unwrap();
+            let all = proxies(&[("HTTPS_PROXY", "p.example"), ("NO_PROXY", no)]);
             assert_eq!(
                 through(&all, &format!("https://{host}")).is_none(),
                 is_direct,
@@ -348,24 +386,28 @@ mod tests {
 
     #[test]
     fn who_we_are_is_shown_to_the_proxy_alone_and_in_no_message() {
-        let all = proxies(&[("HTTPS_PROXY", "http://me:h%75sh%40@p.example:3128")]).unwrap();
-        let proxy = all.of(&"https://r.example".parse().unwrap()).unwrap();
+        let all = proxies(&[("HTTPS_PROXY", "http://me:h%75sh%40@p.example:3128")]);
+        let https = "https://r.example".parse().unwrap();
+        let proxy = all.of(&https).unwrap().unwrap();
         // "me:hush@"
         assert_eq!(proxy.authorisation.as_ref().unwrap(), "Basic bWU6aHVzaEA=");
         assert_eq!(format!("{all:?} {:?}", proxy.authorisation).matches("hush").count(), 0);
-        for wrong in [
-            "socks5://me:hush@p.example",
-            "http://",
-            "me:hush@",
-            "http://me:hush@p.example:many",
-            "ftp:p",
+        for (wrong, wanted) in [
+            ("http://", "HTTPS_PROXY names no proxy: it is [http://"),
+            ("me:hush@", "HTTPS_PROXY names no proxy: it is"),
+            ("me:hush", "HTTPS_PROXY names no proxy: it is"),
+            ("http://me:hush@p.example:many", "HTTPS_PROXY names no proxy: it is"),
+            ("socks5://me:hush@p.example", "it has the scheme \"socks5\""),
         ] {
-            let error = proxies(&[("HTTPS_PROXY", wrong)]).unwrap_err();
-            let said = error.to_string();
-            assert!(
-                said.starts_with("HTTPS_PROXY is no proxy: ") && !said.contains("hush"),
-                "{wrong}: {said}"
-            );
+            let said = proxies(&[("HTTPS_PROXY", wrong)]).of(&https).unwrap_err().to_string();
+            assert!(said.contains(wanted) && !said.contains("hush"), "{wrong}: {said}");
         }
+        // What is not used does no harm.
+        let unused = proxies(&[
+            ("HTTP_PROXY", "socks5://p"),
+            ("HTTPS_PROXY", "x:y"),
+            ("NO_PROXY", "r.example"),
+        ]);
+        assert_eq!(through(&unused, "https://r.example"), None);
     }
 }

@@ -97,7 +97,8 @@ impl Transport {
     ) -> Result<Response<Incoming>, Kind> {
         // In the open the proxy reads the request itself; else it is asked for a tunnel before.
         let is_plain = request.uri().scheme_str() == Some("http");
-        let proxy = self.proxies.of(request.uri()).filter(|_| is_plain);
+        let proxy = self.proxies.of(request.uri());
+        let proxy = proxy.map_err(|why| Kind::NoProxy(why.clone()))?.filter(|_| is_plain);
         if let Some(value) = proxy.and_then(|proxy| proxy.authorisation.clone()) {
             request.headers_mut().insert(PROXY_AUTHORIZATION, value);
         }
@@ -239,7 +240,7 @@ impl tower::Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connector = self.clone();
         async move {
-            let through = connector.proxies.of(&uri).map(Proxy::authority);
+            let through = connector.proxies.of(&uri).ok().flatten().map(Proxy::authority);
             let through = through.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
             let late = |_| {
                 let why = format!("no connection{through} within {CONNECT_TIMEOUT:?}");
@@ -256,7 +257,7 @@ impl tower::Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, uri: &Uri) -> io::Result<Established> {
         let is_plain = uri.scheme_str() == Some("http");
-        let Some(proxy) = self.proxies.of(uri) else {
+        let Some(proxy) = self.proxies.of(uri).map_err(|why| io::Error::other(why.clone()))? else {
             return Ok(Established::new(self.reach(uri).await?, false));
         };
         let stream = self.reach(&proxy.uri).await.map_err(|error| proxy.unreached(&error))?;

@@ -204,10 +204,9 @@ fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_
     assert!(nobody.contains("\nhint: name it with user and password"), "{nobody}");
     let helm = helm.with_variables(vec![("HTTPS_PROXY", "socks5://127.0.0.1".to_owned())]);
     let wrong = said(&orangery(&helm, &words, ""));
-    assert!(
-        wrong.contains("HTTPS_PROXY is no proxy: \"socks5://127.0.0.1\""),
-        "{wrong}"
-    );
+    let why = "HTTPS_PROXY names no proxy that is used here: it has the scheme \"socks5\"";
+    assert!(wrong.contains(why), "{wrong}");
+    assert!(wrong.contains("\nhint: correct the variable, or unset it"), "{wrong}");
     let before = asked();
     let directly = ("NO_PROXY", ".example".to_owned());
     let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url()), directly]);
@@ -309,7 +308,24 @@ fn credentials_that_a_program_keeps_are_asked_of_it_as_helm_asks() {
         refused.contains("to the user \"puller\" of docker-credential-keeper, which"),
         "{refused}"
     );
-    write(&program, "#!/bin/sh\necho locked\nexit 1\n");
+    for (script, wanted) in [
+        ("echo locked; echo unlock it >&2; exit 1", "unlock it\n"),
+        (
+            "echo locked; echo unlock it >&2; exit 1",
+            "which has failed: \"locked\"",
+        ),
+        ("echo '{\"Secret\":\"hush\"}'; exit 1", "which has failed\n"),
+        (
+            "echo '{\"Secret\":\"hush\",\"pad\":\"'; head -c 1000000 /dev/zero; echo '\"}'",
+            "answers with more than 64 KiB",
+        ),
+    ] {
+        write(&program, &format!("#!/bin/sh\n{script}\n"));
+        let refused = said(&orangery(&helm, &words, ""));
+        assert!(refused.contains(wanted) && !refused.contains("hush"), "{refused}");
+    }
+    // A program of the current folder is nobody's helper.
+    let helm = helm.with_variables(vec![("PATH", ".:bin:/usr/bin:/bin".to_owned())]);
     let refused = said(&orangery(&helm, &words, ""));
-    assert!(refused.contains("which has failed: \"locked\""), "{refused}");
+    assert!(refused.contains("which is not in PATH"), "{refused}");
 }

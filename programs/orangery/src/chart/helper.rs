@@ -1,9 +1,11 @@
 //! Runs the programs that keep a person's credentials, as `docker` and `helm` run them: `docker-credential-NAME get`, with the server
 //! on standard input. They are looked for in PATH alone.
 
-use std::io;
-use std::process::{Output, Stdio};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
+use std::{env, fs, io};
 
 use base_oci::Login;
 use futures::FutureExt as _;
@@ -17,6 +19,9 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of its answer; the longest tokens of clouds have some thousand.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
+/// Bits of a file's mode that let somebody run it.
+const EXECUTABLE: u32 = 0o111;
+
 /// Runs them.
 pub(super) struct Programs;
 
@@ -28,34 +33,41 @@ impl base_oci::Helper for Programs {
             if !name.chars().all(is_plain) {
                 return Err("is no name of a program in PATH".to_owned());
             }
-            let output = timeout(HELPER_TIMEOUT, run(&name, &server)).await;
-            let output = output.map_err(|_| format!("does not end within {} s", HELPER_TIMEOUT.as_secs()))?;
-            match output {
-                Ok(output) => Login::read(output.status.success(), &output.stdout),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Err("is not in PATH".to_owned()),
-                Err(error) => Err(format!("cannot be run: {error}")),
+            let program = in_path(&name).ok_or("is not in PATH")?;
+            let ended = timeout(HELPER_TIMEOUT, run(&program, &server)).await;
+            let ended = ended.map_err(|_| format!("does not end within {} s", HELPER_TIMEOUT.as_secs()))?;
+            let (status, answer) = ended.map_err(|error| format!("cannot be run: {error}"))?;
+            if answer.len() as u64 > ANSWER_BYTES_MAX {
+                return Err(format!("answers with more than {} KiB", ANSWER_BYTES_MAX >> 10));
             }
+            Login::read(status.success(), &answer)
         }
         .boxed()
     }
 }
 
-async fn run(name: &str, server: &str) -> io::Result<Output> {
-    let mut command = Command::new(name);
+/// The program of that name in a folder that PATH names as a whole: what lies in the current folder came with somebody's chart.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(|program| {
+        let about = fs::metadata(program);
+        about.is_ok_and(|about| about.is_file() && about.permissions().mode() & EXECUTABLE != 0)
+    })
+}
+
+/// How it ended, and what it has written. What it has to say to a person goes to that person.
+async fn run(program: &Path, server: &str) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut command = Command::new(program);
     let piped = command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = piped.stderr(Stdio::null()).kill_on_drop(true).spawn()?;
+    let mut child = piped.kill_on_drop(true).spawn()?;
     if let Some(mut input) = child.stdin.take() {
         // One that does not read what it is asked answers all the same.
         let _ = input.write_all(server.as_bytes()).await;
     }
-    let mut stdout = Vec::new();
+    let mut answer = Vec::new();
     if let Some(output) = child.stdout.take() {
-        output.take(ANSWER_BYTES_MAX).read_to_end(&mut stdout).await?;
+        output.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut answer).await?;
     }
-    let status = child.wait().await?;
-    Ok(Output {
-        status,
-        stdout,
-        stderr: Vec::new(),
-    })
+    Ok((child.wait().await?, answer))
 }

@@ -48,8 +48,7 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
         .map(|path| pem(path, &AUTHORITIES))
         .transpose()?;
     settings.identity = identity(pull)?;
-    settings.proxies = Proxies::of_variables(|name| Some(env::var_os(name)?.to_string_lossy().into_owned()))
-        .map_err(|why| Fault::user(why).hint("correct the variable, or unset it"))?;
+    settings.proxies = Proxies::of_variables(|name| Some(env::var_os(name)?.to_string_lossy().into_owned()));
     settings.insecure_skip_tls_verify = pull.insecure_skip_tls_verify;
     settings.plain_http = pull.plain_http;
     settings.cache = cache();
@@ -72,7 +71,9 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
 /// The same with the flags that help.
 fn told(error: Error) -> Fault {
     let hint = match error.kind.decisive() {
-        Kind::Helper { .. } => "try the helper by itself, or give --username and --password-stdin",
+        Kind::Helper { .. } => {
+            "try the helper by itself, as in `echo HOST | docker-credential-NAME get`, or give --username and --password-stdin"
+        }
         Kind::Broken { .. } => "give --username and --password-stdin, or use `helm registry login`",
         Kind::Unauthorised { .. } => {
             "give --username and --password-stdin, or use `helm registry login`; many registries say the same of a \
