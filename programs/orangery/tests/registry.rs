@@ -309,11 +309,8 @@ fn credentials_that_a_program_keeps_are_asked_of_it_as_helm_asks() {
         "{refused}"
     );
     for (script, wanted) in [
-        ("echo locked; echo unlock it >&2; exit 1", "unlock it\n"),
-        (
-            "echo locked; echo unlock it >&2; exit 1",
-            "which has failed: \"locked\"",
-        ),
+        ("echo unlock it >&2; exit 1", "unlock it\n"),
+        ("echo locked; exit 1", "which has failed: \"locked\""),
         ("echo '{\"Secret\":\"hush\"}'; exit 1", "which has failed\n"),
         (
             "echo '{\"Secret\":\"hush\",\"pad\":\"'; head -c 1000000 /dev/zero; echo '\"}'",
