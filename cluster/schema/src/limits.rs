@@ -25,6 +25,10 @@ const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// rest. The published CRDs with most patterns have some hundred different ones of a few kilobytes.
 const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// What a pattern that is refused as too large counts as, in bytes: more than it can have cost, as the schema is refused with
+/// it. So eight are told one by one, and nothing is compiled after them.
+const PATTERN_REFUSED_BYTES: usize = PATTERNS_BYTES_MAX / 8;
+
 /// What a pattern is taken to need, in bytes: the first of these that suffices.
 const PATTERN_SIZES: [usize; 4] = [16 * 1024, 64 * 1024, 256 * 1024, PATTERN_BYTES_MAX];
 
@@ -78,31 +82,48 @@ pub enum PatternError {
     LargeTogether,
 }
 
-/// The patterns of one schema, which are compiled once each.
+/// The patterns of one schema, each of which is compiled or refused once.
 #[derive(Default)]
 pub(crate) struct Patterns {
-    compiled: HashMap<String, Pattern>,
+    known: HashMap<String, Result<Pattern, PatternError>>,
     bytes: usize,
 }
 
 impl Patterns {
     /// As [`Pattern::new`], as long as there is room for another one.
     pub(crate) fn compile(&mut self, source: &str) -> Result<Pattern, PatternError> {
-        if let Some(pattern) = self.compiled.get(source) {
-            return Ok(pattern.clone());
+        if let Some(known) = self.known.get(source) {
+            return known.clone();
         }
-        let spelled = read(source)?.text;
+        let compiled = read(source).and_then(|read| self.charged(&read.text, source));
+        self.known.insert(source.to_owned(), compiled.clone());
+        compiled
+    }
+
+    /// Compiles one that is new. Its number of instructions ([`base_go::regex::Pattern::size`]) tells too little to refuse it
+    /// before: `\pL` is one that takes kilobytes, and the thousands in `a|b|c|...` become one.
+    fn charged(&mut self, spelled: &str, source: &str) -> Result<Pattern, PatternError> {
+        let mut refused = PatternError::Large;
         for size in PATTERN_SIZES {
-            if self.bytes + size > PATTERNS_BYTES_MAX {
-                return Err(PatternError::LargeTogether);
+            if self.bytes.saturating_add(size) > PATTERNS_BYTES_MAX {
+                refused = PatternError::LargeTogether;
+                break;
             }
-            if let Ok(pattern) = build(&spelled, source, size) {
+            if let Ok(pattern) = build(spelled, source, size) {
                 self.bytes += size;
-                self.compiled.insert(source.to_owned(), pattern.clone());
                 return Ok(pattern);
             }
         }
-        Err(PatternError::Large)
+        self.bytes = self.bytes.saturating_add(PATTERN_REFUSED_BYTES);
+        Err(refused)
+    }
+}
+
+/// What Go says of a pattern that is none. Nothing is compiled for it.
+pub(crate) fn pattern_fault(source: &str) -> Option<String> {
+    match read(source) {
+        Err(PatternError::Said(why)) => Some(why),
+        _ => None,
     }
 }
 
@@ -131,7 +152,41 @@ impl fmt::Debug for Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pattern, PatternError};
+    use super::{PATTERN_REFUSED_BYTES, PATTERN_SIZES, PATTERNS_BYTES_MAX, Pattern, PatternError, Patterns};
+
+    /// Too large by itself, and another one for each number.
+    fn large(number: usize) -> String {
+        format!(r"\pL{{999}}{number}")
+    }
+
+    #[test]
+    fn patterns_that_are_refused_are_remembered_and_leave_no_room_after_a_few() {
+        let mut patterns = Patterns::default();
+        assert!(patterns.compile("good").is_ok());
+        let mut told = 0;
+        while patterns.compile(&large(told)).err() == Some(PatternError::Large) {
+            told += 1;
+            let bytes = patterns.bytes;
+            assert_eq!(patterns.compile(&large(0)).err(), Some(PatternError::Large));
+            assert_eq!(patterns.bytes, bytes, "what is known costs nothing");
+            assert!(bytes <= PATTERNS_BYTES_MAX + PATTERN_REFUSED_BYTES, "refused ones are charged");
+        }
+        assert!((1..=PATTERNS_BYTES_MAX / PATTERN_REFUSED_BYTES).contains(&told), "{told}");
+        // There is not even room for a small one: none is tried.
+        assert_eq!(patterns.compile("new").err(), Some(PatternError::LargeTogether));
+        assert!(patterns.compile("good").is_ok());
+        assert!(matches!(patterns.compile("["), Err(PatternError::Said(_))));
+    }
+
+    #[test]
+    fn patterns_that_are_tried_in_what_others_have_left_over_are_charged() {
+        let mut patterns = Patterns {
+            bytes: PATTERNS_BYTES_MAX - PATTERN_SIZES[0],
+            ..Patterns::default()
+        };
+        assert_eq!(patterns.compile(&large(0)).err(), Some(PatternError::LargeTogether));
+        assert_eq!(patterns.compile("small").err(), Some(PatternError::LargeTogether));
+    }
 
     #[test]
     fn patterns_are_read_as_go_reads_them() {

@@ -13,7 +13,7 @@ use super::place::Faults;
 use super::scope::Checked;
 use super::types::Type;
 use crate::format;
-use crate::limits::{Pattern, PatternError};
+use crate::limits::pattern_fault;
 
 /// The seconds of all times that there are: of years 1 to 9999.
 const TIMES: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
@@ -222,14 +222,6 @@ fn pattern_of(call: &CallExpr) -> Option<&str> {
     };
     match &pattern.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
-        _ => None,
-    }
-}
-
-/// What Go says of a pattern that is none.
-fn pattern_fault(text: &str) -> Option<String> {
-    match Pattern::new(text) {
-        Err(PatternError::Said(why)) => Some(why),
         _ => None,
     }
 }
