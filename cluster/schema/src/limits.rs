@@ -169,9 +169,15 @@ mod tests {
             let bytes = patterns.bytes;
             assert_eq!(patterns.compile(&large(0)).err(), Some(PatternError::Large));
             assert_eq!(patterns.bytes, bytes, "what is known costs nothing");
-            assert!(bytes <= PATTERNS_BYTES_MAX + PATTERN_REFUSED_BYTES, "refused ones are charged");
+            assert!(
+                bytes <= PATTERNS_BYTES_MAX + PATTERN_REFUSED_BYTES,
+                "refused ones are charged"
+            );
         }
-        assert!((1..=PATTERNS_BYTES_MAX / PATTERN_REFUSED_BYTES).contains(&told), "{told}");
+        assert!(
+            (1..=PATTERNS_BYTES_MAX / PATTERN_REFUSED_BYTES).contains(&told),
+            "{told}"
+        );
         // There is not even room for a small one: none is tried.
         assert_eq!(patterns.compile("new").err(), Some(PatternError::LargeTogether));
         assert!(patterns.compile("good").is_ok());

@@ -1,7 +1,7 @@
 //! What templates ask a cluster for, where they are rendered without one and find nothing. Told from a rendering, not from
 //! the templates' text: what is not reached is not told.
 
-use std::collections::btree_map::Entry;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,14 +20,16 @@ const OTHERS_MAX: usize = 1000;
 /// So much of a name is told, for the same reason.
 const WORD_CHARACTERS_MAX: usize = 80;
 
-/// What is asked for: version, kind, namespace and name.
-type Asked = [String; 4];
+/// What is asked for: version, kind, namespace and name, each as much as is told.
+type Asked<'a> = [Cow<'a, str>; 4];
 
 /// What a rendering asks for.
 #[derive(Default)]
 struct Seen {
     /// By the text and the byte in it where it is asked
-    places: BTreeMap<(String, usize), Questions>,
+    places: BTreeMap<String, BTreeMap<usize, Questions>>,
+    /// How many they are
+    count: usize,
     /// How many questions are counted that are not the first of their place
     others: usize,
     /// The template that was executed when there were more places than are told
@@ -40,42 +42,49 @@ struct Questions {
     file: String,
     /// The place, as errors name it
     place: String,
-    first: Asked,
-    others: BTreeSet<Asked>,
+    first: Asked<'static>,
+    others: BTreeSet<Asked<'static>>,
     /// Whether there were others that are not counted
     is_cut: bool,
 }
 
 impl Seen {
-    fn add(&mut self, place: &Place<'_>, asked: Asked) {
-        let key = (place.text().to_owned(), place.offset());
-        let places = self.places.len();
-        match self.places.entry(key) {
-            Entry::Occupied(mut found) => {
-                let questions = found.get_mut();
-                if questions.first == asked || questions.others.contains(&asked) {
-                    return;
-                }
-                if self.others == OTHERS_MAX {
-                    questions.is_cut = true;
-                    return;
-                }
-                questions.others.insert(asked);
-                self.others += 1;
+    /// Copies only what is new and told: templates may ask millions of times.
+    fn add(&mut self, place: &Place<'_>, asked: [&str; 4]) {
+        let there = self.places.get_mut(place.text());
+        if let Some(questions) = there.and_then(|there| there.get_mut(&place.offset())) {
+            if questions.is_cut || questions.has(&asked.map(cut)) {
+                return;
             }
-            Entry::Vacant(_) if places == PLACES_MAX => {
-                self.beyond.get_or_insert_with(|| place.executed().lossy().into_owned());
+            if self.others == OTHERS_MAX {
+                questions.is_cut = true;
+                return;
             }
-            Entry::Vacant(free) => {
-                free.insert(Questions {
-                    file: place.executed().lossy().into_owned(),
-                    place: place.to_string(),
-                    first: asked,
-                    others: BTreeSet::new(),
-                    is_cut: false,
-                });
-            }
+            questions.others.insert(asked.map(owned));
+            self.others += 1;
+        } else if self.count == PLACES_MAX {
+            self.beyond.get_or_insert_with(|| place.executed().lossy().into_owned());
+        } else {
+            let questions = Questions {
+                file: place.executed().lossy().into_owned(),
+                place: place.to_string(),
+                first: asked.map(owned),
+                others: BTreeSet::new(),
+                is_cut: false,
+            };
+            let there = self.places.entry(place.text().to_owned()).or_default();
+            there.insert(place.offset(), questions);
+            self.count += 1;
         }
+    }
+}
+
+impl Questions {
+    /// Whether it is known that this is asked.
+    fn has(&self, asked: &Asked<'_>) -> bool {
+        // A set of what lives longer is one of what lives as long as this.
+        let others: &BTreeSet<Asked<'_>> = &self.others;
+        self.first == *asked || others.contains(asked)
     }
 }
 
@@ -98,17 +107,21 @@ impl Lookup for Nothing {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, String> {
-        self.seen().add(place, [api_version, kind, namespace, name].map(cut));
+        self.seen().add(place, [api_version, kind, namespace, name]);
         Ok(None)
     }
 }
 
 /// As much of a word as is told.
-fn cut(word: &str) -> String {
+fn cut(word: &str) -> Cow<'_, str> {
     match word.char_indices().nth(WORD_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}...", &word[..end]),
-        None => word.to_owned(),
+        Some((end, _)) => format!("{}...", &word[..end]).into(),
+        None => word.into(),
     }
+}
+
+fn owned(word: &str) -> Cow<'static, str> {
+    cut(word).into_owned().into()
 }
 
 /// Renders a chart as [`Engine::render`] does, and tells where its templates look something up: each place once, in the
@@ -128,6 +141,7 @@ pub fn render(
     let namespace = &setting.release.namespace;
     let mut findings: Vec<Finding> = places
         .into_values()
+        .flat_map(BTreeMap::into_values)
         .map(|questions| questions.finding(namespace))
         .collect();
     findings.extend(beyond.map(|file| {

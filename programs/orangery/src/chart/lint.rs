@@ -55,7 +55,11 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     let (made_again, _) = lint::objects(&again?);
     findings.extend(lint::unsteady(&made, &made_again));
     let unknown = ask_kubernetes(&made, &release(&name).namespace, &mut findings).await?;
-    findings.sort();
+    // In the order in which they were found where nothing else says which goes first: lookups are found in that of their places.
+    findings.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|finding| (&finding.file, finding.severity, &finding.object));
+        one.cmp(&other)
+    });
     let is_bad = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (is_bad(Severity::Error), is_bad(Severity::Warning));
     let metadata = &asked.chart.metadata;

@@ -452,6 +452,43 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
 }
 
 #[test]
+fn lookups_are_told_in_the_order_of_their_places_and_after_the_errors_of_their_file() {
+    let ask = |name: &str| format!("{{{{ $_ := lookup \"v1\" \"Node\" \"\" \"{name}\" }}}}");
+    let helper = format!("{{{{ define \"h\" }}}}{}{{{{ end }}}}", ask("d"));
+    // The tenth line goes after the second, and what is asked for stands in no order of its words.
+    let [first, second, third] = ["c", "b", "a"].map(ask);
+    let asks = format!(
+        "\n{first}{second}{}{third}{{{{ include \"h\" . }}}}\nkind: A\n",
+        "\n".repeat(8)
+    );
+    let folder = chart_of(&[
+        ("templates/_h.tpl", &helper),
+        ("templates/b.yaml", &asks),
+        ("templates/a.yaml", &first),
+    ]);
+    let (out, said, _) = linted(folder.path(), &["x"]);
+    let places: Vec<&str> = out
+        .lines()
+        .filter_map(|line| match line.split_once(" at ") {
+            Some((_, place)) => place.split(' ').next(),
+            None => line.strip_prefix("error: "),
+        })
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "x/templates/a.yaml:1:9",
+            "x/templates/b.yaml: A: apiVersion is missing",
+            "x/templates/_h.tpl:1:25",
+            "x/templates/b.yaml:2:9",
+            "x/templates/b.yaml:2:46",
+            "x/templates/b.yaml:10:9",
+        ],
+        "{out}\n--\n{said}"
+    );
+}
+
+#[test]
 fn what_would_be_written_over_is_an_error() {
     let role = |namespace: &str| {
         format!(
