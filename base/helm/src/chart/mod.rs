@@ -5,6 +5,7 @@ mod folder;
 mod ignore;
 mod installable;
 mod metadata;
+mod pack;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +22,7 @@ pub use folder::{FolderError, files_of_folder};
 pub use ignore::IgnoreError;
 pub use installable::NotInstallable;
 pub use metadata::{Dependency, FieldError, Maintainer, Metadata, ValidationError};
+pub use pack::archive_of_files;
 
 use crate::values::{Values, ValuesError, bytes_of, bytes_of_value, load_values};
 
