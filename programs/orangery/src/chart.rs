@@ -1,9 +1,10 @@
 //! `orangery chart`: renders a chart of this machine or of a registry as `helm template` does (Helm 4.1,
-//! `pkg/cmd/template.go`), and says what is wrong with it. It asks no cluster.
+//! `pkg/cmd/template.go`), says what is wrong with it, and registers it as an extension. It asks no cluster.
 
 mod helper;
 mod lint;
 mod oci;
+mod registration;
 mod zone;
 
 use std::fs;
@@ -38,6 +39,7 @@ pub async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault>
             print(out, &manifest)
         }
         cli::Chart::Lint(arguments) => lint::run(arguments, out).await,
+        cli::Chart::Registration(arguments) => registration::run(arguments, out).await,
     }
 }
 
@@ -60,17 +62,7 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     async fn read(path: &'a str, setting: &cli::ChartSetting) -> Result<Self, Fault> {
         let capabilities = capabilities(setting)?;
-        let values = Options {
-            files: setting.values.clone(),
-            json: setting.set_json.clone(),
-            set: setting.set.clone(),
-            string: setting.set_string.clone(),
-            file: setting.set_file.clone(),
-            literal: setting.set_literal.clone(),
-        };
-        let values = values
-            .merge(&read_values)
-            .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))?;
+        let values = merged_values(setting)?;
         let chart = load(path, setting).await?;
         chart.check_installable().map_err(|why| match &why {
             NotInstallable::Type(_) => Fault::user(format!("{path}: {why}")).hint("render a chart that uses it"),
@@ -109,6 +101,21 @@ fn name_and_chart(words: &[String]) -> (Option<&str>, &str) {
         [chart] => (None, chart),
         other => unreachable!("the command line takes one or two, not {other:?}"),
     }
+}
+
+/// The values that the user gives, in Helm's order; the chart's own are not among them.
+fn merged_values(setting: &cli::ChartSetting) -> Result<Values, Fault> {
+    let options = Options {
+        files: setting.values.clone(),
+        json: setting.set_json.clone(),
+        set: setting.set.clone(),
+        string: setting.set_string.clone(),
+        file: setting.set_file.clone(),
+        literal: setting.set_literal.clone(),
+    };
+    options
+        .merge(&read_values)
+        .map_err(|why| Fault::user(why).hint("`orangery chart render --help` shows how values are written"))
 }
 
 fn check_release_name(name: &str) -> Result<(), Fault> {

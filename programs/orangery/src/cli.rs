@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use chart::{Chart, ChartLint, ChartRender, ChartSetting, Pull};
+pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
 
 /// Where `up` keeps state and kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";

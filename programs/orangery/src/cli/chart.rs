@@ -12,6 +12,8 @@ pub enum Chart {
     Render(Box<ChartRender>),
     /// Say what a ControllerDeployment with a chart would trip over
     Lint(Box<ChartLint>),
+    /// Print the ControllerDeployment and the ControllerRegistration that install a chart as an extension
+    Registration(Box<ChartRegistration>),
 }
 
 /// Values of a chart, and what it is rendered for; named as Helm names them.
@@ -154,4 +156,39 @@ pub struct ChartLint {
     /// Exit with 1 if there are warnings
     #[arg(long)]
     pub strict: bool,
+}
+
+/// Arguments of `orangery chart registration`.
+#[derive(Args, Debug)]
+#[command(
+    // Helm's --version is the chart's.
+    disable_version_flag = true,
+    override_usage = "orangery chart registration [OPTIONS] --resource <KIND/TYPE> [NAME] <CHART>",
+    after_help = "\
+A chart of this machine is packed into the ControllerDeployment; of a chart in a registry, repository and version are written. \
+Values go into the ControllerDeployment; the chart's own stay in the chart. The same arguments print the same manifests.
+
+Examples:
+  orangery chart registration charts/my-extension --resource Extension/my-type | kubectl apply -f -
+    Registers the extension with the garden; apply again after each change of the chart.
+  orangery chart registration provider-x oci://registry.example/charts/provider-x --version 1.2.3 \\
+      --resource Infrastructure/x --resource Worker/x -f values.yaml --policy Always > provider-x.yaml
+    From a registry, for two kinds, on every seed."
+)]
+pub struct ChartRegistration {
+    /// The name of both objects, that of the chart if there is none; then the chart: a folder, an archive (.tgz) or oci://...
+    #[arg(value_names = ["NAME", "CHART"], num_args = 1..=2, required = true)]
+    pub name_and_chart: Vec<String>,
+    /// A kind of extensions.gardener.cloud and a type that the extension is responsible for; may be repeated
+    #[arg(long, value_name = "KIND/TYPE", required = true)]
+    pub resource: Vec<String>,
+    /// Another extension has the main responsibility for these kinds and types
+    #[arg(long)]
+    pub secondary: bool,
+    /// When it is installed: OnDemand (by default), Always or AlwaysExceptNoShoots
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
+    /// Values, and how the chart is fetched
+    #[command(flatten)]
+    pub setting: ChartSetting,
 }

@@ -5,6 +5,7 @@
 mod apiserver;
 mod capacity;
 mod chart;
+mod chart_registration;
 mod cli_reference;
 mod clock;
 mod errors;
