@@ -19,8 +19,8 @@ use tests_kit::{until, until_gone};
 use crate::world::World;
 
 /// The installation, its registration and its deployment.
-const NAME: &str = "ext";
-const NAMESPACE: &str = "extension-ext";
+pub(crate) const NAME: &str = "ext";
+pub(crate) const NAMESPACE: &str = "extension-ext";
 
 /// A chart in base64 from its templates.
 pub(crate) fn chart(files: &[(&str, &str)]) -> String {
@@ -48,15 +48,30 @@ fn config_map(data: &str) -> String {
     )
 }
 
-struct Installing(World);
+/// A world with one extension.
+pub(crate) struct Installing(World);
 
 impl Installing {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self(World::start().await)
     }
 
+    pub(crate) async fn start_with_garden_access() -> Self {
+        Self(World::start_with_garden_access().await)
+    }
+
+    pub(crate) fn world(&self) -> &World {
+        &self.0
+    }
+
+    /// Our Seed as it is stored.
+    pub(crate) async fn seed(&self) -> Value {
+        let seeds: Api<core::Seed> = Api::all(self.0.garden.admin());
+        serde_json::to_value(seeds.get("south").await.unwrap()).unwrap()
+    }
+
     /// Registration, deployment (core/v1) and installation.
-    async fn install(&self, deployment: Value) {
+    pub(crate) async fn install(&self, deployment: Value) {
         self.deploy(deployment).await;
         self.register().await;
     }
@@ -84,7 +99,7 @@ impl Installing {
             .await;
     }
 
-    fn installations(&self) -> Api<core::ControllerInstallation> {
+    pub(crate) fn installations(&self) -> Api<core::ControllerInstallation> {
         Api::all(self.0.garden.admin())
     }
 
@@ -96,7 +111,7 @@ impl Installing {
         Api::namespaced(self.0.seed.admin(), "garden")
     }
 
-    fn namespaces(&self) -> Api<Namespace> {
+    pub(crate) fn namespaces(&self) -> Api<Namespace> {
         Api::all(self.0.seed.admin())
     }
 
@@ -105,7 +120,7 @@ impl Installing {
         Api::all_with(self.0.garden.admin(), &kube::api::ApiResource::from_gvk(&kind))
     }
 
-    async fn change_deployment(&self, patch: Value) {
+    pub(crate) async fn change_deployment(&self, patch: Value) {
         let patch = Patch::Merge(patch);
         self.deployments()
             .patch(NAME, &PatchParams::default(), &patch)
@@ -113,14 +128,14 @@ impl Installing {
             .unwrap();
     }
 
-    async fn change_seed(&self, patch: Value) {
+    pub(crate) async fn change_seed(&self, patch: Value) {
         let seeds: Api<core::Seed> = Api::all(self.0.garden.admin());
         let patch = Patch::Merge(patch);
         seeds.patch("south", &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits until the condition has that reason; gives it.
-    async fn condition(&self, type_: &str, reason: &str) -> Condition {
+    pub(crate) async fn condition(&self, type_: &str, reason: &str) -> Condition {
         let find = |one: &core::ControllerInstallation| {
             let conditions = &one.status.as_ref()?.conditions;
             Condition::find(conditions, type_)
@@ -129,12 +144,13 @@ impl Installing {
         };
         let found = until(&self.installations(), NAME, &format!("{type_} {reason}"), |one| {
             find(one).is_some()
-        });
-        find(&found.await).unwrap()
+        })
+        .await;
+        find(&found).unwrap()
     }
 
     /// Waits until the objects in the seed's ManagedResource satisfy `is`; gives them.
-    async fn objects(&self, what: &str, is: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    pub(crate) async fn objects(&self, what: &str, is: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let mut seen = String::new();
         for _ in 0..100 {
             let newer = |one: &ManagedResource| one.resource_version().unwrap_or_default() != seen;
@@ -193,7 +209,7 @@ impl Installing {
     }
 }
 
-fn data_of<'o>(objects: &'o [Value], key: &str) -> Option<&'o str> {
+pub(crate) fn data_of<'o>(objects: &'o [Value], key: &str) -> Option<&'o str> {
     objects.iter().find_map(|object| object["data"][key].as_str())
 }
 
@@ -430,8 +446,9 @@ async fn a_bad_chart_ends_in_its_condition_and_a_good_one_mends_it() {
         let found = until(&world.installations(), NAME, part, |one| {
             let conditions = one.status.as_ref().map(|status| status.conditions.as_slice());
             Condition::find(conditions.unwrap_or_default(), "Valid").is_some_and(|valid| valid.message.contains(part))
-        });
-        let found = found.await.status.unwrap().conditions;
+        })
+        .await;
+        let found = found.status.unwrap().conditions;
         let valid = Condition::find(&found, "Valid").unwrap();
         assert_eq!(
             (&valid.status, valid.reason.as_str()),

@@ -8,6 +8,7 @@ mod domains;
 mod extensions_there;
 mod going;
 mod installation;
+mod installation_values;
 mod lies;
 mod told;
 mod world;
