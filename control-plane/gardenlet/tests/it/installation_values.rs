@@ -1,9 +1,9 @@
 //! What a chart is given: every value of the contract from a Seed in which each source field is set, resources of the
 //! garden, and access to it.
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use tests_kit::until;
 
@@ -47,7 +47,10 @@ async fn a_chart_sees_every_value_of_the_contract() {
     let mut all: Value = serde_json::from_str(data_of(&objects, "all").unwrap()).unwrap();
     let known = world.seed().await;
     let identity = known["status"]["clusterIdentity"].clone();
-    assert!(identity.as_str().is_some_and(|identity| identity.starts_with("south-")), "{identity}");
+    assert!(
+        identity.as_str().is_some_and(|identity| identity.starts_with("south-")),
+        "{identity}"
+    );
     // What stands in the Seed stands in the values, whatever defaults the garden has put there.
     assert_eq!(all["gardener"]["seed"]["spec"].take(), known["spec"]);
     assert_eq!(known["spec"]["settings"]["topologyAwareRouting"]["enabled"], true);
@@ -102,7 +105,13 @@ async fn resources_of_the_garden_are_resolved_followed_and_never_repeated() {
         }))
         .await;
     let failed = world.condition("Valid", reason::RENDERING_HELM_VALUES_FAILED).await;
-    assert!(failed.message.contains("Secret login, which is not in namespace garden"), "{}", failed.message);
+    assert!(
+        failed
+            .message
+            .contains("Secret login, which is not in namespace garden"),
+        "{}",
+        failed.message
+    );
     world.world().create(secret("sesame")).await;
     let has = |text: &'static str| move |objects: &[Value]| data_of(objects, "password") == Some(text);
     world.objects("with the password", has("sesame")).await;
@@ -113,13 +122,19 @@ async fn resources_of_the_garden_are_resolved_followed_and_never_repeated() {
     world.objects("with the new one", has("changed")).await;
 
     let telling = "{{ fail (printf \"wrong: %s\" .Values.login.password) }}";
-    world.change_deployment(json!({"helm": {"rawChart": chart(&[("templates/a.yaml", telling)])}})).await;
+    world
+        .change_deployment(json!({"helm": {"rawChart": chart(&[("templates/a.yaml", telling)])}}))
+        .await;
     let failed = world.condition("Valid", reason::CHART_CANNOT_BE_RENDERED).await;
     assert!(failed.message.contains("wrong: [hidden]"), "{}", failed.message);
     let other = json!({"helm": {"values": {"login": {"password": "{{ .resources.one.data.user }}"}}}});
     world.change_deployment(other).await;
     let failed = world.condition("Valid", reason::RENDERING_HELM_VALUES_FAILED).await;
-    assert!(failed.message.contains("map has no entry for key \"user\""), "{}", failed.message);
+    assert!(
+        failed.message.contains("map has no entry for key \"user\""),
+        "{}",
+        failed.message
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,10 +171,21 @@ async fn pods_get_a_kubeconfig_of_the_garden_unless_opted_out() {
     let (labels, annotations) = (token.labels.unwrap(), token.annotations.unwrap());
     assert_eq!(labels["resources.gardener.cloud/purpose"], "token-requestor");
     assert_eq!(labels["resources.gardener.cloud/class"], "garden");
-    assert_eq!(annotations["serviceaccount.resources.gardener.cloud/name"], format!("extension-{NAME}"));
-    assert_eq!(annotations["serviceaccount.resources.gardener.cloud/namespace"], "seed-south");
+    assert_eq!(
+        annotations["serviceaccount.resources.gardener.cloud/name"],
+        format!("extension-{NAME}")
+    );
+    assert_eq!(
+        annotations["serviceaccount.resources.gardener.cloud/namespace"],
+        "seed-south"
+    );
 
-    let deployment = |name: &str| objects.iter().find(|object| object["metadata"]["name"] == name).unwrap();
+    let deployment = |name: &str| {
+        objects
+            .iter()
+            .find(|object| object["metadata"]["name"] == name)
+            .unwrap()
+    };
     let pods = &deployment("a")["spec"]["template"];
     let sources = &pods["spec"]["volumes"][0]["projected"]["sources"];
     assert_eq!(sources[0]["secret"]["name"], kubeconfig);
@@ -167,14 +193,22 @@ async fn pods_get_a_kubeconfig_of_the_garden_unless_opted_out() {
     let path = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig";
     assert_eq!(pods["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], path);
     let env = &pods["spec"]["containers"][0]["env"];
-    assert_eq!(env[0], json!({"name": "GARDEN_KUBECONFIG", "value": format!("{path}/kubeconfig")}));
+    assert_eq!(
+        env[0],
+        json!({"name": "GARDEN_KUBECONFIG", "value": format!("{path}/kubeconfig")})
+    );
     assert_eq!(pods["metadata"]["annotations"].as_object().unwrap().len(), 2);
     let pods = &deployment("b")["spec"]["template"]["spec"];
     assert_eq!(pods["volumes"], Value::Null);
-    assert_eq!(pods["containers"][0]["env"], json!([{"name": "SEED_NAME", "value": "south"}]));
+    assert_eq!(
+        pods["containers"][0]["env"],
+        json!([{"name": "SEED_NAME", "value": "south"}])
+    );
 
     world.change_deployment(json!({"injectGardenKubeconfig": null, "helm": {"values": {"gardener": {"garden": {"genericKubeconfigSecretName": "none"}}}}})).await;
-    world.objects("without", |objects| data_of(objects, "name") == Some("none")).await;
+    world
+        .objects("without", |objects| data_of(objects, "name") == Some("none"))
+        .await;
     until(&world.installations(), NAME, "valid", |_| true).await;
     assert!(secrets.get_opt("garden-access-extension").await.unwrap().is_none());
 }
