@@ -7,6 +7,8 @@ mod changed;
 mod domains;
 mod extensions_there;
 mod going;
+mod installation;
+mod installation_values;
 mod lies;
 mod told;
 mod world;
