@@ -1,6 +1,8 @@
 //! From Secrets to objects. Pure: never asks an API server what a kind is.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io::Read;
 
 use api_meta::{Classified, FaultClass};
 use api_resources::ManagedResource;
@@ -11,6 +13,13 @@ use sha2::{Digest, Sha256};
 
 /// Bytes of YAML in one entry. Secrets hold 1 MiB; this leaves room for nothing else.
 const ENTRY_BYTES_MAX: usize = 1024 * 1024;
+/// Suffix of the keys whose values are compressed.
+const BROTLI_SUFFIX: &str = ".br";
+/// Bytes of YAML in one entry after decompression. The largest sets of custom resource definitions are about 5 MB of
+/// text; brotli can make 1 GB of a Secret's 1 MiB, which must not end up in memory.
+const DECOMPRESSED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes that are decompressed at once, as brotli's own tools do.
+const BROTLI_BUFFER_BYTES: usize = 4096;
 
 /// An object that is wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +36,10 @@ pub(crate) struct Desired {
 /// Why objects could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
-    #[error("secret \"{secret}\", key \"{key}\": data compressed with brotli is not supported")]
-    Compressed { secret: String, key: String },
+    #[error("secret \"{secret}\", key \"{key}\": not compressed with brotli, as its suffix {BROTLI_SUFFIX} says")]
+    NotBrotli { secret: String, key: String },
+    #[error("secret \"{secret}\", key \"{key}\": more than {DECOMPRESSED_BYTES_MAX} bytes when decompressed")]
+    TooLongDecompressed { secret: String, key: String },
     #[error("secret \"{secret}\", key \"{key}\": more than {ENTRY_BYTES_MAX} bytes")]
     TooLong { secret: String, key: String },
     #[error("secret \"{secret}\", key \"{key}\": not UTF-8 text")]
@@ -101,13 +112,15 @@ pub(crate) fn decode(secrets: &[&Secret]) -> Result<Vec<Desired>, DecodeError> {
 
 fn entry(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<Desired>, DecodeError> {
     let (secret, key) = place();
-    if key.ends_with(".br") {
-        return Err(DecodeError::Compressed { secret, key });
-    }
     if bytes.len() > ENTRY_BYTES_MAX {
         return Err(DecodeError::TooLong { secret, key });
     }
-    let Ok(text) = std::str::from_utf8(bytes) else {
+    let bytes = if key.ends_with(BROTLI_SUFFIX) {
+        Cow::Owned(decompress(place, bytes)?)
+    } else {
+        Cow::Borrowed(bytes)
+    };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
         return Err(DecodeError::NotText { secret, key });
     };
     let documents: Vec<Value> = base_yaml::read_all(text).map_err(|problem| DecodeError::Yaml {
@@ -130,6 +143,20 @@ fn entry(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<Desir
             object(document).map_err(incomplete)
         })
         .collect()
+}
+
+fn decompress(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let (secret, key) = place();
+    let mut text = Vec::new();
+    // One byte more than allowed is enough to know that it is too long.
+    let mut limited = brotli::Decompressor::new(bytes, BROTLI_BUFFER_BYTES).take(DECOMPRESSED_BYTES_MAX as u64 + 1);
+    if limited.read_to_end(&mut text).is_err() {
+        return Err(DecodeError::NotBrotli { secret, key });
+    }
+    if text.len() > DECOMPRESSED_BYTES_MAX {
+        return Err(DecodeError::TooLongDecompressed { secret, key });
+    }
+    Ok(text)
 }
 
 fn object(mut value: Value) -> Result<Desired, &'static str> {
@@ -287,12 +314,49 @@ mod tests {
         );
     }
 
+    fn compressed(text: &[u8]) -> Secret {
+        let mut bytes = Vec::new();
+        brotli::BrotliCompress(&mut &*text, &mut bytes, &brotli::enc::BrotliEncoderParams::default()).unwrap();
+        let mut secret = secret(&[]);
+        secret.data = Some([("data.yaml.br".to_owned(), ByteString(bytes))].into());
+        secret
+    }
+
+    #[test]
+    fn compressed_entries_are_read_like_others() {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n";
+        assert_eq!(
+            decode(&[&compressed(text.as_bytes())]),
+            decode(&[&secret(&[("data.yaml", text)])])
+        );
+        // More than an entry may have without compression.
+        let long = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
+            "x".repeat(2 * ENTRY_BYTES_MAX)
+        );
+        assert_eq!(decode(&[&compressed(long.as_bytes())]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn decompression_stops_at_its_limit_and_refuses_half_of_an_entry() {
+        let bomb = compressed(&vec![b' '; DECOMPRESSED_BYTES_MAX + 1]);
+        assert_eq!(
+            decode(&[&bomb]).unwrap_err().to_string(),
+            "secret \"s\", key \"data.yaml.br\": more than 16777216 bytes when decompressed"
+        );
+        let mut cut = compressed(b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+        for bytes in cut.data.iter_mut().flat_map(|data| data.values_mut()) {
+            bytes.0.pop();
+        }
+        assert!(matches!(decode(&[&cut]), Err(DecodeError::NotBrotli { .. })));
+    }
+
     #[test]
     fn what_cannot_be_read_is_named_with_its_place() {
         let cases = [
             (
-                secret(&[("x.yaml.br", "")]),
-                "secret \"s\", key \"x.yaml.br\": data compressed with brotli is not supported",
+                secret(&[("x.yaml.br", "apiVersion: v1\n")]),
+                "secret \"s\", key \"x.yaml.br\": not compressed with brotli, as its suffix .br says",
             ),
             (
                 secret(&[("x", "apiVersion: v1\nkind: Pod\n")]),

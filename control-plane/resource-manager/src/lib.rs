@@ -2,9 +2,9 @@
 //! for, and reports whether it runs (semantics of gardener/gardener v1.150 pkg/resourcemanager/controller/managedresource).
 //!
 //! It reads ManagedResources and their Secrets in the *source* cluster and writes objects in the *target*, by
-//! server-side apply: fields that others set stay theirs. What it does not do yet it refuses aloud: compressed data
-//! (`.br`), `forceOverwriteLabels`, `forceOverwriteAnnotations`, `deletePersistentVolumeClaims`. The annotation
-//! `finalize-deletion-after` has no effect yet.
+//! server-side apply: fields that others set stay theirs. Values of keys that end in `.br` are decompressed. What it
+//! does not do yet it refuses aloud: `forceOverwriteLabels`, `forceOverwriteAnnotations`,
+//! `deletePersistentVolumeClaims`. The annotation `finalize-deletion-after` has no effect yet.
 //!
 //! What somebody else changes or deletes in the target is applied again, and a target that comes back without its data
 //! gets everything: upstream leaves both to its regular resync, here watches tell.
@@ -50,6 +50,10 @@ pub struct Options {
     pub class: Option<String>,
     /// Stands before the origin on every applied object, so that two sources of one target tell theirs apart; may be empty.
     pub cluster_id: String,
+    /// Whether Secrets and ConfigMaps of the source that nothing refers to any more are deleted.
+    pub garbage_collection: bool,
+    /// Class of the Secrets that are filled with tokens of the target; none means that none are.
+    pub token_requestor: Option<String>,
 }
 
 /// What reconciles work with.

@@ -64,8 +64,7 @@ impl Landscape {
         let stop = CancellationToken::new();
         let options = Options {
             namespace: Some(NAMESPACE.to_owned()),
-            class: None,
-            cluster_id: String::new(),
+            ..Options::default()
         };
         tokio::spawn(run(source.admin(), client, options, source.clock.clone(), stop.clone()));
         Self { source, target, stop }

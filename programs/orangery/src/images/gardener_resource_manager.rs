@@ -1,5 +1,5 @@
-//! The image `gardener-resource-manager`: applies the ManagedResources of one namespace to the cluster of
-//! `--target-kubeconfig`.
+//! The image `gardener-resource-manager`: applies the ManagedResources of one namespace, or of all, to the cluster of
+//! `--target-kubeconfig`, or to its own.
 
 use cluster_node::{ContainerContext, Exit};
 use control_plane_resource_manager::{Options, run};
@@ -10,12 +10,14 @@ use super::flags::Flags;
 
 /// The flags it understands. That about its health port is accepted: the node sees from the container itself whether it
 /// is well.
-const FLAGS: [&str; 5] = [
+const FLAGS: [&str; 7] = [
+    "garbage-collector",
     "health-port",
     "leader-elect",
     "resource-class",
     "source-namespace",
     "target-kubeconfig",
+    "token-requestor-class",
 ];
 
 /// Runs until stopped.
@@ -29,15 +31,17 @@ pub async fn gardener_resource_manager(context: ContainerContext) -> Exit {
 async fn serve(context: &ContainerContext) -> Result<(), Exit> {
     let flags = Flags::parse("gardener-resource-manager", &context.args, &FLAGS)?;
     let source = context.client().map_err(|fault| Exit::failed(fault.chain()))?;
-    let path = flags.required("target-kubeconfig")?;
-    let target = context.client_from(path).map_err(|fault| Exit::failed(fault.chain()))?;
+    let target = match flags.get("target-kubeconfig") {
+        Some(path) => context.client_from(path).map_err(|fault| Exit::failed(fault.chain()))?,
+        None => source.clone(),
+    };
+    let given = |flag: &str| flags.get(flag).map(str::to_owned);
     let options = Options {
-        namespace: flags.get("source-namespace").map(str::to_owned),
-        class: flags
-            .get("resource-class")
-            .filter(|class| !class.is_empty())
-            .map(str::to_owned),
+        namespace: given("source-namespace"),
+        class: given("resource-class"),
         cluster_id: String::new(),
+        garbage_collection: flags.is_on("garbage-collector")?,
+        token_requestor: given("token-requestor-class"),
     };
     let namespace = context.pod.metadata.namespace.as_deref().unwrap_or_default();
     let leases = Api::namespaced(source.clone(), namespace);
