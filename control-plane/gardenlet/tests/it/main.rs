@@ -8,6 +8,7 @@ mod domains;
 mod extensions_there;
 mod going;
 mod lies;
+mod seed_system;
 mod told;
 mod world;
 
