@@ -13,6 +13,11 @@ use crate::object::typed;
 /// The label of a stand-in; its value is `true`.
 pub const STAND_IN: &str = "orangery.dev/stand-in";
 
+/// Kubernetes protects its own groups: their kinds name the review that approved them.
+const APPROVED: &str = "api-approved.kubernetes.io";
+/// The review of the vertical pod autoscaler's kinds.
+const APPROVED_BY: &str = "https://github.com/kubernetes/kubernetes/pull/63797";
+
 /// Kinds of one program.
 struct Family {
     group: &'static str,
@@ -191,8 +196,12 @@ fn stand_in(family: &Family, kind: &Kind) -> CustomResourceDefinition {
         .enumerate()
         .map(|(place, version)| served(version, place == 0, *has_status))
         .collect();
+    let mut metadata = json!({"name": format!("{plural}.{group}"), "labels": {STAND_IN: "true"}});
+    if group.ends_with(".k8s.io") {
+        metadata["annotations"] = json!({APPROVED: APPROVED_BY});
+    }
     typed(json!({
-        "metadata": {"name": format!("{plural}.{group}"), "labels": {STAND_IN: "true"}},
+        "metadata": metadata,
         "spec": {
             "group": group,
             "names": names,

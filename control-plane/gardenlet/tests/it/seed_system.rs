@@ -90,7 +90,11 @@ async fn definitions_of_others_stay_and_old_priorities_are_replaced() {
     let seed = embedded().await;
     let definitions: Api<CustomResourceDefinition> = Api::all(seed.admin());
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
-    let theirs = scalers(&json!({"name": "verticalpodautoscalers.autoscaling.k8s.io"}), &schema);
+    let metadata = json!({
+        "name": "verticalpodautoscalers.autoscaling.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, as a test has it"},
+    });
+    let theirs = scalers(&metadata, &schema);
     let theirs = definitions.create(&PostParams::default(), &theirs).await.unwrap();
     let classes: Api<PriorityClass> = Api::all(seed.admin());
     let old =

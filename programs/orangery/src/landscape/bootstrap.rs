@@ -1,6 +1,8 @@
 //! What a garden and a seed hold before their first component starts: manifests that anyone can read, in
 //! `manifests/`, and the few objects whose names the settings choose. Applied once by the bootstrap identity.
 
+use std::collections::BTreeSet;
+
 use api_meta::Fault;
 use base_client::fault_of;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -8,7 +10,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::settings::{SeedSettings, Settings};
+use super::settings::{SeedNetworks, SeedSettings, Settings};
 
 /// Field manager of the bootstrap.
 const MANAGER: &str = "orangery-bootstrap";
@@ -37,7 +39,8 @@ pub const BACKUPS: &str = "backups";
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
-    for object in provider(settings) {
+    let types: BTreeSet<&str> = settings.seeds.iter().map(|seed| seed.provider_type.as_str()).collect();
+    for object in types.into_iter().flat_map(|type_| provider(settings, type_)) {
         offer(client, object).await?;
     }
     Ok(())
@@ -147,14 +150,13 @@ fn secret_ref(name: &str) -> Value {
 }
 
 /// How the local provider is made known: it is primary for every kind that the first Shoot needs.
-fn provider(settings: &Settings) -> Vec<Value> {
-    let seed = &settings.seed;
+fn provider(settings: &Settings, provider_type: &str) -> Vec<Value> {
     let mut args = vec![
-        format!("--provider-type={}", seed.provider_type),
+        format!("--provider-type={}", provider_type),
         format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
     ];
     args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
-    let name = format!("provider-{}", seed.provider_type.to_lowercase());
+    let name = format!("provider-{}", provider_type.to_lowercase());
     let kinds = [
         "BackupBucket",
         "BackupEntry",
@@ -167,8 +169,8 @@ fn provider(settings: &Settings) -> Vec<Value> {
     ];
     let resources: Vec<Value> = kinds
         .into_iter()
-        .map(|kind| json!({"kind": kind, "type": seed.provider_type, "primary": true}))
-        .chain([json!({"kind": "Extension", "type": format!("{}-ext", seed.provider_type), "primary": true})])
+        .map(|kind| json!({"kind": kind, "type": provider_type, "primary": true}))
+        .chain([json!({"kind": "Extension", "type": format!("{}-ext", provider_type), "primary": true})])
         .collect();
     vec![
         json!({
@@ -179,7 +181,7 @@ fn provider(settings: &Settings) -> Vec<Value> {
             "providerConfig": {
                 "image": "provider-local",
                 "args": args,
-                "replicas": seed.provider_replicas,
+                "replicas": settings.provider_replicas,
                 "rules": provider_rules(),
             },
         }),
@@ -194,12 +196,13 @@ fn provider(settings: &Settings) -> Vec<Value> {
 
 /// The Seed that the gardenlet registers.
 pub(super) fn seed_object(seed: &SeedSettings) -> Value {
+    let SeedNetworks { nodes, pods, services } = seed.networks;
     let backup =
         json!({"provider": seed.provider_type, "region": seed.region, "credentialsRef": secret_ref(BACKUP_SECRET)});
     let mut object = json!({
         "apiVersion": "core.gardener.cloud/v1beta1",
         "kind": "Seed",
-        "metadata": {"name": seed.name},
+        "metadata": {"name": seed.name, "labels": seed.labels},
         "spec": {
             "provider": {"type": seed.provider_type, "region": seed.region},
             "dns": {
@@ -207,7 +210,7 @@ pub(super) fn seed_object(seed: &SeedSettings) -> Value {
                 "internal": {"type": seed.provider_type, "domain": DOMAIN_INTERNAL, "credentialsRef": secret_ref(DNS_SECRET)},
                 "defaults": [{"type": seed.provider_type, "domain": DOMAIN_EXTERNAL, "credentialsRef": secret_ref(DNS_SECRET)}],
             },
-            "networks": {"nodes": "172.18.0.0/16", "pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "networks": {"nodes": nodes, "pods": pods, "services": services},
         },
     });
     if seed.backup {

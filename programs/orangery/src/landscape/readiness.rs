@@ -1,5 +1,5 @@
-//! When the garden is ready: once a Shoot can be taken. The garden's `/readyz` shows it as the check `seed-ready`, by
-//! what the Seed reports; after a restart that may be what it reported before.
+//! When the garden is ready: once every seed can take a Shoot. The garden's `/readyz` shows it as the check
+//! `seed-ready`, by what the Seeds report; after a restart that may be what they reported before.
 
 use std::time::Duration;
 
@@ -26,20 +26,21 @@ const CONDITION_BACKUP: &str = "BackupBucketsReady";
 pub(super) fn add(settings: &Settings, front: &Front, garden: &Api, parts: &Parts) -> Result<(), Fault> {
     let client = front.client(&garden.kubeconfig(ADMIN, &[ADMINS])?)?;
     let seeds: Cache<Seed> = Cache::start(kube::Api::all(client), watcher::Config::default(), parts.stop.clone());
-    let key = ObjectKey::cluster(settings.seed.name.clone());
-    garden
-        .server()
-        .readiness()
-        .add("seed-ready", move || match seeds.get(&key) {
-            Some(seed) => missing(&seed).map_or(Ok(()), |what| Err(format!("the seed's {what}"))),
-            None => Err("the seed is not registered".to_owned()),
-        });
+    let names: Vec<String> = settings.seeds.iter().map(|seed| seed.name.clone()).collect();
+    garden.server().readiness().add("seed-ready", move || {
+        let lacks = |name: &String| match seeds.get(&ObjectKey::cluster(name.as_str())) {
+            Some(seed) => missing(&seed).map(|what| format!("seed {name}: its {what}")),
+            None => Some(format!("seed {name} is not registered")),
+        };
+        names.iter().find_map(lacks).map_or(Ok(()), Err)
+    });
     Ok(())
 }
 
-/// What a landscape on this state left behind: its gardenlet's last beat, and the pods of its extensions that were
+/// What a landscape on this state left behind of one seed: its gardenlet's last beat, and the pods of its extensions that were
 /// ready, each with how often it had been started. Until they are past it, what the Seed reports is of that time.
 pub(super) struct Before {
+    seed: String,
     beat: Option<String>,
     pods: Vec<(String, String, i32)>,
 }
@@ -52,6 +53,7 @@ impl Before {
         let pods = kube::Api::<Pod>::all(seed.clone()).list(&extensions).await;
         let pods = pods.map_err(|error| fault_of(error, "list the pods of extensions"))?;
         Ok(Before {
+            seed: name.to_owned(),
             beat: beat.and_then(|lease| lease.resource_version()),
             pods: pods
                 .iter()
@@ -66,11 +68,10 @@ impl Before {
         &self,
         garden: &Client,
         seed: &Client,
-        name: &str,
         patience: Duration,
     ) -> Result<(), Fault> {
         if self.beat.is_some() {
-            wait_until(&leases(garden), name, patience, |lease| {
+            wait_until(&leases(garden), &self.seed, patience, |lease| {
                 if lease.and_then(ResourceExt::resource_version) == self.beat {
                     Judgement::NotYet("its gardenlet has not renewed it since the start".to_owned())
                 } else {
