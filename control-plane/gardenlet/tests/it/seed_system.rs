@@ -47,13 +47,13 @@ async fn a_resource_manager_that_is_scaled_down_or_deleted_is_put_back() {
     })
     .await;
     let seeds: Api<core::Seed> = Api::all(world.garden.admin());
-    let said = |seed: &core::Seed| {
+    let healthy = |seed: &core::Seed| {
         let conditions = seed.status.iter().flat_map(|status| &status.conditions);
         conditions
             .filter(|one| one.type_ == "SeedSystemComponentsHealthy")
-            .any(|one| one.reason == "ResourceManagerNotRunning" && one.message.contains(MANAGER))
+            .any(|one| one.reason == "SystemComponentsRunning")
     };
-    until(&seeds, "south", "says that no pod of it runs", said).await;
+    until(&seeds, "south", "healthy again", healthy).await;
 }
 
 struct NoShoots;
