@@ -39,6 +39,18 @@ pub const MIGRATION_DEPLOYMENT_RESOURCES: &str = "migration.controllerdeployment
 pub const HIGH_AVAILABILITY_ZONES: &str = "high-availability-config.resources.gardener.cloud/zones";
 /// Selector of service accounts that get the permissions of a ClusterRole.
 pub const EXTENSIONS_SERVICE_ACCOUNT_SELECTOR: &str = "authorization.gardener.cloud/extensions-serviceaccount-selector";
+/// On Secrets of the token requestor: the service account that the token is for.
+pub const SERVICE_ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
+/// On the same: its namespace.
+pub const SERVICE_ACCOUNT_NAMESPACE: &str = "serviceaccount.resources.gardener.cloud/namespace";
+/// On the same: labels for it, as a JSON object.
+pub const SERVICE_ACCOUNT_LABELS: &str = "serviceaccount.resources.gardener.cloud/labels";
+/// Prefix of references that garbage collection goes by:
+/// `reference.resources.gardener.cloud/{secret,configmap}-<hash>=<name>`.
+pub const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
+/// Checksum of what an installation's ManagedResource was rendered from: ours, so that a chart is rendered when
+/// something changed and not at every look.
+pub const INSTALLATION_INPUTS: &str = "installation.orangery.dev/inputs";
 /// Who created the object.
 pub const CREATED_BY: &str = "gardener.cloud/created-by";
 /// `description` shown to people.

@@ -65,6 +65,12 @@ pub const DEPLOYMENT_HASH: &str = "deployment-hash";
 pub const SEED_REF_NAME: &str = "seed-ref-name";
 /// Label on ManagedResources of an installation.
 pub const CONTROLLER_INSTALLATION_NAME: &str = "controllerinstallation-name";
+/// Label on the same: its registration.
+pub const MANAGED_REGISTRATION_NAME: &str = "controllerregistration-name";
+/// `false` on workload of an extension that is to get no kubeconfig of the garden.
+pub const INJECT_GARDEN_KUBECONFIG: &str = "extensions.gardener.cloud/inject-garden-kubeconfig";
+/// `allowed` on namespaces whose pods reach the garden's API server beside them.
+pub const ACCESS_TARGET_API_SERVER: &str = "networking.gardener.cloud/access-target-apiserver";
 /// `true` on ClusterRoles that give permissions to extensions in the garden.
 pub const CUSTOM_EXTENSIONS_PERMISSIONS: &str = "authorization.gardener.cloud/custom-extensions-permissions";
 /// Pod security admission level of a namespace.

@@ -34,6 +34,10 @@ pub const SHOOT_VIEWERS_GROUP: &str = "gardener.cloud:system:viewers";
 pub const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
 /// Data key of an OperatingSystemConfig's result Secret.
 pub const CLOUD_CONFIG_DATA_KEY: &str = "cloud_config";
+/// ManagedResources of the seed itself carry this class.
+pub const MANAGED_RESOURCE_CLASS_SEED: &str = "seed";
+/// Prefix of an extension's service account in the garden, before its installation's name.
+pub const EXTENSION_SERVICE_ACCOUNT_PREFIX: &str = "extension-";
 /// Taint key of seeds that only shoots of the garden namespace may use.
 pub const SEED_TAINT_PROTECTED: &str = "seed.gardener.cloud/protected";
 /// DNS provider type that means "nobody manages it".

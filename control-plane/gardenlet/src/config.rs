@@ -43,6 +43,17 @@ impl Images {
     }
 }
 
+/// How pods of the seed reach the garden's API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GardenAccess {
+    /// `https://host:port`.
+    pub server: String,
+    /// PEM bundle of the authorities that its certificate may come from.
+    pub ca_pem: String,
+    /// Name to ask for and to expect in its certificate, where that is not the URL's host.
+    pub tls_server_name: Option<String>,
+}
+
 /// Settings of one gardenlet.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -66,6 +77,8 @@ pub struct Config {
     pub sync_period: Duration,
     /// How long backups stay after their shoot is gone.
     pub backup_grace: Duration,
+    /// How pods of extensions reach the garden; without it none can.
+    pub garden_access: Option<GardenAccess>,
     /// Is told what happens in the flows of shoots, each named "namespace/name". Nothing depends on a listener.
     pub feed: Feed,
     /// Around every task of the flows of shoots: for whoever makes tasks fail. None, unless a program gives one.
@@ -94,6 +107,7 @@ impl Config {
             shoots_max: SHOOTS_MAX,
             sync_period: SYNC_PERIOD,
             backup_grace: Duration::ZERO,
+            garden_access: None,
             feed: Feed::default(),
             task_layer: TaskLayer::default(),
         }

@@ -3,9 +3,10 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use api_core::v1::ControllerDeployment;
 use api_core::v1beta1 as core;
 use api_extensions as extensions;
-use api_meta::{Fault, labels};
+use api_meta::{Fault, labels, names};
 use api_resources::ManagedResource;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
@@ -13,12 +14,14 @@ use base_controller::{Cache, Recorder};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::installation::{Apis, Charts};
 use crate::shoot::NodeMirrors;
 
 /// Field manager of everything gardenlet applies.
@@ -54,6 +57,10 @@ pub(crate) struct Context {
     pub seed_caches: SeedCaches,
     /// Mirrors of the nodes of shoots.
     pub nodes: NodeMirrors,
+    /// Charts of extensions.
+    pub charts: Charts,
+    /// What the seed's API server can do.
+    pub apis: Apis,
     /// The last timestamp of a request to an extension.
     pub stamped: Mutex<Timestamp>,
     /// Writes events into the garden.
@@ -69,6 +76,12 @@ pub(crate) struct GardenCaches {
     pub installations: Cache<core::ControllerInstallation>,
     pub backup_buckets: Cache<core::BackupBucket>,
     pub backup_entries: Cache<core::BackupEntry>,
+    /// In the version that holds charts.
+    pub deployments: Cache<ControllerDeployment>,
+    /// Of namespace `garden`: those that ControllerDeployments may refer to.
+    pub secrets: Cache<Secret>,
+    /// The same.
+    pub config_maps: Cache<ConfigMap>,
 }
 
 /// Mirrors of seed objects.
@@ -88,11 +101,18 @@ pub(crate) struct SeedCaches {
     pub managed_resources: Cache<ManagedResource>,
     pub deployments: Cache<Deployment>,
     pub stateful_sets: Cache<StatefulSet>,
+    pub extension_namespaces: Cache<Namespace>,
 }
 
 impl GardenCaches {
     /// Starts mirroring.
     pub(crate) fn start(garden: &Client, stop: &CancellationToken) -> Self {
+        let roles = [
+            labels::role::HELM_PULL_SECRET,
+            labels::role::OCI_CA_BUNDLE,
+            labels::role::RESOURCE_REFERENCE,
+        ];
+        let referenced = watcher::Config::default().labels(&format!("{} in ({})", labels::ROLE, roles.join(",")));
         Self {
             shoots: mirror(garden, stop),
             seeds: mirror(garden, stop),
@@ -101,6 +121,17 @@ impl GardenCaches {
             installations: mirror(garden, stop),
             backup_buckets: mirror(garden, stop),
             backup_entries: mirror(garden, stop),
+            deployments: mirror(garden, stop),
+            secrets: Cache::start(
+                Api::namespaced(garden.clone(), names::GARDEN_NAMESPACE),
+                referenced.clone(),
+                stop.clone(),
+            ),
+            config_maps: Cache::start(
+                Api::namespaced(garden.clone(), names::GARDEN_NAMESPACE),
+                referenced,
+                stop.clone(),
+            ),
         }
     }
 }
@@ -110,6 +141,7 @@ impl SeedCaches {
     pub(crate) fn start(seed: &Client, stop: &CancellationToken) -> Self {
         let control_planes =
             watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
+        let extensions = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
         Self {
             infrastructures: mirror(seed, stop),
             control_planes: mirror(seed, stop),
@@ -126,6 +158,7 @@ impl SeedCaches {
             managed_resources: mirror(seed, stop),
             deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
+            extension_namespaces: Cache::start(Api::all(seed.clone()), extensions, stop.clone()),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! backups. It works in three clusters (garden, seed, shoots) through their API servers only, and reaches extensions
 //! only through objects: it reads `type` strings and passes opaque configuration on.
 //!
-//! `seed/`, `shoot/`, `backup/` hold one controller each, in files named after what they do: observe, plan, apply,
+//! `seed/`, `shoot/`, `backup/`, `installation/` hold one controller each, in files named after what they do: observe, plan, apply,
 //! report. `extension/` is how extension objects are asked and waited for. Decisions are plain functions.
 
 mod backup;
@@ -22,7 +22,7 @@ use base_controller::Recorder;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{Addressing, Config, ETCD_STORAGE, Images, SHOOTS_MAX, SYNC_PERIOD};
+pub use config::{Addressing, Config, ETCD_STORAGE, GardenAccess, Images, SHOOTS_MAX, SYNC_PERIOD};
 pub use context::Clients;
 pub use seed::kinds_of_seed;
 
@@ -56,6 +56,8 @@ pub async fn run(
         garden_caches,
         seed_caches: SeedCaches::start(&seed, &stop),
         nodes,
+        charts: installation::Charts::new(clock.clone(), entropy.clone()),
+        apis: installation::Apis::default(),
         stamped: Mutex::new(clock.now()),
         events: Recorder::new(garden.clone(), "gardenlet", clock.clone()),
         connector: shoots,
@@ -71,6 +73,9 @@ pub async fn run(
         context.garden_caches.projects.ready().await;
         context.garden_caches.registrations.ready().await;
         context.garden_caches.installations.ready().await;
+        context.garden_caches.deployments.ready().await;
+        context.garden_caches.secrets.ready().await;
+        context.garden_caches.config_maps.ready().await;
     };
     if stop.run_until_cancelled(known).await.is_none() {
         return Ok(());

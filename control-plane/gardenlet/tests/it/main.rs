@@ -7,6 +7,7 @@ mod changed;
 mod domains;
 mod extensions_there;
 mod going;
+mod installation;
 mod lies;
 mod seed_system;
 mod told;

@@ -1,0 +1,231 @@
+//! Charts of ControllerDeployments: read from their bytes or pulled from a registry, and kept compiled by their digest.
+//! It renders nothing and writes nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api_core::v1::OCIRepository;
+use api_meta::{Classified as _, Fault, FaultClass, conditions::installation as reason};
+use base_clock::{Clock, Entropy};
+use base_helm::chart::CHART_BYTES_MAX;
+use base_helm::{Chart, Engine};
+use base_oci::{Artefact, Client, Keyring, Reference, ReferenceError, Settings};
+use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+use super::problem::Problem;
+
+/// Bytes of charts that are kept, as estimated by [`weight`]: some dozens of the largest that real extensions have.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+/// A chart's templates lie in memory as text and compiled.
+const COMPILED_FACTOR: usize = 3;
+/// How long the registry's word on a tag is believed: our own writes call for the installation again, and a tag that
+/// moves is no way to roll out.
+const TAG_AGE_MAX: Duration = Duration::from_secs(60);
+/// Tags that are remembered; there is one for each ControllerDeployment, seldom two.
+const TAGS_MAX: usize = 1024;
+/// How long a pull may hold up a worker, with all its tries.
+const PULL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A chart that is ready to be rendered.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The chart.
+    pub chart: Chart,
+    /// Renders it, and keeps its templates compiled.
+    pub engine: Engine,
+    /// Of its archive, or of its manifest in a registry.
+    pub digest: String,
+}
+
+/// What is needed to pull a chart, beside its address.
+#[derive(Default)]
+pub(crate) struct Access {
+    /// Credentials of registries.
+    pub keyring: Keyring,
+    /// Authorities of the registry in PEM.
+    pub ca_bundle: Option<String>,
+}
+
+/// The charts that are kept, the least recently used ones first.
+pub(crate) struct Charts {
+    clock: Clock,
+    entropy: Entropy,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    charts: VecDeque<(usize, Arc<Loaded>)>,
+    /// What a reference with a tag meant, and when that was read.
+    tags: BTreeMap<String, (String, Timestamp)>,
+}
+
+impl Charts {
+    /// None yet. Charts take time and randomness from these.
+    pub(crate) fn new(clock: Clock, entropy: Entropy) -> Self {
+        Self {
+            clock,
+            entropy,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The chart in an archive.
+    ///
+    /// # Errors
+    /// It is no chart.
+    pub(crate) fn of_archive(&self, archive: &[u8]) -> Result<Arc<Loaded>, Problem> {
+        let digest = digest_of(archive);
+        match self.find(&digest) {
+            Some(found) => Ok(found),
+            None => self.load(digest, archive),
+        }
+    }
+
+    /// The chart in a registry. One that is kept is not pulled again by digest, nor by tag within [`TAG_AGE_MAX`]; if
+    /// the registry cannot be reached, what a tag meant last will do.
+    ///
+    /// # Errors
+    /// The address is none, the registry does not give the chart, or it is none.
+    pub(crate) async fn of_repository(
+        &self,
+        repository: &OCIRepository,
+        access: Access,
+    ) -> Result<Arc<Loaded>, Problem> {
+        let reference = reference(repository).map_err(|why| {
+            let fault = Fault::user(why).hint("correct helm.ociRepository of the ControllerDeployment");
+            Problem::invalid(reason::CHART_INFORMATION_INVALID, fault)
+        })?;
+        let (known, is_fresh) = self.known(&reference);
+        if let Some(known) = known.clone().filter(|_| is_fresh) {
+            return Ok(known);
+        }
+        let mut settings = Settings::new(self.clock.clone(), self.entropy.clone());
+        settings.keyring = access.keyring;
+        settings.ca_bundle = access.ca_bundle;
+        settings.timeout = PULL_TIMEOUT;
+        let client = Client::new(settings).map_err(|why| {
+            let fault = Fault::user(why).hint("put PEM into bundle.crt of the Secret in caBundleSecretRef");
+            Problem::invalid(reason::CHART_INFORMATION_INVALID, fault)
+        })?;
+        let pulled = client.pull(&reference, &Artefact::helm_chart(CHART_BYTES_MAX)).await;
+        let pulled = match (pulled, known) {
+            (Ok(pulled), _) => pulled,
+            (Err(error), Some(known)) if error.class() == FaultClass::Transient => {
+                tracing::warn!(%reference, %error, digest = known.digest, "the chart is taken as it was pulled last");
+                return Ok(known);
+            }
+            (Err(error), _) => return Err(Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, Fault::from(error))),
+        };
+        let digest = pulled.digest.to_string();
+        let chart = match self.find(&digest) {
+            Some(found) => found,
+            None => self.load(digest, &pulled.bytes)?,
+        };
+        self.remember(&reference, &chart.digest);
+        Ok(chart)
+    }
+
+    /// What a reference is known to mean, and whether that is as good as asking.
+    fn known(&self, reference: &Reference) -> (Option<Arc<Loaded>>, bool) {
+        if let Some(digest) = reference.digest() {
+            return (self.find(&digest.to_string()), true);
+        }
+        let known = self.lock().tags.get(&reference.to_string()).cloned();
+        let Some((digest, read)) = known else {
+            return (None, false);
+        };
+        let is_fresh = self.clock.now().duration_since(read).unsigned_abs() < TAG_AGE_MAX;
+        (self.find(&digest), is_fresh)
+    }
+
+    fn remember(&self, reference: &Reference, digest: &str) {
+        if reference.digest().is_some() {
+            return;
+        }
+        let now = self.clock.now();
+        let mut kept = self.lock();
+        if kept.tags.len() >= TAGS_MAX {
+            kept.tags.clear();
+        }
+        kept.tags.insert(reference.to_string(), (digest.to_owned(), now));
+    }
+
+    fn find(&self, digest: &str) -> Option<Arc<Loaded>> {
+        let mut kept = self.lock();
+        let place = kept.charts.iter().position(|(_, chart)| chart.digest == digest)?;
+        let found = kept.charts.remove(place)?;
+        let chart = Arc::clone(&found.1);
+        kept.charts.push_back(found);
+        Some(chart)
+    }
+
+    fn load(&self, digest: String, archive: &[u8]) -> Result<Arc<Loaded>, Problem> {
+        let chart = Chart::from_archive(archive).map_err(|why| {
+            let fault = Fault::user(format!("the chart cannot be read: {why}"))
+                .hint("package it with `helm package`, and look at it with `orangery chart lint`");
+            Problem::invalid(reason::CHART_CANNOT_BE_RENDERED, fault)
+        })?;
+        let engine = Engine::default()
+            .with_clock(self.clock.clone())
+            .with_entropy(self.entropy.clone());
+        let weight = weight(&chart);
+        let loaded = Arc::new(Loaded { chart, engine, digest });
+        let mut kept = self.lock();
+        kept.charts.push_back((weight, Arc::clone(&loaded)));
+        let mut bytes: usize = kept.charts.iter().map(|(weight, _)| weight).sum();
+        while bytes > KEPT_BYTES_MAX {
+            let Some((weight, _)) = kept.charts.pop_front() else {
+                break;
+            };
+            bytes -= weight;
+        }
+        Ok(loaded)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// About how many bytes a chart takes with its templates compiled.
+fn weight(chart: &Chart) -> usize {
+    let bytes = |files: &[base_helm::chart::File]| files.iter().map(|file| file.data.len()).sum::<usize>();
+    let inner: usize = chart.dependencies.iter().map(weight).sum();
+    COMPILED_FACTOR * bytes(&chart.templates) + bytes(&chart.files) + inner
+}
+
+fn digest_of(archive: &[u8]) -> String {
+    let mut digest = "sha256:".to_owned();
+    for byte in Sha256::digest(archive) {
+        // Writing to a String does not fail.
+        let _ = write!(digest, "{byte:02x}");
+    }
+    digest
+}
+
+/// Where a chart is. A digest goes before a tag, which then is not looked at.
+fn reference(repository: &OCIRepository) -> Result<Reference, ReferenceError> {
+    let OCIRepository {
+        reference: whole,
+        repository: base,
+        tag,
+        digest,
+        pull_secret_ref: _,
+        ca_bundle_secret_ref: _,
+    } = repository;
+    let base = base.as_deref().unwrap_or_default();
+    let reference = match (whole, digest, tag) {
+        (Some(whole), ..) => Reference::parse(whole)?,
+        (None, Some(digest), _) => Reference::parse(&format!("{base}@{digest}"))?,
+        (None, None, Some(tag)) => Reference::parse(&format!("{base}:{tag}"))?,
+        (None, None, None) => Reference::parse(base)?,
+    };
+    match reference.digest() {
+        Some(digest) => Reference::parse(&format!("{}/{}@{digest}", reference.registry(), reference.repository())),
+        None => Ok(reference),
+    }
+}

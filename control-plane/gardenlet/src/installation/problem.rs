@@ -1,0 +1,80 @@
+//! Why an installation cannot go on, as its conditions report it: which condition, which reason, and the fault with its
+//! one thing to do. It writes nothing.
+
+use api_meta::{Condition, ConditionStatus, Fault, FaultClass, conditions::installation as reason};
+use jiff::Timestamp;
+
+/// What a person finds in the installation's conditions.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    condition: &'static str,
+    status: ConditionStatus,
+    pub reason: &'static str,
+    pub fault: Fault,
+}
+
+impl Problem {
+    /// The installation is not valid.
+    pub(crate) fn invalid(reason: &'static str, fault: Fault) -> Self {
+        Self {
+            condition: reason::VALID,
+            status: ConditionStatus::False,
+            reason,
+            fault,
+        }
+    }
+
+    /// Whether the installation is valid is not known yet.
+    pub(crate) fn undecided(reason: &'static str, fault: Fault) -> Self {
+        Self {
+            status: ConditionStatus::Unknown,
+            ..Self::invalid(reason, fault)
+        }
+    }
+
+    /// The installation is valid and cannot be installed.
+    pub(crate) fn not_installed(reason: &'static str, fault: Fault) -> Self {
+        Self {
+            condition: reason::INSTALLED,
+            ..Self::invalid(reason, fault)
+        }
+    }
+
+    /// What the fault says, with the one thing to do.
+    pub(crate) fn message(&self) -> String {
+        self.fault.told()
+    }
+
+    /// As a condition.
+    pub(crate) fn condition(&self, now: Timestamp) -> Condition {
+        let mut condition = Condition::new(self.condition, self.status.clone(), self.reason, &self.message(), now);
+        condition.codes = self.fault.codes.clone();
+        condition
+    }
+
+    /// Whether only a change of what was read can help, which is watched.
+    pub(crate) fn waits_for_change(&self) -> bool {
+        self.fault.class == FaultClass::User
+    }
+}
+
+/// Why a look at an installation ended early.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// What its conditions report.
+    Problem(Box<Problem>),
+    /// An API server did not do what we asked it: tried again, and nothing is reported of the installation.
+    Fault(Fault),
+}
+
+impl From<Problem> for Halt {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}

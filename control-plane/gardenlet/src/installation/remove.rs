@@ -1,0 +1,149 @@
+//! Takes an installation down: the ManagedResource and with it all objects, the namespace, the service account in the
+//! garden, the finalizer. Each step waits for the one before, by watching.
+
+use api_core::v1beta1::ControllerInstallation;
+use api_meta::{Condition, ConditionStatus, Fault, conditions::installation as reason, finalizers, labels, names};
+use api_resources::ManagedResource;
+use base_client::{delete, get, has_finalizer, list, remove_finalizer};
+use base_controller::Next;
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use kube::{Api, Resource, ResourceExt};
+
+use super::access::service_account;
+use super::{observe, report};
+use crate::context::Context;
+
+/// What of an installation is left in the seed. Read from the API server: a mirror may not have seen yet what was
+/// written a moment ago.
+struct Left {
+    managed_resource: Option<ManagedResource>,
+    namespace: Option<Namespace>,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// Its deletion is asked for, unless it has been, and waited for.
+    ManagedResource { asked: bool },
+    /// The same.
+    Namespace { asked: bool },
+    /// Nothing is left in the seed.
+    Finish,
+}
+
+/// One turn of a removal.
+///
+/// # Errors
+/// What an API server says; the condition Installed reports it too.
+pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstallation) -> Result<Next, Fault> {
+    if !has_finalizer(installation, finalizers::CONTROLLER_INSTALLATION) {
+        return Ok(Next::Change);
+    }
+    match turn(context, installation).await {
+        Ok(Some(waiting_for)) => {
+            let message = format!("Deletion of {waiting_for} is still pending.");
+            write(context, installation, reason::DELETION_PENDING, &message).await?;
+        }
+        Ok(None) => {}
+        Err(fault) => {
+            write(context, installation, reason::DELETION_FAILED, &fault.told()).await?;
+            return Err(fault);
+        }
+    }
+    Ok(Next::Change)
+}
+
+async fn write(
+    context: &Context,
+    installation: &ControllerInstallation,
+    reason: &str,
+    message: &str,
+) -> Result<(), Fault> {
+    let now = context.clock.now();
+    let condition = Condition::new(reason::INSTALLED, ConditionStatus::False, reason, message, now);
+    report::write(context, installation, vec![condition]).await.map(drop)
+}
+
+/// Does the next step; tells what is waited for, or nothing at the end.
+async fn turn(context: &Context, installation: &ControllerInstallation) -> Result<Option<String>, Fault> {
+    let name = installation.name_any();
+    let resources = context.in_seed::<ManagedResource>(names::GARDEN_NAMESPACE);
+    let namespaces: Api<Namespace> = Api::all(context.seed.clone());
+    let namespace = names::extension_namespace(&name);
+    let left = Left {
+        managed_resource: get(&resources, &name).await?,
+        namespace: get(&namespaces, &namespace).await?,
+    };
+    if is_of_another(context, installation, &left) {
+        return Ok(None);
+    }
+    match step(&left) {
+        Step::ManagedResource { asked } => {
+            if !asked {
+                delete(&resources, &name).await?;
+            }
+            Ok(Some(format!("ManagedResource {name:?}")))
+        }
+        Step::Namespace { asked } => {
+            delete_data(context, &name).await?;
+            if !asked {
+                delete(&namespaces, &namespace).await?;
+            }
+            Ok(Some(format!("Namespace {namespace:?}")))
+        }
+        Step::Finish => {
+            delete_data(context, &name).await?;
+            let accounts = context.in_garden::<ServiceAccount>(&names::seed_namespace(context.config.seed_name()));
+            delete(&accounts, &service_account(&name)).await?;
+            let installations: Api<ControllerInstallation> = Api::all(context.garden.clone());
+            remove_finalizer(
+                &installations,
+                installation.clone(),
+                finalizers::CONTROLLER_INSTALLATION,
+            )
+            .await?;
+            Ok(None)
+        }
+    }
+}
+
+fn step(left: &Left) -> Step {
+    match (&left.managed_resource, &left.namespace) {
+        (Some(resource), _) => Step::ManagedResource {
+            asked: is_going(resource),
+        },
+        (None, Some(namespace)) => Step::Namespace {
+            asked: is_going(namespace),
+        },
+        (None, None) => Step::Finish,
+    }
+}
+
+fn is_going<K: Resource>(object: &K) -> bool {
+    object.meta().deletion_timestamp.is_some()
+}
+
+/// Whether the finalizer is that of an operator of another type of ControllerDeployment, and not ours: what we install
+/// begins with a ManagedResource, and what we take down says so in its condition.
+fn is_of_another(context: &Context, installation: &ControllerInstallation, left: &Left) -> bool {
+    let reference = installation.spec.deployment_ref.as_ref();
+    let name = reference
+        .and_then(|reference| reference.name.clone())
+        .unwrap_or_default();
+    let key = base_controller::ObjectKey::cluster(name);
+    let exists = context.garden_caches.deployments.get(&key).is_some();
+    let is_other = exists && observe::deployment(context, installation).is_none();
+    let began = Condition::find(report::conditions(installation), reason::INSTALLED)
+        .is_some_and(|installed| installed.reason.starts_with("Deletion"));
+    is_other && left.managed_resource.is_none() && !began
+}
+
+/// The Secrets that held the objects.
+async fn delete_data(context: &Context, installation: &str) -> Result<(), Fault> {
+    let secrets = context.in_seed::<Secret>(names::GARDEN_NAMESPACE);
+    let selector = format!("{}={installation}", labels::CONTROLLER_INSTALLATION_NAME);
+    for secret in list(&secrets, &selector).await? {
+        delete(&secrets, &secret.name_any()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Conditions and events of ControllerInstallations. Several controllers write conditions there: each puts its own among
+//! those of the others.
+
+use api_core::v1beta1::ControllerInstallation;
+use api_meta::{Condition, ConditionStatus, Fault, FaultClass, conditions::installation as reason};
+use base_client::{patch_status_if_changed, read_again};
+use base_controller::EventType;
+use kube::{Api, ResourceExt};
+
+use super::problem::Problem;
+use crate::context::Context;
+
+/// How often conditions are put into a fresh copy while others write; the next turn tries again anyway.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What stands in the conditions once the chart has been rendered and its objects handed over. Whether they are applied
+/// is for the care controller to find out.
+pub(crate) async fn installed(context: &Context, installation: &ControllerInstallation) -> Result<(), Fault> {
+    let mut all = vec![valid(context)];
+    let known = conditions(installation);
+    let said = Condition::find(known, reason::INSTALLED).map(|condition| condition.reason.as_str());
+    if said.is_none_or(|said| said.is_empty() || is_ours(said)) {
+        all.push(pending(
+            context,
+            &format!(
+                "Installation of ManagedResource {:?} is still pending.",
+                installation.name_any()
+            ),
+        ));
+    }
+    write(context, installation, all).await.map(drop)
+}
+
+fn valid(context: &Context) -> Condition {
+    Condition::new(
+        reason::VALID,
+        ConditionStatus::True,
+        reason::REGISTRATION_VALID,
+        "chart could be rendered successfully.",
+        context.clock.now(),
+    )
+}
+
+/// Installed=False: not yet.
+fn pending(context: &Context, message: &str) -> Condition {
+    let now = context.clock.now();
+    Condition::new(
+        reason::INSTALLED,
+        ConditionStatus::False,
+        reason::INSTALLATION_PENDING,
+        message,
+        now,
+    )
+}
+
+/// Whether Installed has a reason that only this controller gives, and takes back.
+pub(crate) fn is_ours(said: &str) -> bool {
+    [
+        reason::INSTALLATION_FAILED,
+        reason::DELETION_FAILED,
+        reason::DELETION_PENDING,
+    ]
+    .contains(&said)
+}
+
+/// Reports why an installation cannot go on, with an event when that is new.
+pub(crate) async fn problem(
+    context: &Context,
+    installation: &ControllerInstallation,
+    problem: &Problem,
+) -> Result<(), Fault> {
+    let mut all = vec![problem.condition(context.clock.now())];
+    if problem.reason == reason::INSTALLATION_FAILED {
+        // Only what has been rendered can fail to be installed.
+        all.push(valid(context));
+    }
+    if write(context, installation, all).await? {
+        let message = problem.message();
+        context
+            .events
+            .record(installation, EventType::Warning, problem.reason, &message)
+            .await;
+    }
+    Ok(())
+}
+
+/// Puts `ours` among the conditions. Returns whether that changed anything.
+pub(crate) async fn write(
+    context: &Context,
+    installation: &ControllerInstallation,
+    ours: Vec<Condition>,
+) -> Result<bool, Fault> {
+    let api: Api<ControllerInstallation> = Api::all(context.garden.clone());
+    let mut before = installation.clone();
+    for attempt in 1.. {
+        let mut after = before.clone();
+        let conditions = &mut after.status.get_or_insert_default().conditions;
+        let mut changed = false;
+        for condition in ours.clone() {
+            changed |= condition.put_into(conditions);
+        }
+        if !changed {
+            return Ok(false);
+        }
+        match patch_status_if_changed(&api, &before, &after).await {
+            Ok(_) => return Ok(true),
+            Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => {
+                let Some(fresh) = read_again(&api, installation).await? else {
+                    return Ok(false);
+                };
+                before = fresh;
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(false)
+}
+
+/// The conditions of an installation.
+pub(crate) fn conditions(installation: &ControllerInstallation) -> &[Condition] {
+    installation
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default()
+}

@@ -1,0 +1,534 @@
+//! Installations with a chart: what a gardenlet makes of it in the seed, how that follows every change, and how it goes.
+//! The seed's resource manager is played by the test.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+
+use api_core::v1beta1 as core;
+use api_meta::{Condition, ConditionStatus, conditions::installation as reason};
+use api_resources::ManagedResource;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tests_kit::{until, until_gone};
+
+use crate::world::World;
+
+/// The installation, its registration and its deployment.
+const NAME: &str = "ext";
+const NAMESPACE: &str = "extension-ext";
+
+/// A chart in base64 from its templates.
+pub(crate) fn chart(files: &[(&str, &str)]) -> String {
+    let head = [("Chart.yaml", "apiVersion: v2\nname: ext\nversion: 1.0.0\n")];
+    let has_head = files.iter().any(|(name, _)| *name == "Chart.yaml");
+    let files = head.iter().filter(|_| !has_head).chain(files);
+    let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        let path = format!("ext/{name}");
+        archive.append_data(&mut header, path, text.as_bytes()).unwrap();
+    }
+    let mut zipped = archive.into_inner().unwrap();
+    zipped.flush().unwrap();
+    STANDARD.encode(zipped.finish().unwrap())
+}
+
+/// One ConfigMap with that data.
+fn config_map(data: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: made\n  namespace: {{{{ .Release.Namespace }}}}\ndata:\n{data}\n"
+    )
+}
+
+struct Installing(World);
+
+impl Installing {
+    async fn start() -> Self {
+        Self(World::start().await)
+    }
+
+    /// Registration, deployment (core/v1) and installation.
+    async fn install(&self, deployment: Value) {
+        self.deploy(deployment).await;
+        self.register().await;
+    }
+
+    async fn deploy(&self, mut deployment: Value) {
+        deployment["apiVersion"] = json!("core.gardener.cloud/v1");
+        deployment["kind"] = json!("ControllerDeployment");
+        deployment["metadata"]["name"] = json!(NAME);
+        self.0.create(deployment).await;
+    }
+
+    async fn register(&self) {
+        self.0
+            .create(json!({
+                "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": NAME},
+                "spec": {"deployment": {"deploymentRefs": [{"name": NAME}]},
+                    "resources": [{"kind": "Extension", "type": "ext"}]},
+            }))
+            .await;
+        self.0
+            .create(json!({
+                "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": NAME},
+                "spec": {"registrationRef": {"name": NAME}, "seedRef": {"name": "south"}, "deploymentRef": {"name": NAME}},
+            }))
+            .await;
+    }
+
+    fn installations(&self) -> Api<core::ControllerInstallation> {
+        Api::all(self.0.garden.admin())
+    }
+
+    fn resources(&self) -> Api<ManagedResource> {
+        Api::namespaced(self.0.seed.admin(), "garden")
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.0.seed.admin(), "garden")
+    }
+
+    fn namespaces(&self) -> Api<Namespace> {
+        Api::all(self.0.seed.admin())
+    }
+
+    fn deployments(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("core.gardener.cloud", "v1", "ControllerDeployment");
+        Api::all_with(self.0.garden.admin(), &kube::api::ApiResource::from_gvk(&kind))
+    }
+
+    async fn change_deployment(&self, patch: Value) {
+        let patch = Patch::Merge(patch);
+        self.deployments()
+            .patch(NAME, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    async fn change_seed(&self, patch: Value) {
+        let seeds: Api<core::Seed> = Api::all(self.0.garden.admin());
+        let patch = Patch::Merge(patch);
+        seeds.patch("south", &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until the condition has that reason; gives it.
+    async fn condition(&self, type_: &str, reason: &str) -> Condition {
+        let find = |one: &core::ControllerInstallation| {
+            let conditions = &one.status.as_ref()?.conditions;
+            Condition::find(conditions, type_)
+                .filter(|found| found.reason == reason)
+                .cloned()
+        };
+        let found = until(&self.installations(), NAME, &format!("{type_} {reason}"), |one| {
+            find(one).is_some()
+        });
+        find(&found.await).unwrap()
+    }
+
+    /// Waits until the objects in the seed's ManagedResource satisfy `is`; gives them.
+    async fn objects(&self, what: &str, is: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let mut seen = String::new();
+        for _ in 0..100 {
+            let newer = |one: &ManagedResource| one.resource_version().unwrap_or_default() != seen;
+            let resource = until(&self.resources(), NAME, what, newer).await;
+            seen = resource.resource_version().unwrap_or_default();
+            let objects = self.objects_of(&resource).await;
+            if is(&objects) {
+                return objects;
+            }
+        }
+        panic!("the objects never became {what}");
+    }
+
+    async fn objects_of(&self, resource: &ManagedResource) -> Vec<Value> {
+        let [reference] = resource.spec.secret_refs.as_slice() else {
+            panic!("one Secret");
+        };
+        let secret = self.secrets().get(&reference.name).await.unwrap();
+        assert_eq!(secret.immutable, Some(true));
+        let data = secret.data.unwrap();
+        assert_eq!(data.keys().collect::<Vec<_>>(), ["data.yaml.br"]);
+        let mut text = String::new();
+        brotli::Decompressor::new(data["data.yaml.br"].0.as_slice(), 4096)
+            .read_to_string(&mut text)
+            .unwrap();
+        let documents = text.split("---\n").filter(|document| !document.trim().is_empty());
+        documents
+            .map(|document| serde_json::from_str(document).unwrap())
+            .collect()
+    }
+
+    /// What the resource manager would report.
+    async fn report(&self, applied: (&str, &str), healthy: (&str, &str), progressing: (&str, &str)) {
+        let resource = self.resources().get(NAME).await.unwrap();
+        let condition = |type_: &str, (status, message): (&str, &str)| {
+            json!({"type": type_, "status": status, "reason": "R", "message": message,
+                "lastTransitionTime": tests_kit::EPOCH, "lastUpdateTime": tests_kit::EPOCH})
+        };
+        let status = json!({"status": {"observedGeneration": resource.metadata.generation, "conditions": [
+            condition("ResourcesApplied", applied),
+            condition("ResourcesHealthy", healthy),
+            condition("ResourcesProgressing", progressing),
+        ]}});
+        let patch = Patch::Merge(status);
+        self.resources()
+            .patch_status(NAME, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    async fn delete(&self) {
+        self.installations()
+            .delete(NAME, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+}
+
+fn data_of<'o>(objects: &'o [Value], key: &str) -> Option<&'o str> {
+    objects.iter().find_map(|object| object["data"][key].as_str())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chart_is_handed_over_whole_and_removed_without_a_trace() {
+    let world = Installing::start().await;
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: run\n  namespace: {{ .Release.Namespace }}\n\
+        spec:\n  template:\n    spec:\n      initContainers: [{name: i}]\n      containers:\n      - name: c\n        env:\n        - {name: SEED_NAME, value: old}\n";
+    let raw = chart(&[
+        (
+            "templates/map.yaml",
+            &config_map("  greeting: {{ .Values.greeting }} of {{ .Release.Name }}"),
+        ),
+        ("templates/run.yaml", deployment),
+        (
+            "templates/hook.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\n",
+        ),
+        (
+            "crds/one.yaml",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.org}\n",
+        ),
+        ("values.yaml", "greeting: hello\n"),
+    ]);
+    world.install(json!({"helm": {"rawChart": raw}})).await;
+    let valid = world.condition("Valid", reason::REGISTRATION_VALID).await;
+    assert_eq!(
+        (valid.status, valid.message.as_str()),
+        (ConditionStatus::True, "chart could be rendered successfully.")
+    );
+    let resource = until(&world.resources(), NAME, "written", |_| true).await;
+    assert_eq!(resource.spec.class.as_deref(), Some("seed"));
+    let labels = BTreeMap::from([
+        ("controllerinstallation-name", NAME),
+        ("controllerregistration-name", NAME),
+    ]);
+    let labels = labels
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    assert_eq!(resource.labels(), &labels);
+    let objects = world.objects_of(&resource).await;
+    let names: Vec<_> = objects
+        .iter()
+        .map(|object| object["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["things.example.org", "made", "run"], "without the hook");
+    assert_eq!(data_of(&objects, "greeting"), Some("hello of ext"));
+    let pods = &objects[2]["spec"]["template"]["spec"];
+    let variable = json!([{"name": "SEED_NAME", "value": "south"}]);
+    assert_eq!(
+        (&pods["containers"][0]["env"], &pods["initContainers"][0]["env"]),
+        (&variable, &variable)
+    );
+    let namespace = world.namespaces().get(NAMESPACE).await.unwrap();
+    assert_eq!(namespace.labels()["gardener.cloud/role"], "extension");
+    assert_eq!(
+        namespace.labels()["controllerregistration.core.gardener.cloud/name"],
+        NAME
+    );
+    assert_eq!(
+        namespace.labels()["high-availability-config.resources.gardener.cloud/consider"],
+        "true"
+    );
+
+    world.condition("Installed", reason::INSTALLATION_PENDING).await;
+    let no = "Deployment \"run\": image \"x\" is not in the catalogue";
+    world.report(("True", ""), ("False", no), ("False", "")).await;
+    world.condition("Installed", reason::INSTALLATION_SUCCESSFUL).await;
+    let healthy = world.condition("Healthy", reason::CONTROLLER_NOT_HEALTHY).await;
+    assert!(healthy.message.contains(no), "{}", healthy.message);
+    world.condition("Progressing", reason::CONTROLLER_ROLLED_OUT).await;
+    world.report(("True", ""), ("True", ""), ("True", "rolling")).await;
+    world.condition("Healthy", reason::CONTROLLER_HEALTHY).await;
+    world.condition("Progressing", reason::CONTROLLER_NOT_ROLLED_OUT).await;
+
+    // Something that its manager has not taken away yet holds the removal up.
+    let held = Patch::Merge(json!({"metadata": {"finalizers": ["test/held"]}}));
+    world
+        .resources()
+        .patch(NAME, &PatchParams::default(), &held)
+        .await
+        .unwrap();
+    world.delete().await;
+    let pending = world.condition("Installed", reason::DELETION_PENDING).await;
+    assert_eq!(pending.message, "Deletion of ManagedResource \"ext\" is still pending.");
+    assert!(
+        world
+            .namespaces()
+            .get(NAMESPACE)
+            .await
+            .unwrap()
+            .metadata
+            .deletion_timestamp
+            .is_none()
+    );
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    world
+        .resources()
+        .patch(NAME, &PatchParams::default(), &free)
+        .await
+        .unwrap();
+    until_gone(&world.installations(), NAME).await;
+    assert!(world.resources().get_opt(NAME).await.unwrap().is_none());
+    assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
+    let left = ListParams::default().labels("controllerinstallation-name=ext");
+    assert_eq!(world.secrets().list(&left).await.unwrap().items.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_of_what_a_chart_is_made_from_is_rolled_out() {
+    let world = Installing::start().await;
+    let of = |text: &str| chart(&[("templates/map.yaml", &config_map(text))]);
+    let seen = "  v: {{ .Values.v }}\n  label: {{ .Values.gardener.seed.labels.zone | default \"none\" }}";
+    world
+        .install(json!({"helm": {"rawChart": of(seen), "values": {"v": "one"}}}))
+        .await;
+    let has = |key: &'static str, value: &'static str| move |objects: &[Value]| data_of(objects, key) == Some(value);
+    world.objects("first", has("v", "one")).await;
+    world.report(("True", ""), ("True", ""), ("False", "")).await;
+    world.condition("Installed", reason::INSTALLATION_SUCCESSFUL).await;
+
+    world.change_deployment(json!({"helm": {"values": {"v": "two"}}})).await;
+    world.objects("of other values", has("v", "two")).await;
+    world.condition("Installed", reason::INSTALLATION_PENDING).await;
+    world
+        .change_seed(json!({"metadata": {"labels": {"zone": "far"}}}))
+        .await;
+    world.objects("of another seed", has("label", "far")).await;
+    world
+        .change_deployment(json!({"helm": {"rawChart": of("  other: chart")}}))
+        .await;
+    world.objects("of another chart", has("other", "chart")).await;
+
+    // What others take away comes back.
+    world.resources().delete(NAME, &DeleteParams::default()).await.unwrap();
+    world.objects("back", has("other", "chart")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chart_with_random_values_is_rendered_again_only_for_a_reason() {
+    let world = Installing::start().await;
+    let random = config_map("  random: {{ randAlphaNum 20 }}\n  v: {{ .Values.v | default \"none\" }}");
+    world
+        .install(json!({"helm": {"rawChart": chart(&[("templates/map.yaml", &random)])}}))
+        .await;
+    let first = until(&world.resources(), NAME, "written", |_| true).await;
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    world
+        .change_deployment(json!({"metadata": {"labels": {"some": "label"}}}))
+        .await;
+    world.change_seed(json!({"metadata": {"annotations": null}})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    let later = world.resources().get(NAME).await.unwrap();
+    assert_eq!(first.spec.secret_refs, later.spec.secret_refs);
+    world.change_deployment(json!({"helm": {"values": {"v": "one"}}})).await;
+    world
+        .objects("another", |objects| data_of(objects, "v") == Some("one"))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_chart_ends_in_its_condition_and_a_good_one_mends_it() {
+    let world = Installing::start().await;
+    let template = |text: &str| json!({"helm": {"rawChart": chart(&[("templates/a.yaml", text)])}});
+    let cases = [
+        (
+            json!({"helm": {"rawChart": STANDARD.encode("no archive")}}),
+            reason::CHART_CANNOT_BE_RENDERED,
+            "cannot be read",
+        ),
+        (
+            template("{{ .Values.a.b.c }}"),
+            reason::CHART_CANNOT_BE_RENDERED,
+            "templates/a.yaml",
+        ),
+        (
+            template("{{ fail \"no way\" }}"),
+            reason::CHART_CANNOT_BE_RENDERED,
+            "no way",
+        ),
+        (
+            template("just a text"),
+            reason::CHART_CANNOT_BE_RENDERED,
+            "templates/a.yaml",
+        ),
+        (
+            template("apiVersion: v1\nmetadata: {name: a}"),
+            reason::CHART_CANNOT_BE_RENDERED,
+            "kind is missing",
+        ),
+        (
+            template("kind: [1]"),
+            reason::CHART_CANNOT_BE_RENDERED,
+            "templates/a.yaml",
+        ),
+        (
+            json!({"helm": {"rawChart": chart(&[
+                ("Chart.yaml", "apiVersion: v2\nname: ext\nversion: 1.0.0\nkubeVersion: '>=1.99'\n"),
+            ])}}),
+            reason::CHART_CANNOT_BE_RENDERED,
+            ">=1.99",
+        ),
+        (
+            json!({"helm": {"rawChart": chart(&[]), "values": [1]}}),
+            reason::CHART_INFORMATION_INVALID,
+            "is array, not an object",
+        ),
+        (
+            json!({"helm": {"rawChart": chart(&[])}, "injectGardenKubeconfig": true}),
+            reason::CHART_INFORMATION_INVALID,
+            "injectGardenKubeconfig",
+        ),
+    ];
+    let mut cases = cases.into_iter();
+    let (first, ..) = cases.clone().next().unwrap();
+    world.install(first).await;
+    let mut told = 0;
+    for (deployment, reason, part) in &mut cases {
+        let mut patch = deployment.clone();
+        for field in ["values", "rawChart"] {
+            patch["helm"]
+                .as_object_mut()
+                .unwrap()
+                .entry(field)
+                .or_insert(Value::Null);
+        }
+        patch
+            .as_object_mut()
+            .unwrap()
+            .entry("injectGardenKubeconfig")
+            .or_insert(Value::Null);
+        world.change_deployment(patch).await;
+        let found = until(&world.installations(), NAME, part, |one| {
+            let conditions = one.status.as_ref().map(|status| status.conditions.as_slice());
+            Condition::find(conditions.unwrap_or_default(), "Valid").is_some_and(|valid| valid.message.contains(part))
+        });
+        let found = found.await.status.unwrap().conditions;
+        let valid = Condition::find(&found, "Valid").unwrap();
+        assert_eq!(
+            (&valid.status, valid.reason.as_str()),
+            (&ConditionStatus::False, reason),
+            "{}",
+            valid.message
+        );
+        assert!(valid.message.ends_with(')'), "one thing to do: {}", valid.message);
+        told += 1;
+    }
+    assert_eq!(told, 9);
+    assert!(world.resources().get_opt(NAME).await.unwrap().is_none());
+    assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
+    let good = json!({"injectGardenKubeconfig": null, "helm": {"values": null,
+        "rawChart": chart(&[("templates/map.yaml", &config_map("  a: b"))])}});
+    world.change_deployment(good).await;
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    world
+        .objects("made", |objects| data_of(objects, "a") == Some("b"))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_larger_than_a_secret_are_not_installed_and_what_was_before_stays() {
+    let world = Installing::start().await;
+    // What does not compress.
+    let large = config_map(
+        "  a: {{ randAlphaNum 100 }}\n{{ if .Values.large }}  b: {{ range until 25 }}{{ randAlphaNum 65000 }}{{ end }}{{ end }}",
+    );
+    world
+        .install(json!({"helm": {"rawChart": chart(&[("templates/map.yaml", &large)])}}))
+        .await;
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    let first = until(&world.resources(), NAME, "written", |_| true).await;
+    world
+        .change_deployment(json!({"helm": {"values": {"large": true}}}))
+        .await;
+    let failed = world.condition("Installed", reason::INSTALLATION_FAILED).await;
+    assert!(failed.message.contains("a Secret holds 1048576"), "{}", failed.message);
+    world.report(("True", ""), ("True", ""), ("False", "")).await;
+    world.condition("Healthy", reason::CONTROLLER_HEALTHY).await;
+    world.condition("Installed", reason::INSTALLATION_FAILED).await;
+    let later = world.resources().get(NAME).await.unwrap();
+    assert_eq!(first.spec.secret_refs, later.spec.secret_refs);
+    world.change_deployment(json!({"helm": {"values": null}})).await;
+    world.condition("Installed", reason::INSTALLATION_SUCCESSFUL).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_installation_of_another_type_is_its_operators() {
+    let world = Installing::start().await;
+    let annotations = json!({"migration.controllerdeployment.gardener.cloud/type": "mine"});
+    world.install(json!({"metadata": {"annotations": annotations}})).await;
+    let finalizer = Patch::Merge(json!({"metadata": {"finalizers": ["core.gardener.cloud/controllerinstallation"]}}));
+    world
+        .installations()
+        .patch(NAME, &PatchParams::default(), &finalizer)
+        .await
+        .unwrap();
+    world.condition("Required", reason::NO_EXTENSION_OBJECTS).await;
+    world.delete().await;
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    let one = world.installations().get(NAME).await.unwrap();
+    assert_eq!(
+        one.finalizers(),
+        ["core.gardener.cloud/controllerinstallation"],
+        "it is not ours"
+    );
+    assert_eq!(one.status.unwrap().conditions.len(), 1);
+    assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_that_is_deleted_leaves_what_is_installed_until_the_installation_goes() {
+    let world = Installing::start().await;
+    let raw = chart(&[("templates/map.yaml", &config_map("  a: b"))]);
+    world.install(json!({"helm": {"rawChart": raw}})).await;
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    until(&world.resources(), NAME, "written", |_| true).await;
+    world
+        .deployments()
+        .delete(NAME, &DeleteParams::default())
+        .await
+        .unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    assert!(
+        world
+            .resources()
+            .get(NAME)
+            .await
+            .unwrap()
+            .metadata
+            .deletion_timestamp
+            .is_none()
+    );
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    world.delete().await;
+    until_gone(&world.installations(), NAME).await;
+    assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
+}
