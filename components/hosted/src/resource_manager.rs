@@ -1,5 +1,6 @@
 //! A shoot's gardener-resource-manager: reads ManagedResources of the shoot's namespace with its service account in the
-//! seed, and applies them to the shoot with its kubeconfig. It may do nothing else in the seed.
+//! seed, applies them to the shoot with its kubeconfig, and fills the namespace's Secrets of class `shoot` with tokens of
+//! the shoot. It may do nothing else in the seed.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -117,6 +118,7 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                             format!("--source-namespace={namespace}"),
                             format!("--target-kubeconfig={KUBECONFIG_PATH}"),
                             "--resource-class=",
+                            "--token-requestor-class=shoot",
                             "--leader-elect=true",
                             format!("--health-port={HEALTH_PORT}"),
                         ],

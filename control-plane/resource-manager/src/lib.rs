@@ -74,6 +74,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let resources: Cache<ManagedResource> =
         Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
+    let requesting = requesting(&source, &target, &options, &clock, &stop);
     let targets = Targets::start(&target, &stop);
     let identity = Identity::start(&target, &stop);
     let (drifts, drifted) = Drifts::new(target.clone(), options.cluster_id.clone(), stop.clone());
@@ -90,7 +91,30 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     });
     let applying = applying(&resources, &context, drifted, stop.clone());
     let caring = caring(&resources, &context, stop);
-    tokio::join!(applying, caring);
+    tokio::join!(applying, caring, requesting);
+}
+
+/// Fills Secrets with tokens of the target, if that is asked for.
+fn requesting(
+    source: &Client,
+    target: &Client,
+    options: &Options,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let requestor = options.token_requestor.clone().map(|class| {
+        let options = base_token_requestor::Options {
+            namespace: options.namespace.clone(),
+            class,
+            ca_bundle: None,
+        };
+        base_token_requestor::run(source.clone(), target.clone(), options, clock.clone(), stop.clone())
+    });
+    async move {
+        if let Some(requestor) = requestor {
+            requestor.await;
+        }
+    }
 }
 
 async fn applying(

@@ -64,6 +64,7 @@ impl Landscape {
         let stop = CancellationToken::new();
         let options = Options {
             namespace: Some(NAMESPACE.to_owned()),
+            token_requestor: Some("shoot".to_owned()),
             ..Options::default()
         };
         tokio::spawn(run(source.admin(), client, options, source.clock.clone(), stop.clone()));
@@ -358,6 +359,20 @@ async fn kept_objects_stay_and_ignored_ones_are_let_go() {
         .filter(|name| !name.starts_with("kube-root"))
         .collect();
     assert_eq!(left, ["kept", "released"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_of_the_namespace_are_filled_with_tokens_of_the_target() {
+    let landscape = Landscape::start().await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "shoot-access-x",
+        "labels": {"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot"},
+        "annotations": {"serviceaccount.resources.gardener.cloud/name": "x", "serviceaccount.resources.gardener.cloud/namespace": "kube-system"}}});
+    create(&landscape.source.admin(), Some(NAMESPACE), secret).await;
+    let secrets: Api<Secret> = Api::namespaced(landscape.source.admin(), NAMESPACE);
+    until(&secrets, "shoot-access-x", "filled", |secret: &Secret| {
+        secret.data.as_ref().is_some_and(|data| data.contains_key("token"))
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

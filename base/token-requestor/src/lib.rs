@@ -1,0 +1,120 @@
+//! Fills Secrets of one cluster, the *source*, with tokens of ServiceAccounts in another, the *target*, and renews them
+//! before they expire (semantics of gardener/gardener v1.150 pkg/controller/tokenrequestor). A Secret asks for it by its
+//! labels and annotations; the ServiceAccount is made for it, mended, and deleted with it.
+//!
+//! It never puts a token into a log, an event or an error text, and never deletes a Secret.
+//!
+//! Beyond upstream: a ServiceAccount that was deleted or changed is mended at once, and one whose Secret goes is deleted,
+//! unless the Secret's annotation `serviceaccount.resources.gardener.cloud/skip-deletion` says `true` or another Secret
+//! asks for the same one. A requestor of all namespaces keeps a finalizer on its Secrets for that; one of a single
+//! namespace does not, because it goes before its namespace does and would keep it from going.
+
+mod accounts;
+mod content;
+mod reconcile;
+mod wanted;
+
+use std::sync::Arc;
+
+use api_meta::labels;
+use base_clock::Clock;
+use base_controller::{Cache, Controller, EventType, Next, ObjectKey, Recorder};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+
+use crate::accounts::Accounts;
+use crate::wanted::Wanted;
+
+/// In logs and events.
+const NAME: &str = "token-requestor";
+
+/// Which Secrets are filled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Namespace of the source in which Secrets are looked for; none means all.
+    pub namespace: Option<String>,
+    /// Value of the label `resources.gardener.cloud/class`.
+    pub class: String,
+    /// PEM bundle of the target's authorities, for Secrets that ask for it. None: that of the ConfigMap
+    /// `kube-root-ca.crt` beside the ServiceAccount.
+    pub ca_bundle: Option<String>,
+}
+
+/// What reconciles work with.
+pub(crate) struct Context {
+    pub(crate) source: Client,
+    pub(crate) target: Client,
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    pub(crate) secrets: Cache<Secret>,
+    pub(crate) accounts: Accounts,
+    pub(crate) recorder: Recorder,
+}
+
+/// Runs until `stop`.
+pub async fn run(source: Client, target: Client, options: Options, clock: Clock, stop: CancellationToken) {
+    let api: Api<Secret> = match &options.namespace {
+        Some(namespace) => Api::namespaced(source.clone(), namespace),
+        None => Api::all(source.clone()),
+    };
+    let asking = watcher::Config::default().labels(&format!(
+        "{}={},{}={}",
+        labels::RESOURCES_PURPOSE,
+        labels::resources::PURPOSE_TOKEN_REQUESTOR,
+        labels::RESOURCES_CLASS,
+        options.class
+    ));
+    let secrets = Cache::start(api, asking, stop.clone());
+    let (accounts, changed) = Accounts::new(target.clone(), stop.clone());
+    let context = Arc::new(Context {
+        recorder: Recorder::new(source.clone(), NAME, clock.clone()),
+        source,
+        target,
+        options,
+        clock,
+        secrets: secrets.clone(),
+        accounts,
+    });
+    let controller = Controller::new(NAME, secrets.clone()).called_by(askers_of(secrets, changed));
+    let (turns, gone) = (context.clone(), context);
+    let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
+    let following = stop.run_until_cancelled(reconcile::follow_deletions(&gone));
+    tokio::join!(filling, following);
+}
+
+async fn turn(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_meta::Fault> {
+    let result = reconcile::reconcile(&secret, &context).await;
+    if let Err(fault) = &result
+        && fault.class != api_meta::FaultClass::Transient
+    {
+        let text = format!("{}: {}", fault.chain(), fault.hint);
+        (context.recorder)
+            .record(
+                &*secret,
+                EventType::Warning,
+                "TokenRequestFailed",
+                text.trim_end_matches(": "),
+            )
+            .await;
+    }
+    result
+}
+
+/// The Secrets that ask for the ServiceAccounts that have changed.
+fn askers_of(secrets: Cache<Secret>, changed: BoxStream<'static, ObjectKey>) -> BoxStream<'static, ObjectKey> {
+    let askers = move |account: ObjectKey| {
+        let asks = |secret: &Arc<Secret>| Wanted::of(secret).is_ok_and(|wanted| wanted.account == account);
+        let keys: Vec<ObjectKey> = secrets
+            .list()
+            .iter()
+            .filter(|secret| asks(secret))
+            .map(|secret| ObjectKey::of(&**secret))
+            .collect();
+        futures::stream::iter(keys)
+    };
+    changed.flat_map(askers).boxed()
+}

@@ -1,0 +1,270 @@
+//! One turn for one Secret: mend the ServiceAccount, look at the token, request another, write it down. And what is left
+//! of a Secret that went.
+
+use api_meta::Fault;
+use base_client::{add_finalizer, apply, delete, fault_of, get, has_finalizer, patch_changed, remove_finalizer};
+use base_controller::{Next, ObjectKey};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::PostParams;
+
+use crate::wanted::{Wanted, annotation};
+use crate::{Context, content};
+
+/// Our field manager.
+const MANAGER: &str = "token-requestor";
+/// Keeps a Secret until its ServiceAccount is deleted.
+const FINALIZER: &str = "resources.gardener.cloud/token-requestor";
+/// The longest that a token is left alone, whatever the target grants (upstream's bound).
+const LIFE_MAX: SignedDuration = SignedDuration::from_hours(24);
+/// A token is renewed when this much of its life has passed.
+const RENEW_PERCENT: i32 = 80;
+/// The ConfigMap that Kubernetes puts into every namespace, and its key.
+const ROOT_CA: (&str, &str) = ("kube-root-ca.crt", "ca.crt");
+
+pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next, Fault> {
+    let api = api(secret, context);
+    if secret.metadata.deletion_timestamp.is_some() {
+        if has_finalizer(secret, FINALIZER) {
+            remove_account(secret, context).await?;
+            remove_finalizer(&api, secret.clone(), FINALIZER).await?;
+        }
+        return Ok(Next::Change);
+    }
+    let wanted = Wanted::of(secret)?;
+    let secret = match context.options.namespace {
+        None => &add_finalizer(&api, secret.clone(), FINALIZER).await?,
+        Some(_) => secret,
+    };
+    context
+        .accounts
+        .watch(wanted.account.namespace.as_deref().unwrap_or_default());
+    mend_account(&wanted, context).await?;
+    let bundle = ca_bundle(&wanted, context).await?;
+    let elsewhere = read_elsewhere(&wanted, context).await?;
+    let there = match &wanted.elsewhere {
+        Some(_) => elsewhere.as_ref(),
+        None => Some(secret),
+    };
+    let now = context.clock.now();
+    if let (Some(there), Some(renew)) = (there, wanted.renew.filter(|renew| *renew > now))
+        && is_good(there, bundle.as_deref(), context).await?
+    {
+        return Ok(Next::After(context.clock.until(renew)));
+    }
+    let (token, expires) = request_token(&wanted, context).await?;
+    let renew = renewal(context.clock.now(), expires);
+    write(secret, elsewhere, &wanted, (&token, bundle.as_deref()), renew, context).await?;
+    Ok(Next::After(context.clock.until(renew)))
+}
+
+/// When to renew a token that ends at `expires`; whole seconds, as the annotation has no more.
+fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
+    let life = expires.duration_since(now).clamp(SignedDuration::ZERO, LIFE_MAX);
+    let left_alone = SignedDuration::from_secs((life * RENEW_PERCENT / 100).as_secs());
+    now.checked_add(left_alone).unwrap_or(now)
+}
+
+fn api(secret: &Secret, context: &Context) -> Api<Secret> {
+    Api::namespaced(
+        context.source.clone(),
+        secret.metadata.namespace.as_deref().unwrap_or_default(),
+    )
+}
+
+fn accounts(wanted: &Wanted, context: &Context) -> Api<ServiceAccount> {
+    Api::namespaced(
+        context.target.clone(),
+        wanted.account.namespace.as_deref().unwrap_or_default(),
+    )
+}
+
+async fn mend_account(wanted: &Wanted, context: &Context) -> Result<(), Fault> {
+    let account = ServiceAccount {
+        metadata: ObjectMeta {
+            name: Some(wanted.account.name.clone()),
+            namespace: wanted.account.namespace.clone(),
+            labels: (!wanted.labels.is_empty()).then(|| wanted.labels.clone()),
+            ..ObjectMeta::default()
+        },
+        automount_service_account_token: Some(false),
+        ..ServiceAccount::default()
+    };
+    apply(&accounts(wanted, context), &account, MANAGER).await.map(drop)
+}
+
+/// The authorities that go beside the token, if the Secret asks for them.
+async fn ca_bundle(wanted: &Wanted, context: &Context) -> Result<Option<String>, Fault> {
+    if !wanted.ca_bundle {
+        return Ok(None);
+    }
+    if let Some(bundle) = &context.options.ca_bundle {
+        return Ok(Some(bundle.clone()));
+    }
+    let (name, key) = ROOT_CA;
+    let namespace = wanted.account.namespace.as_deref().unwrap_or_default();
+    let maps: Api<ConfigMap> = Api::namespaced(context.target.clone(), namespace);
+    let bundle = get(&maps, name).await?.and_then(|map| map.data?.remove(key));
+    let missing = || {
+        Fault::dependency(format!(
+            "the target has no authorities in ConfigMap \"{namespace}/{name}\""
+        ))
+        .hint("see whether the target's kube-controller-manager runs")
+    };
+    bundle.map(Some).ok_or_else(missing)
+}
+
+/// The Secret of the target that the token goes to, if one is named and there.
+async fn read_elsewhere(wanted: &Wanted, context: &Context) -> Result<Option<Secret>, Fault> {
+    match &wanted.elsewhere {
+        Some(key) => get(&elsewhere_api(key, context), &key.name).await,
+        None => Ok(None),
+    }
+}
+
+fn elsewhere_api(key: &ObjectKey, context: &Context) -> Api<Secret> {
+    Api::namespaced(context.target.clone(), key.namespace.as_deref().unwrap_or_default())
+}
+
+/// Whether the target accepts the token that is there, and the authorities are those that are wanted. Only the target
+/// knows: its keys or the ServiceAccount may have been replaced.
+async fn is_good(there: &Secret, bundle: Option<&str>, context: &Context) -> Result<bool, Fault> {
+    let data = there.data.clone().unwrap_or_default();
+    let Some(token) = content::token(&data)? else {
+        return Ok(false);
+    };
+    if let Some(bundle) = bundle
+        && !content::has_ca_bundle(&data, bundle)?
+    {
+        return Ok(false);
+    }
+    let review = TokenReview {
+        spec: TokenReviewSpec {
+            token: Some(token),
+            audiences: None,
+        },
+        ..TokenReview::default()
+    };
+    let reviews: Api<TokenReview> = Api::all(context.target.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await;
+    let answer = answer.map_err(|error| fault_of(error, "have the token reviewed by the target"))?;
+    Ok(answer.status.is_some_and(|status| status.authenticated == Some(true)))
+}
+
+async fn request_token(wanted: &Wanted, context: &Context) -> Result<(String, Timestamp), Fault> {
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            expiration_seconds: i64::try_from(wanted.life.as_secs()).ok(),
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let doing = format!("request a token for ServiceAccount \"{}\"", wanted.account);
+    let (api, params) = (accounts(wanted, context), PostParams::default());
+    let answer = api.create_token_request(&wanted.account.name, &params, &request);
+    let answer = answer.await.map_err(|error| fault_of(error, &doing))?;
+    let status = answer
+        .status
+        .ok_or_else(|| Fault::transient(format!("{doing}: the answer is empty")))?;
+    Ok((status.token, status.expiration_timestamp.0))
+}
+
+/// Writes the token first and then when it is to be renewed: what fails in between is done again.
+async fn write(
+    secret: &Secret,
+    elsewhere: Option<Secret>,
+    wanted: &Wanted,
+    (token, bundle): (&str, Option<&str>),
+    renew: Timestamp,
+    context: &Context,
+) -> Result<(), Fault> {
+    let mut after = secret.clone();
+    let data = after.data.get_or_insert_default();
+    match &wanted.elsewhere {
+        Some(key) => {
+            write_elsewhere(key, elsewhere, (token, bundle), context).await?;
+            content::clear(data);
+        }
+        None => content::put(data, token, bundle)?,
+    }
+    let annotations = after.metadata.annotations.get_or_insert_default();
+    annotations.insert(annotation::RENEW.to_owned(), renew.to_string());
+    patch_changed(&api(secret, context), secret, &after).await.map(drop)
+}
+
+async fn write_elsewhere(
+    key: &ObjectKey,
+    there: Option<Secret>,
+    (token, bundle): (&str, Option<&str>),
+    context: &Context,
+) -> Result<(), Fault> {
+    let api = elsewhere_api(key, context);
+    if let Some(before) = there {
+        let mut after = before.clone();
+        content::put(after.data.get_or_insert_default(), token, bundle)?;
+        return patch_changed(&api, &before, &after).await.map(drop);
+    }
+    let mut new = Secret {
+        metadata: ObjectMeta {
+            name: Some(key.name.clone()),
+            namespace: key.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        ..Secret::default()
+    };
+    content::put(new.data.get_or_insert_default(), token, bundle)?;
+    let created = api.create(&PostParams::default(), &new).await;
+    created
+        .map(drop)
+        .map_err(|error| fault_of(error, &format!("create Secret \"{key}\"")))
+}
+
+/// Deletes the ServiceAccounts of Secrets without finalizer when they are seen to go. What goes unseen stays.
+pub(crate) async fn follow_deletions(context: &Context) {
+    let mut changes = context.secrets.subscribe();
+    loop {
+        let change = changes.next().await;
+        if change.new().is_some() || has_finalizer(&*change.object, FINALIZER) {
+            continue;
+        }
+        if let Err(fault) = remove_account(&change.object, context).await {
+            let secret = ObjectKey::of(&*change.object);
+            tracing::warn!(%secret, "the ServiceAccount of a deleted Secret stays: {}", fault.chain());
+        }
+    }
+}
+
+async fn remove_account(secret: &Secret, context: &Context) -> Result<(), Fault> {
+    // One that asks for nothing has no ServiceAccount.
+    let Ok(wanted) = Wanted::of(secret) else {
+        return Ok(());
+    };
+    let uid = &secret.metadata.uid;
+    let needed = context.secrets.list().iter().any(|other| {
+        other.metadata.uid != *uid
+            && other.metadata.deletion_timestamp.is_none()
+            && Wanted::of(other).is_ok_and(|other| other.account == wanted.account)
+    });
+    if wanted.keep_account || needed {
+        return Ok(());
+    }
+    delete(&accounts(&wanted, context), &wanted.account.name).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_renewed_at_four_fifths_of_its_life_and_within_a_day() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let after = |hours: i64| renewal(now, now + SignedDuration::from_hours(hours)).to_string();
+        assert_eq!(after(1), "2026-01-01T00:48:00Z");
+        assert_eq!(after(12), "2026-01-01T09:36:00Z");
+        assert_eq!(after(1000), "2026-01-01T19:12:00Z");
+        assert_eq!(after(-1), "2026-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,271 @@
+//! The token requestor between a source and a target API server, in virtual time.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
+
+use std::time::Duration;
+
+use base_token_requestor::{Options, run};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret, ServiceAccount};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tests_kit::{Embedded, embedded_with, until, until_gone};
+use tokio_util::sync::CancellationToken;
+
+const ACCOUNTS: &str = "kube-system";
+
+struct Pair {
+    source: Embedded,
+    target: Embedded,
+    stop: CancellationToken,
+}
+
+impl Pair {
+    async fn start(namespace: Option<&str>) -> Self {
+        let source = embedded_with("source", Vec::new(), |builder| builder).await;
+        let target = embedded_with("target", Vec::new(), |builder| builder).await;
+        let pair = Self {
+            source,
+            target,
+            stop: CancellationToken::new(),
+        };
+        let options = Options {
+            namespace: namespace.map(str::to_owned),
+            class: "shoot".to_owned(),
+            ca_bundle: None,
+        };
+        let (source, target) = (pair.source.admin(), pair.target.admin());
+        tokio::spawn(run(
+            source,
+            target,
+            options,
+            pair.source.clock.clone(),
+            pair.stop.clone(),
+        ));
+        pair
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::default_namespaced(self.source.admin())
+    }
+
+    fn accounts(&self) -> Api<ServiceAccount> {
+        Api::namespaced(self.target.admin(), ACCOUNTS)
+    }
+
+    async fn ask(&self, name: &str, class: &str, annotations: Value, data: Value) {
+        let mut all = json!({
+            "serviceaccount.resources.gardener.cloud/name": name,
+            "serviceaccount.resources.gardener.cloud/namespace": ACCOUNTS,
+        });
+        all.as_object_mut()
+            .unwrap()
+            .extend(annotations.as_object().unwrap().clone());
+        let labels =
+            json!({"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": class});
+        let metadata = json!({"name": format!("shoot-access-{name}"), "labels": labels, "annotations": all});
+        let secret = serde_json::from_value(json!({"metadata": metadata, "stringData": data})).unwrap();
+        self.secrets().create(&PostParams::default(), &secret).await.unwrap();
+    }
+
+    async fn filled(&self, name: &str, not: &str) -> String {
+        let (api, name) = (self.secrets(), format!("shoot-access-{name}"));
+        let secret = until(&api, &name, "filled anew", |secret: &Secret| {
+            token(secret).is_some_and(|token| token != not)
+        });
+        token(&secret.await).unwrap()
+    }
+
+    /// Name of the user that a token proves; none if the target refuses it.
+    async fn user(&self, token: &str) -> Option<String> {
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                token: Some(token.to_owned()),
+                audiences: None,
+            },
+            ..TokenReview::default()
+        };
+        let api: Api<TokenReview> = Api::all(self.target.admin());
+        let status = api
+            .create(&PostParams::default(), &review)
+            .await
+            .unwrap()
+            .status
+            .unwrap();
+        status.user.and_then(|user| user.username)
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn text(secret: &Secret, key: &str) -> Option<String> {
+    let bytes = secret.data.as_ref()?.get(key)?;
+    Some(String::from_utf8(bytes.0.clone()).unwrap())
+}
+
+fn token(secret: &Secret) -> Option<String> {
+    text(secret, "token")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_written_and_renewed_at_four_fifths_of_its_life() {
+    let pair = Pair::start(None).await;
+    let annotations = json!({
+        "serviceaccount.resources.gardener.cloud/token-expiration-duration": "1h",
+        "serviceaccount.resources.gardener.cloud/labels": r#"{"a":"b"}"#,
+    });
+    pair.ask("csi", "shoot", annotations, json!({})).await;
+    let first = pair.filled("csi", "").await;
+    assert_eq!(
+        pair.user(&first).await.unwrap(),
+        "system:serviceaccount:kube-system:csi"
+    );
+    let account = pair.accounts().get("csi").await.unwrap();
+    assert_eq!(
+        (account.labels()["a"].as_str(), account.automount_service_account_token),
+        ("b", Some(false))
+    );
+    let secret = pair.secrets().get("shoot-access-csi").await.unwrap();
+    let renewal = &secret.annotations()["serviceaccount.resources.gardener.cloud/token-renew-timestamp"];
+    assert!(renewal.starts_with("2026-01-01T00:4"), "{renewal}");
+    tokio::time::sleep(Duration::from_secs(47 * 60)).await;
+    assert_eq!(pair.filled("csi", "").await, first, "not before its time");
+    let began = tokio::time::Instant::now();
+    let second = pair.filled("csi", &first).await;
+    assert!(began.elapsed() <= Duration::from_secs(60), "{:?}", began.elapsed());
+    // The one before is good until its end: whoever reads late is not locked out.
+    assert!(pair.user(&first).await.is_some() && pair.user(&second).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubeconfig_gets_token_and_authorities() {
+    let pair = Pair::start(None).await;
+    let root = json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "PEM"}});
+    let maps: Api<ConfigMap> = Api::namespaced(pair.target.admin(), ACCOUNTS);
+    maps.create(&PostParams::default(), &serde_json::from_value(root).unwrap())
+        .await
+        .unwrap();
+    let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: c}}]\nclusters: [{name: c, cluster: {server: 'https://s'}}]\nusers: [{name: c, user: {}}]\n";
+    let annotations = json!({"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true"});
+    pair.ask("k", "shoot", annotations, json!({"kubeconfig": kubeconfig}))
+        .await;
+    let secret = until(&pair.secrets(), "shoot-access-k", "filled", |secret: &Secret| {
+        text(secret, "kubeconfig").is_some_and(|text| text.contains("token"))
+    })
+    .await;
+    let config = kube::config::Kubeconfig::from_yaml(&text(&secret, "kubeconfig").unwrap()).unwrap();
+    let cluster = config.clusters[0].cluster.as_ref().unwrap();
+    assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVN"));
+    assert!(token(&secret).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_or_changed_service_account_is_mended_and_gets_a_new_token() {
+    let pair = Pair::start(None).await;
+    let labels = json!({"serviceaccount.resources.gardener.cloud/labels": r#"{"a":"b"}"#});
+    pair.ask("csi", "shoot", labels, json!({})).await;
+    let first = pair.filled("csi", "").await;
+    let edit = json!({"metadata": {"labels": {"a": "theirs"}}, "automountServiceAccountToken": true});
+    pair.accounts()
+        .patch("csi", &PatchParams::default(), &Patch::Merge(edit))
+        .await
+        .unwrap();
+    until(&pair.accounts(), "csi", "mended", |account: &ServiceAccount| {
+        account.labels()["a"] == "b" && account.automount_service_account_token == Some(false)
+    })
+    .await;
+    assert_eq!(
+        token(&pair.secrets().get("shoot-access-csi").await.unwrap()),
+        Some(first.clone())
+    );
+    pair.accounts().delete("csi", &DeleteParams::default()).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let second = pair.filled("csi", &first).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(pair.user(&first).await.is_none() && pair.user(&second).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_goes_with_its_last_secret_unless_it_is_to_stay() {
+    for namespace in [None, Some("default")] {
+        let pair = Pair::start(namespace).await;
+        pair.ask("goes", "shoot", json!({}), json!({})).await;
+        let keep = json!({"serviceaccount.resources.gardener.cloud/skip-deletion": "true"});
+        pair.ask("stays", "shoot", keep, json!({})).await;
+        let same = json!({"serviceaccount.resources.gardener.cloud/name": "goes"});
+        pair.ask("second", "shoot", same, json!({})).await;
+        for name in ["goes", "stays", "second"] {
+            pair.filled(name, "").await;
+        }
+        for name in ["shoot-access-goes", "shoot-access-stays"] {
+            pair.secrets().delete(name, &DeleteParams::default()).await.unwrap();
+            until_gone(&pair.secrets(), name).await;
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(
+            pair.accounts().get_opt("goes").await.unwrap().is_some(),
+            "another Secret needs it"
+        );
+        pair.secrets()
+            .delete("shoot-access-second", &DeleteParams::default())
+            .await
+            .unwrap();
+        until_gone(&pair.accounts(), "goes").await;
+        assert!(pair.accounts().get_opt("stays").await.unwrap().is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_for_a_secret_of_the_target_is_kept_out_of_the_source() {
+    let pair = Pair::start(None).await;
+    let annotations = json!({
+        "token-requestor.resources.gardener.cloud/target-secret-name": "there",
+        "token-requestor.resources.gardener.cloud/target-secret-namespace": "default",
+    });
+    pair.ask("t", "shoot", annotations, json!({"token": "old"})).await;
+    let there: Api<Secret> = Api::default_namespaced(pair.target.admin());
+    let filled = until(&there, "there", "filled", |secret: &Secret| token(secret).is_some()).await;
+    assert!(pair.user(&token(&filled).unwrap()).await.is_some());
+    until(&pair.secrets(), "shoot-access-t", "emptied", |secret: &Secret| {
+        token(secret).is_none()
+    })
+    .await;
+    // One that is lost is written again at the next turn.
+    there.delete("there", &DeleteParams::default()).await.unwrap();
+    pair.accounts().delete("t", &DeleteParams::default()).await.unwrap();
+    until(&there, "there", "filled again", |secret: &Secret| {
+        token(secret).is_some()
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_classes_are_left_alone_and_a_wrong_annotation_is_told_in_an_event() {
+    let pair = Pair::start(None).await;
+    pair.ask("garden", "garden", json!({}), json!({})).await;
+    let soon = json!({"serviceaccount.resources.gardener.cloud/token-expiration-duration": "soon"});
+    pair.ask("wrong", "shoot", soon, json!({})).await;
+    pair.ask("right", "shoot", json!({}), json!({})).await;
+    pair.filled("right", "").await;
+    let events: Api<Event> = Api::default_namespaced(pair.source.admin());
+    let about = "involvedObject.name=shoot-access-wrong";
+    let told = events
+        .list(&kube::api::ListParams::default().fields(about))
+        .await
+        .unwrap()
+        .items;
+    let message = told[0].message.clone().unwrap();
+    assert!(
+        message.contains("is no duration such as 12h: correct the named annotation"),
+        "{message}"
+    );
+    for name in ["shoot-access-garden", "shoot-access-wrong"] {
+        let secret = pair.secrets().get(name).await.unwrap();
+        assert!(token(&secret).is_none() && secret.finalizers().is_empty());
+    }
+    assert!(pair.accounts().get_opt("garden").await.unwrap().is_none());
+}
