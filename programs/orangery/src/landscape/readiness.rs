@@ -10,7 +10,7 @@ use base_client::{Connector, Judgement, fault_of, wait_until};
 use base_controller::{Cache, ObjectKey};
 use cluster_front::Front;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
@@ -49,9 +49,7 @@ impl Before {
     /// Looks before any part runs.
     pub(super) async fn look(garden: &Client, seed: &Client, name: &str) -> Result<Self, Fault> {
         let beat = base_client::get(&leases(garden), name).await?;
-        let extensions = ListParams::default().labels(labels::CONTROLLER_INSTALLATION_NAME);
-        let pods = kube::Api::<Pod>::all(seed.clone()).list(&extensions).await;
-        let pods = pods.map_err(|error| fault_of(error, "list the pods of extensions"))?;
+        let pods = pods_of_extensions(seed).await?;
         Ok(Before {
             seed: name.to_owned(),
             beat: beat.and_then(|lease| lease.resource_version()),
@@ -91,6 +89,18 @@ impl Before {
         }
         Ok(())
     }
+}
+
+/// The pods in the namespaces of extensions: whoever installed them, those are labelled.
+async fn pods_of_extensions(seed: &Client) -> Result<Vec<Pod>, Fault> {
+    let extensions = ListParams::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
+    let namespaces = kube::Api::<Namespace>::all(seed.clone()).list(&extensions).await;
+    let mut pods = Vec::new();
+    for namespace in namespaces.map_err(|error| fault_of(error, "list the namespaces of extensions"))? {
+        let inside: kube::Api<Pod> = kube::Api::namespaced(seed.clone(), &namespace.name_any());
+        pods.extend(base_client::list(&inside, "").await?);
+    }
+    Ok(pods)
 }
 
 fn leases(garden: &Client) -> kube::Api<Lease> {

@@ -12,7 +12,7 @@ use cluster_apiserver::Protection;
 use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::{NodeOptions, PodAddresses, Volumes};
-use control_plane_gardenlet::{Addressing, Clients, Config, Images};
+use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use ipnet::IpNet;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -197,7 +197,7 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
     let object: Seed = serde_json::from_value(bootstrap::seed_object(seed))
         .map_err(|error| Fault::bug(format!("the Seed of the landscape is no Seed: {error}")))?;
     let user = format!("gardener.cloud:system:seed:{}", seed.name);
-    let garden = front.client(&garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?)?;
+    let garden_client = front.client(&garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?)?;
     let client = front.client(&api.kubeconfig("gardener.cloud:system:gardenlet", &[])?)?;
     let shoots: Arc<dyn Connector> = Arc::new(front.clone());
     let images = Images {
@@ -208,7 +208,14 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
         url: api.url().to_owned(),
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
+    // Pods of this process's nodes come to the front as everybody does.
+    let garden_access = GardenAccess {
+        server: garden.address(),
+        ca_pem: garden.authority_pem(),
+        tls_server_name: Some(garden.server_name().to_owned()),
+    };
     let config = Config {
+        garden_access: Some(garden_access),
         feed: settings.feed.clone(),
         task_layer: settings.task_layer.clone(),
         ..Config::new(object, images, addressing)
@@ -218,7 +225,7 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
     around.spawn("gardenlet", async move {
         let gardenlet = || {
             let clients = Clients {
-                garden: garden.clone(),
+                garden: garden_client.clone(),
                 seed: client.clone(),
                 shoots: shoots.clone(),
             };
