@@ -96,7 +96,7 @@ fn bindings(seed: &str, namespace: &str) -> [RoleBinding; 2] {
     let binding = |role: &str, kind: &str, subject: String| RoleBinding {
         metadata: metadata(role, namespace),
         role_ref: RoleRef {
-            api_group: Some(RBAC_GROUP.to_owned()),
+            api_group: RBAC_GROUP.to_owned(),
             kind: "Role".to_owned(),
             name: role.to_owned(),
         },

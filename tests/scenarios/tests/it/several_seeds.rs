@@ -48,7 +48,9 @@ async fn register(world: &World, name: &str, deployment: Value) {
 
 fn registration(name: &str, mut deployment: Value) -> Value {
     deployment["deploymentRefs"] = json!([{"name": name}]);
-    let resources = json!([{"kind": "Extension", "type": format!("{name}-ext")}]);
+    // Whoever is primary is so on every seed.
+    let primary = deployment["seedSelector"].is_null();
+    let resources = json!([{"kind": "Extension", "type": format!("{name}-ext"), "primary": primary}]);
     json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": name},
         "spec": {"deployment": deployment, "resources": resources},
