@@ -206,23 +206,21 @@ impl World {
         Kubeconfig::from_yaml(&text).unwrap()
     }
 
-    /// Runs the local provider in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so.
+    /// Runs the local provider of every seed in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so on
+    /// the first seed.
     pub async fn scale_provider(&self, replicas: i32) {
         let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
-        merge(
-            &deployments,
-            "provider-local",
-            &json!({"providerConfig": {"replicas": replicas}}),
-        )
-        .await;
+        let values = json!({"providerConfig": {"values": {"replicas": replicas}}});
+        merge(&deployments, "provider-local", &values).await;
         let installations: Api<ControllerInstallation> = Api::all(self.garden.clone());
-        let installation = installations
-            .list(&ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .remove(0)
-            .name_any();
+        let first = &self.landscape.seeds[0].name;
+        let is_on_first = |one: &ControllerInstallation| {
+            let spec = &one.spec;
+            spec.registration_ref.name.as_deref() == Some("provider-local")
+                && spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref()) == Some(first)
+        };
+        let listed = installations.list(&ListParams::default()).await.unwrap();
+        let installation = listed.items.into_iter().find(is_on_first).unwrap().name_any();
         let deployments: Api<Deployment> = Api::namespaced(self.seed.clone(), &format!("extension-{installation}"));
         wait(&deployments, "provider-local", |deployment| {
             let status = deployment?.status.as_ref()?;

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use api_meta::Fault;
 use base_client::fault_of;
+use k8s_openapi::ByteString;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use super::provider_chart;
 use super::settings::{SeedNetworks, SeedSettings, Settings};
 
 /// Field manager of the bootstrap.
@@ -40,8 +42,10 @@ pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), F
     apply_all(client, documents(GARDEN)?).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
     let types: BTreeSet<&str> = settings.seeds.iter().map(|seed| seed.provider_type.as_str()).collect();
-    for object in types.into_iter().flat_map(|type_| provider(settings, type_)) {
-        offer(client, object).await?;
+    for type_ in types {
+        for object in provider(settings, type_)? {
+            offer(client, object).await?;
+        }
     }
     Ok(())
 }
@@ -149,8 +153,8 @@ fn secret_ref(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": "garden"})
 }
 
-/// How the local provider is made known: it is primary for every kind that the first Shoot needs.
-fn provider(settings: &Settings, provider_type: &str) -> Vec<Value> {
+/// How the local provider is made known, by its own chart: it is primary for every kind that the first Shoot needs.
+fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Fault> {
     let mut args = vec![
         format!("--provider-type={}", provider_type),
         format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
@@ -172,17 +176,14 @@ fn provider(settings: &Settings, provider_type: &str) -> Vec<Value> {
         .map(|kind| json!({"kind": kind, "type": provider_type, "primary": true}))
         .chain([json!({"kind": "Extension", "type": format!("{}-ext", provider_type), "primary": true})])
         .collect();
-    vec![
+    Ok(vec![
         json!({
-            "apiVersion": "core.gardener.cloud/v1beta1",
+            "apiVersion": "core.gardener.cloud/v1",
             "kind": "ControllerDeployment",
             "metadata": {"name": name},
-            "type": "builtin",
-            "providerConfig": {
-                "image": "provider-local",
-                "args": args,
-                "replicas": settings.provider_replicas,
-                "rules": provider_rules(),
+            "helm": {
+                "rawChart": ByteString(provider_chart::archive()?),
+                "values": {"args": args, "replicas": settings.provider_replicas},
             },
         }),
         json!({
@@ -191,7 +192,7 @@ fn provider(settings: &Settings, provider_type: &str) -> Vec<Value> {
             "metadata": {"name": name},
             "spec": {"deployment": {"deploymentRefs": [{"name": name}]}, "resources": resources},
         }),
-    ]
+    ])
 }
 
 /// The Seed that the gardenlet registers.
@@ -217,22 +218,6 @@ pub(super) fn seed_object(seed: &SeedSettings) -> Value {
         object["spec"]["backup"] = backup;
     }
     object
-}
-
-/// What the local provider does in the seed: its extension objects, the machines and their pods, records of networks,
-/// user data, and what it puts into shoots.
-#[must_use]
-pub fn provider_rules() -> Value {
-    const KEEP: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    const TELL: [&str; 6] = ["get", "list", "watch", "create", "update", "patch"];
-    json!([
-        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch"]},
-        {"apiGroups": ["machine.sapcloud.io"], "resources": ["*"], "verbs": KEEP},
-        {"apiGroups": ["resources.gardener.cloud"], "resources": ["managedresources"], "verbs": KEEP},
-        {"apiGroups": [""], "resources": ["configmaps", "pods", "secrets"], "verbs": KEEP},
-        {"apiGroups": [""], "resources": ["events"], "verbs": TELL},
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-    ])
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod api;
 mod bootstrap;
 mod garden;
+mod provider_chart;
 mod readiness;
 mod seed;
 mod settings;
@@ -27,7 +28,8 @@ use tokio_util::task::TaskTracker;
 pub use api::Api;
 use readiness::Before;
 
-pub use bootstrap::{BACKUPS, apply_all, documents, provider_rules};
+pub use bootstrap::{BACKUPS, apply_all, documents};
+pub use provider_chart::provider_rules;
 pub use settings::{Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
 pub use state::State;
 

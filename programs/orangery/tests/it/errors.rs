@@ -112,7 +112,10 @@ fn a_wrong_command_line_is_told_with_what_is_allowed() {
         ("up --seeds 10", vec![&seeds("10")]),
         ("up --seeds two", vec![&seeds("two")]),
         ("up --seed-labels local-2", vec![&labels("local-2")]),
-        ("kubeconfig seed A", vec!["error: invalid value 'A' for '[NAME]': a seed's name consists of a-z, 0-9 and -"]),
+        (
+            "kubeconfig seed A",
+            vec!["error: invalid value 'A' for '[NAME]': a seed's name consists of a-z, 0-9 and -"],
+        ),
         (
             "provider-local",
             vec![

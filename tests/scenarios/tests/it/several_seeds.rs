@@ -26,7 +26,11 @@ fn technical_id(name: &str) -> String {
 }
 
 async fn has_namespace(client: &kube::Client, name: &str) -> bool {
-    Api::<Namespace>::all(client.clone()).get_opt(name).await.unwrap().is_some()
+    Api::<Namespace>::all(client.clone())
+        .get_opt(name)
+        .await
+        .unwrap()
+        .is_some()
 }
 
 /// An extension of type `NAME-ext`, installed by the builtin operator.
@@ -114,7 +118,11 @@ async fn each_of_three_seeds_takes_a_shoot_and_lets_it_go() {
             assert_eq!(is_there, other == place, "{name} on seed {other}");
         }
         let nodes: Api<Node> = Api::all(world.shoot_client(NAMESPACE, name).await);
-        assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 1, "{name}");
+        assert_eq!(
+            nodes.list(&ListParams::default()).await.unwrap().items.len(),
+            1,
+            "{name}"
+        );
     }
     world.delete_shoot(NAMESPACE, "two").await;
     assert!(has_namespace(&world.seeds[0], &technical_id("one")).await);
@@ -174,7 +182,9 @@ async fn policies_install_on_all_seeds_on_seeds_with_shoots_and_on_demand() {
 async fn a_deleted_seed_leaves_the_other_and_its_shoot_alone() {
     let world = World::start_with(|settings| *settings = settings.clone().with_seeds(2)).await;
     world.apply(&SURROUNDINGS).await;
-    apply_all(&world.garden, vec![shoot_on("local", "stays")]).await.unwrap();
+    apply_all(&world.garden, vec![shoot_on("local", "stays")])
+        .await
+        .unwrap();
     world.succeeded(NAMESPACE, "stays").await;
     let seeds: Api<Seed> = Api::all(world.garden.clone());
     let refused = seeds.delete("local", &DeleteParams::default()).await.unwrap_err();
@@ -204,7 +214,9 @@ async fn a_state_of_two_seeds_goes_on_where_it_was() {
     };
     let (_, world) = started().await;
     world.apply(&SURROUNDINGS).await;
-    apply_all(&world.garden, vec![shoot_on("local-2", "far")]).await.unwrap();
+    apply_all(&world.garden, vec![shoot_on("local-2", "far")])
+        .await
+        .unwrap();
     world.succeeded(NAMESPACE, "far").await;
     world.landscape.stop(PATIENCE).await;
     let (garden, world) = started().await;
@@ -212,7 +224,10 @@ async fn a_state_of_two_seeds_goes_on_where_it_was() {
     let shoots = world.shoots(NAMESPACE);
     merge(&shoots, "far", &json!({"spec": {"purpose": "testing"}})).await;
     let shoot = world.succeeded(NAMESPACE, "far").await;
-    assert_eq!(shoot.spec.purpose.map(|purpose| purpose.to_string()).as_deref(), Some("testing"));
+    assert_eq!(
+        shoot.spec.purpose.map(|purpose| purpose.to_string()).as_deref(),
+        Some("testing")
+    );
     let seeds: Api<Seed> = Api::all(garden);
     let names: Vec<String> = seeds
         .list(&ListParams::default())
