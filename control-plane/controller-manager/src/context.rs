@@ -7,11 +7,13 @@ use api_core::v1beta1::{
     BackupBucket, BackupEntry, ControllerDeployment, ControllerInstallation, ControllerRegistration, Project,
     SecretBinding, Seed, Shoot,
 };
+use api_meta::labels;
 use api_meta::names::SEED_LEASE_NAMESPACE;
 use base_clock::Clock;
 use base_controller::{Cache, Recorder};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -35,6 +37,10 @@ pub(crate) struct Caches {
     pub(crate) secrets: Cache<PartialObjectMeta<Secret>>,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) leases: Cache<Lease>,
+    /// Those of seeds' namespaces, by label.
+    pub(crate) seed_roles: Cache<Role>,
+    /// The same.
+    pub(crate) seed_role_bindings: Cache<RoleBinding>,
 }
 
 /// Shared by all controllers; cheap to clone.
@@ -57,6 +63,7 @@ impl Context {
         {
             Cache::start(api, watcher::Config::default(), stop.clone())
         }
+        let of_seeds = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::SEED));
         let caches = Caches {
             seeds: mirror(Api::all(client.clone()), stop),
             shoots: mirror(Api::all(client.clone()), stop),
@@ -71,6 +78,8 @@ impl Context {
             secrets: mirror(Api::all(client.clone()), stop),
             namespaces: mirror(Api::all(client.clone()), stop),
             leases: mirror(Api::namespaced(client.clone(), SEED_LEASE_NAMESPACE), stop),
+            seed_roles: Cache::start(Api::all(client.clone()), of_seeds.clone(), stop.clone()),
+            seed_role_bindings: Cache::start(Api::all(client.clone()), of_seeds, stop.clone()),
         };
         let recorder = Recorder::new(client.clone(), MANAGER, clock.clone());
         Self {

@@ -186,13 +186,16 @@ impl State {
         data_folder::make("the state's folder", &folder)?;
         kept::check(&folder)?;
         let (kept, etcd) = if is_on_etcd {
-            let keys = kept::keys(&folder, NAME, &clock, &entropy)?;
+            let keys = kept::keys(&folder, NAME, VOLUMES, &clock, &entropy)?;
             let path = folder.join(NAME).join(kept::KEYS);
             let etcd = Arc::new(on_etcd::open(&arguments.etcd, &keys, &path).await?);
             let store = etcd.clone();
             (Kept { store, keys }, Some(etcd))
         } else {
-            (kept::open(&folder, NAME, &clock, &entropy, &mut files).await?, None)
+            (
+                kept::open(&folder, NAME, VOLUMES, &clock, &entropy, &mut files).await?,
+                None,
+            )
         };
         kept.keys.check(NAME, &clock)?;
         let path = folder.join(VOLUMES);

@@ -1,6 +1,7 @@
 //! The command line: names, arguments, help. Never does the work of a command.
 
 mod chart;
+mod seeds;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
+pub use seeds::SeedLabels;
+
+use crate::landscape::SEED_FIRST;
 
 /// Where `up` keeps state and kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";
@@ -48,11 +52,11 @@ fn commands_at(command: &Definition, words: &[String]) -> Vec<String> {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a garden, a seed and the local provider in this process
+    /// Run a garden, seeds and the local provider in this process
     Up(Up),
     /// Run a bare Kubernetes in this process: API server and controllers, no garden
     Apiserver(Box<Apiserver>),
-    /// Print a kubeconfig for the garden, the seed or a Shoot
+    /// Print a kubeconfig for the garden, a seed or a Shoot
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
     ProviderLocal(ProviderLocal),
@@ -69,6 +73,12 @@ pub enum Command {
 
 /// Arguments of `orangery up`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  orangery up --example
+    A garden, a seed and a Shoot, kept in the folder .orangery.
+  orangery up --seeds 3 --seed-labels local-2=env=prod --seed-labels local-3=env=prod,tier=a
+    Three seeds, two of them labelled: for seed selectors, policies and taints.")]
 pub struct Up {
     /// Folder for the state, kubeconfigs and the local provider's backups
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
@@ -82,6 +92,13 @@ pub struct Up {
     /// Port on 127.0.0.1 for all API servers of the process; 0 takes a free one
     #[arg(long, default_value_t = 6443, value_parser = port)]
     pub port: u16,
+    /// How many seeds, named local, local-2, ..., each a Kubernetes with a gardenlet of its own: 1 to 9; by default as
+    /// many as the state has, 1 in a new one
+    #[arg(long, value_name = "COUNT", value_parser = seeds::count)]
+    pub seeds: Option<u8>,
+    /// Labels of a seed, as in local-2=env=prod,tier=a; for more seeds, given more often
+    #[arg(long, value_name = "SEED=KEY=VALUE,...", value_parser = seeds::labels)]
+    pub seed_labels: Vec<SeedLabels>,
 }
 
 /// Where `apiserver` keeps state and kubeconfig when the user names no folder, below the working directory.
@@ -199,8 +216,12 @@ pub struct Kubeconfig {
 pub enum KubeconfigOf {
     /// The garden: projects, cloud profiles, Shoots
     Garden,
-    /// The seed: control planes and extension resources
-    Seed,
+    /// A seed: control planes and extension resources
+    Seed {
+        /// Name of the seed
+        #[arg(value_name = "NAME", default_value = SEED_FIRST, value_parser = seed_name)]
+        seed: String,
+    },
     /// A Shoot: a fresh administrator's certificate that is valid for an hour
     Shoot {
         /// The Shoot, as NAMESPACE/NAME
@@ -297,6 +318,13 @@ fn node_name(text: &str) -> Result<String, String> {
     match is_name(text) && text.len() <= 63 && !text.starts_with('-') && !text.ends_with('-') {
         true => Ok(text.to_owned()),
         false => Err("a node's name has at most 63 letters of a-z, 0-9 and -, the last not at an end".to_owned()),
+    }
+}
+
+fn seed_name(text: &str) -> Result<String, String> {
+    match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a seed's name consists of a-z, 0-9 and -".to_owned()),
     }
 }
 

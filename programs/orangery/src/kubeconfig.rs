@@ -13,6 +13,10 @@ use kube::config::Kubeconfig;
 
 use crate::cli::{self, KubeconfigOf, ShootRef};
 use crate::data_folder;
+use crate::landscape::SEED_FIRST;
+
+/// What the names of seeds' kubeconfigs begin with.
+const SEED: &str = "seed";
 
 /// How long a Shoot's kubeconfig is valid: long enough for a session at the terminal.
 const VALID_SECONDS: i64 = 3600;
@@ -21,6 +25,47 @@ const VALID_SECONDS: i64 = 3600;
 #[must_use]
 pub fn path(data_dir: &Path, part: &str) -> PathBuf {
     data_dir.join(format!("{part}.kubeconfig"))
+}
+
+/// The part of the landscape that a seed is, as its file is named. The first seed's name is left out: it was the only one
+/// once, and scripts know the file.
+#[must_use]
+pub fn seed_part(seed: &str) -> String {
+    match seed {
+        SEED_FIRST => SEED.to_owned(),
+        other => format!("{SEED}-{other}"),
+    }
+}
+
+/// The seeds that have a kubeconfig in the folder, in order.
+fn seeds_in(data_dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(data_dir).into_iter().flatten();
+    let mut seeds: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            match name.strip_suffix(".kubeconfig")?.strip_prefix(SEED)? {
+                "" => Some(SEED_FIRST.to_owned()),
+                more => more.strip_prefix('-').map(str::to_owned),
+            }
+        })
+        .collect();
+    seeds.sort();
+    seeds
+}
+
+/// Removes the kubeconfigs of seeds that are not among `present`: a landscape that ran here before had them.
+///
+/// # Errors
+/// One cannot be removed.
+pub(crate) fn remove_seeds_but(data_dir: &Path, present: &[&str]) -> Result<(), Fault> {
+    let stale = seeds_in(data_dir)
+        .into_iter()
+        .filter(|seed| !present.contains(&seed.as_str()));
+    for seed in stale {
+        let path = path(data_dir, &seed_part(&seed));
+        std::fs::remove_file(&path).map_err(|error| data_folder::unusable("remove", &path, &error))?;
+    }
+    Ok(())
 }
 
 /// Writes a kubeconfig that only its owner can read, whole or not at all.
@@ -39,9 +84,20 @@ pub(crate) fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
 pub async fn print(arguments: &cli::Kubeconfig) -> Result<String, Fault> {
     match &arguments.of {
         KubeconfigOf::Garden => read(&arguments.data_dir, "garden"),
-        KubeconfigOf::Seed => read(&arguments.data_dir, "seed"),
+        KubeconfigOf::Seed { seed } => of_seed(&arguments.data_dir, seed),
         KubeconfigOf::Shoot { shoot } => of_shoot(&arguments.data_dir, shoot).await,
     }
+}
+
+fn of_seed(data_dir: &Path, seed: &str) -> Result<String, Fault> {
+    let there = seeds_in(data_dir);
+    if there.is_empty() || there.iter().any(|one| one == seed) {
+        return read(data_dir, &seed_part(seed));
+    }
+    Err(
+        Fault::user(format!("there is no seed {seed:?} in {}", data_dir.display()))
+            .hint(format!("name one that exists: {}", there.join(", "))),
+    )
 }
 
 fn read(data_dir: &Path, part: &str) -> Result<String, Fault> {

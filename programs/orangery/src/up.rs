@@ -12,7 +12,7 @@ use kube::{Api, Client};
 use crate::cli;
 use crate::data_folder;
 use crate::follow::Ended;
-use crate::landscape::{self, Landscape, Settings, State, apply_all, documents};
+use crate::landscape::{self, Landscape, SEEDS_MAX, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
 use crate::{apiserver, kubeconfig};
 
@@ -55,8 +55,8 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     if !fresh {
         landscape::vacant(arguments.port).await?;
     }
-    let settings = Settings::real(arguments.data_dir.clone(), arguments.port);
     let folder = arguments.data_dir.join(STATE);
+    let settings = settings(arguments, &folder)?;
     let state = if arguments.memory {
         State::memory(&settings)?
     } else {
@@ -65,6 +65,32 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     let ended = run_on(&state, &settings, arguments, stop, console).await;
     state.close().await;
     ended
+}
+
+/// The landscape that is asked for. Without a count of seeds, it has as many as the state in the folder.
+fn settings(arguments: &cli::Up, folder: &Path) -> Result<Settings, Fault> {
+    let kept = match arguments.memory {
+        true => 0,
+        false => u8::try_from(State::seeds_in(folder)).unwrap_or(SEEDS_MAX),
+    };
+    let count = arguments.seeds.unwrap_or(kept.clamp(1, SEEDS_MAX));
+    let mut settings = Settings::real(arguments.data_dir.clone(), arguments.port).with_seeds(count);
+    for cli::SeedLabels { seed: name, labels } in &arguments.seed_labels {
+        let there: Vec<String> = settings.seeds.iter().map(|seed| seed.name.clone()).collect();
+        let Some(seed) = settings.seeds.iter_mut().find(|seed| seed.name == *name) else {
+            let said = format!("--seed-labels names seed {name:?}; the seeds are {}", there.join(", "));
+            return Err(Fault::user(said).hint("name one of them, or ask for more with --seeds"));
+        };
+        for (key, value) in labels {
+            if seed.labels.insert(key.clone(), value.clone()).is_some() {
+                return Err(
+                    Fault::user(format!("--seed-labels gives seed {name} label {key} twice"))
+                        .hint("leave one of them out"),
+                );
+            }
+        }
+    }
+    Ok(settings)
 }
 
 async fn run_on(
@@ -94,10 +120,12 @@ async fn run_on(
 fn hand_out(arguments: &cli::Up, landscape: &Landscape) -> Result<Client, Fault> {
     let garden = landscape.garden_kubeconfig()?;
     kubeconfig::write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
-    kubeconfig::write(
-        &kubeconfig::path(&arguments.data_dir, "seed"),
-        &landscape.seed_kubeconfig()?,
-    )?;
+    let seeds: Vec<&str> = landscape.seeds.iter().map(|seed| seed.name.as_str()).collect();
+    kubeconfig::remove_seeds_but(&arguments.data_dir, &seeds)?;
+    for seed in &landscape.seeds {
+        let path = kubeconfig::path(&arguments.data_dir, &kubeconfig::seed_part(&seed.name));
+        kubeconfig::write(&path, &seed.kubeconfig()?)?;
+    }
     landscape.connector().client(&garden)
 }
 
@@ -111,7 +139,11 @@ async fn show(
     let client = hand_out(arguments, landscape)?;
     console.say(&format!(
         // With the scheme, the line would not fit into 80 columns.
-        "garden and seed listen at {} ({})",
+        "garden and {} listen at {} ({})",
+        match landscape.seeds.len() {
+            1 => "seed".to_owned(),
+            count => format!("{count} seeds"),
+        },
         landscape.address().trim_start_matches("https://"),
         kept_where(arguments)
     ));

@@ -25,7 +25,6 @@ const DEPLOYMENT: &str = "provider-local";
 /// A provider that is held back until it is released.
 pub struct Hold {
     /// What the provider had been given.
-    given: Value,
     /// What its role became by that.
     before: Option<Vec<PolicyRule>>,
 }
@@ -44,22 +43,24 @@ impl World {
             {"apiGroups": ["extensions.gardener.cloud"], "resources": resources, "verbs": all},
             {"apiGroups": ["", "apps", "coordination.k8s.io", "machine.sapcloud.io", "resources.gardener.cloud", "events.k8s.io"], "resources": ["*"], "verbs": all},
         ]);
-        let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
-        let deployment = json!(deployments.get(DEPLOYMENT).await.unwrap());
-        let given = deployment["providerConfig"]["rules"].clone();
         let before = self.provider_role().await.rules;
         self.set_rules(&rules, |now| *now != before).await;
-        Hold { given, before }
+        Hold { before }
     }
 
     /// Lets the provider answer again.
     pub async fn release(&self, hold: Hold) {
-        self.set_rules(&hold.given, |now| *now == hold.before).await;
+        self.set_rules(&Value::Null, |now| *now == hold.before).await;
     }
 
     async fn set_rules(&self, rules: &Value, reached: impl Fn(&Option<Vec<PolicyRule>>) -> bool) {
         let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
-        merge(&deployments, DEPLOYMENT, &json!({"providerConfig": {"rules": rules}})).await;
+        merge(
+            &deployments,
+            DEPLOYMENT,
+            &json!({"providerConfig": {"values": {"rules": rules}}}),
+        )
+        .await;
         let roles: Api<ClusterRole> = Api::all(self.seed.clone());
         let name = self.provider_role().await.name_any();
         wait(&roles, &name, |role| reached(&role?.rules).then_some(())).await;

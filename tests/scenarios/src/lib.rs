@@ -46,9 +46,11 @@ pub struct World {
     pub landscape: Landscape,
     /// The garden, as its administrator.
     pub garden: Client,
-    /// The seed, as its administrator.
+    /// The first seed, as its administrator.
     pub seed: Client,
-    folder: tempdir::Folder,
+    /// All seeds, in the order of the settings, likewise.
+    pub seeds: Vec<Client>,
+    folder: Folder,
 }
 
 pub mod hold;
@@ -56,6 +58,8 @@ pub mod inventory;
 pub mod journal;
 pub mod kubectl;
 pub mod moon;
+
+pub use tempdir::Folder;
 
 mod tempdir {
     //! A folder that goes with the test.
@@ -65,7 +69,14 @@ mod tempdir {
 
     static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-    pub(crate) struct Folder(PathBuf);
+    /// A folder that is removed when this is dropped.
+    pub struct Folder(PathBuf);
+
+    impl From<PathBuf> for Folder {
+        fn from(path: PathBuf) -> Self {
+            Self(path)
+        }
+    }
 
     impl Folder {
         pub(crate) fn new() -> Self {
@@ -96,7 +107,7 @@ impl World {
 
     /// The same with settings of the scenario's own.
     pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
-        let folder = tempdir::Folder::new();
+        let folder = Folder::new();
         let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut settings = Settings::simulated(folder.path().to_owned(), epoch, 1);
         change(&mut settings);
@@ -108,14 +119,24 @@ impl World {
             .ready(PATIENCE)
             .await
             .unwrap_or_else(|fault| panic!("the landscape becomes ready: {fault}"));
+        Self::of(landscape, folder)
+    }
+
+    /// The people in front of a landscape that runs. Its folder goes with them.
+    #[must_use]
+    pub fn of(landscape: Landscape, folder: impl Into<Folder>) -> Self {
         let connector = landscape.connector();
         let garden = connector.client(&landscape.garden_kubeconfig().unwrap()).unwrap();
-        let seed = connector.client(&landscape.seed_kubeconfig().unwrap()).unwrap();
+        let kubeconfigs = landscape.seeds.iter().map(|seed| seed.kubeconfig().unwrap());
+        let seeds: Vec<Client> = kubeconfigs
+            .map(|kubeconfig| connector.client(&kubeconfig).unwrap())
+            .collect();
         Self {
-            landscape,
             garden,
-            seed,
-            folder,
+            seed: seeds[0].clone(),
+            seeds,
+            landscape,
+            folder: folder.into(),
         }
     }
 
@@ -185,23 +206,21 @@ impl World {
         Kubeconfig::from_yaml(&text).unwrap()
     }
 
-    /// Runs the local provider in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so.
+    /// Runs the local provider of every seed in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so on
+    /// the first seed.
     pub async fn scale_provider(&self, replicas: i32) {
         let deployments: Api<ControllerDeployment> = Api::all(self.garden.clone());
-        merge(
-            &deployments,
-            "provider-local",
-            &json!({"providerConfig": {"replicas": replicas}}),
-        )
-        .await;
+        let values = json!({"providerConfig": {"values": {"replicas": replicas}}});
+        merge(&deployments, "provider-local", &values).await;
         let installations: Api<ControllerInstallation> = Api::all(self.garden.clone());
-        let installation = installations
-            .list(&ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .remove(0)
-            .name_any();
+        let first = &self.landscape.seeds[0].name;
+        let is_on_first = |one: &ControllerInstallation| {
+            let spec = &one.spec;
+            spec.registration_ref.name.as_deref() == Some("provider-local")
+                && spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref()) == Some(first)
+        };
+        let listed = installations.list(&ListParams::default()).await.unwrap();
+        let installation = listed.items.into_iter().find(is_on_first).unwrap().name_any();
         let deployments: Api<Deployment> = Api::namespaced(self.seed.clone(), &format!("extension-{installation}"));
         wait(&deployments, "provider-local", |deployment| {
             let status = deployment?.status.as_ref()?;

@@ -187,10 +187,10 @@ impl Coming {
     }
 
     async fn with_provider(&self, user: &User, during: Value, after: Value) -> Result<(), String> {
-        user.merge::<ControllerDeployment>(PROVIDER, &json!({"providerConfig": during}))
+        user.merge::<ControllerDeployment>(PROVIDER, &json!({"providerConfig": {"values": during}}))
             .await?;
         tokio::time::sleep(self.length).await;
-        user.merge::<ControllerDeployment>(PROVIDER, &json!({"providerConfig": after}))
+        user.merge::<ControllerDeployment>(PROVIDER, &json!({"providerConfig": {"values": after}}))
             .await
     }
 }

@@ -1,7 +1,8 @@
 //! The life of seeds as the garden sees it (gardener/gardener v1.150 pkg/controllermanager/controller/seed): a
-//! namespace for each, whether its extensions are ready, whether its gardenlet still renews its lease.
+//! namespace for each with what its gardenlet and extensions may do there, whether its extensions are ready, whether its gardenlet still renews its lease.
 //! What gardenlet itself reports is never overwritten while it renews.
 
+mod access;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,12 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
         .watches(&caches.leases, |change| {
             vec![ObjectKey::cluster(change.object.name_any())]
         })
+        .watches(&caches.seed_roles, |change| {
+            access::seed_of(change.object.metadata.namespace.as_deref())
+        })
+        .watches(&caches.seed_role_bindings, |change| {
+            access::seed_of(change.object.metadata.namespace.as_deref())
+        })
         .run(stop, move |seed| {
             let context = context.clone();
             async move { reconcile(&context, &seed).await }
@@ -40,8 +47,11 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
 
 async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Next, Fault> {
     let seen = observe(context, seed).await;
-    if seed.meta().deletion_timestamp.is_none() && !seen.has_namespace {
-        apply(&context.cluster::<Namespace>(), &namespace(seed), MANAGER).await?;
+    if seed.meta().deletion_timestamp.is_none() {
+        if !seen.has_namespace {
+            apply(&context.cluster::<Namespace>(), &namespace(seed), MANAGER).await?;
+        }
+        access::reconcile(context, seed).await?;
     }
     let now = context.clock.now();
     let plan = plan::plan(&seen, now);

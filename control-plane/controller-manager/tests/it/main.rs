@@ -189,6 +189,10 @@ async fn a_seed_becomes_ready_once_an_operator_has_installed_what_it_needs() {
     let held = garden.api::<ControllerRegistration>().get("prov").await.unwrap();
     assert_eq!(held.finalizers(), ["core.gardener.cloud/controllerregistration"]);
     assert!(garden.api::<Namespace>().get("seed-north").await.is_ok());
+    for role in ["gardener.cloud:system:seed", "gardener.cloud:system:extensions"] {
+        let bindings: Api<RoleBinding> = Api::namespaced(garden.client.clone(), "seed-north");
+        until(&bindings, role, "bound", |binding| binding.role_ref.name == role).await;
+    }
 
     garden.embedded.server.audit().clear();
     tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,6 +1,7 @@
 //! The seed controller: makes a cluster fit to be a seed, registers it in the garden, and says how it stands.
 
 mod apply;
+mod cluster;
 mod going;
 mod observe;
 mod plan;
@@ -13,15 +14,18 @@ use api_core::v1beta1::Seed;
 use api_meta::{Fault, finalizers, names};
 use base_client::add_finalizer;
 use base_controller::{Controller, Next, ObjectKey, heartbeat};
+use components_seed::RESOURCE_MANAGER;
 use futures::FutureExt;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
-pub use apply::kinds_of_seed;
-pub(crate) use apply::{prepare_cluster, register};
+pub(crate) use apply::register;
+pub use cluster::kinds_of_seed;
+pub(crate) use cluster::prepare_cluster;
 
 /// How often the lease is renewed: a garden that waits 40 s (upstream) sees three beats before it doubts.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
@@ -44,9 +48,12 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let call = |concerned: bool, name: &str| -> Vec<ObjectKey> {
         concerned.then(|| ObjectKey::cluster(name)).into_iter().collect()
     };
-    let [ours, bucket, shoot, entry, installation] = std::array::from_fn(|_| name.clone());
+    let [ours, system, bucket, shoot, entry, installation] = std::array::from_fn(|_| name.clone());
     let controller = Controller::new("seed", caches.seeds.clone())
         .only(move |seed: &Seed| seed.name_any() == ours)
+        .watches(&context.seed_caches.deployments, move |change| {
+            call(is_resource_manager(&change.object), &system)
+        })
         .watches(&caches.backup_buckets, move |_| call(true, &bucket))
         .watches(&caches.shoots, move |change| {
             call(change.deleted && going::has_shoot(&shoot, &change.object), &shoot)
@@ -65,6 +72,15 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     tokio::join!(beating, reconciling);
 }
 
+/// Whether it is the seed's own: one that somebody has changed or deleted is put back.
+fn is_resource_manager(deployment: &Deployment) -> bool {
+    let place = (
+        deployment.metadata.namespace.as_deref(),
+        deployment.metadata.name.as_deref(),
+    );
+    place == (Some(names::GARDEN_NAMESPACE), Some(RESOURCE_MANAGER))
+}
+
 async fn reconcile(context: Arc<Context>, seed: Arc<Seed>) -> Result<Next, Fault> {
     if seed.metadata.deletion_timestamp.is_some() {
         return going::reconcile(&context, &seed).await;
@@ -74,6 +90,6 @@ async fn reconcile(context: Arc<Context>, seed: Arc<Seed>) -> Result<Next, Fault
     let seen = observe::observe(&context, &seed).await?;
     let plan = plan::plan(&seed, &seen, &context.config, context.clock.now());
     apply::apply(&context, &plan).await?;
-    report::report(&context, &seed, plan).await?;
+    report::report(&context, &seed, plan.status).await?;
     Ok(Next::Change)
 }

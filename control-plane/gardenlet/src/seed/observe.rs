@@ -4,6 +4,8 @@ use api_core::v1beta1::{BackupBucket, Seed};
 use api_meta::{Fault, names};
 use base_client::{fault_of, get};
 use base_controller::ObjectKey;
+use components_seed::RESOURCE_MANAGER;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, ResourceExt};
 
@@ -17,6 +19,8 @@ pub(crate) struct Seen {
     pub cluster_identity: Option<String>,
     /// Uid of its namespace `kube-system`: an identity to give it.
     pub cluster_uid: String,
+    /// The Deployment of its gardener-resource-manager.
+    pub resource_manager: Option<Deployment>,
     /// Its backup bucket in the garden.
     pub bucket: Option<BackupBucket>,
 }
@@ -28,6 +32,8 @@ pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Faul
     let config_maps: Api<ConfigMap> = context.in_seed("kube-system");
     let identity = get(&config_maps, names::CLUSTER_IDENTITY).await?;
     let system = get(&Api::<Namespace>::all(context.seed.clone()), "kube-system").await?;
+    let deployments: Api<Deployment> = context.in_seed(names::GARDEN_NAMESPACE);
+    let resource_manager = get(&deployments, RESOURCE_MANAGER).await?;
     let bucket = context
         .garden_caches
         .backup_buckets
@@ -36,6 +42,7 @@ pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Faul
         kubernetes_version: version.git_version,
         cluster_identity: identity.and_then(|map| map.data?.get(names::CLUSTER_IDENTITY).cloned()),
         cluster_uid: system.and_then(|namespace| namespace.uid()).unwrap_or_default(),
+        resource_manager,
         bucket: bucket.map(|bucket| (*bucket).clone()),
     })
 }

@@ -1,19 +1,27 @@
 //! What the seed needs and how it stands. A plain function.
 
 use api_core::v1beta1::{BackupBucket, BackupBucketProvider, BackupBucketSpec, Gardener, Seed, SeedStatus};
-use api_meta::{Condition, ConditionStatus, LastOperation, LastOperationState, LastOperationType, conditions};
+use api_meta::{Condition, ConditionStatus, LastOperation, LastOperationState, LastOperationType, conditions, names};
+use components_seed::{RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, resource_manager};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt;
 
 use super::observe::Seen;
 use crate::config::Config;
+use crate::shoot::not_rolled_out;
+
+/// Pods of the seed's gardener-resource-manager: one works at a time, and a node that goes takes a moment.
+const RESOURCE_MANAGER_REPLICAS: i32 = 1;
 
 /// What is to be written.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The cluster's identity, if it has to be given one.
     pub new_identity: Option<String>,
+    /// What applies the ManagedResources of class `seed`.
+    pub resource_manager: ResourceManagerObjects,
     /// The bucket, if the seed has backups.
     pub bucket: Option<BackupBucket>,
     /// How the Seed stands after that.
@@ -49,25 +57,16 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
             type_: LastOperationType::Reconcile,
         });
     }
-    let yes = ConditionStatus::True;
     let said = "Gardenlet is posting ready status.";
     Condition::new(
         conditions::seed::GARDENLET_READY,
-        yes.clone(),
+        ConditionStatus::True,
         "GardenletReady",
         said,
         now,
     )
     .put_into(&mut status.conditions);
-    let said = "All kinds and namespaces that shoots need exist.";
-    Condition::new(
-        conditions::seed::SYSTEM_COMPONENTS_HEALTHY,
-        yes,
-        "SystemComponentsRunning",
-        said,
-        now,
-    )
-    .put_into(&mut status.conditions);
+    system_condition(seen.resource_manager.as_ref(), now).put_into(&mut status.conditions);
     let bucket = bucket_of(seed);
     match bucket {
         Some(_) => {
@@ -79,8 +78,34 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
     }
     Plan {
         new_identity: seen.cluster_identity.is_none().then_some(identity),
+        resource_manager: resource_manager(&ResourceManagerSettings {
+            image: config.images.own(RESOURCE_MANAGER),
+            replicas: RESOURCE_MANAGER_REPLICAS,
+        }),
         bucket,
         status,
+    }
+}
+
+/// Whether the seed's own parts run. Without its gardener-resource-manager, nothing that charts hold is applied.
+fn system_condition(resource_manager: Option<&Deployment>, now: Timestamp) -> Condition {
+    let type_ = conditions::seed::SYSTEM_COMPONENTS_HEALTHY;
+    let missing = match resource_manager {
+        Some(deployment) => not_rolled_out(deployment, deployment.metadata.generation.unwrap_or_default()),
+        None => Some("it does not exist yet".to_owned()),
+    };
+    match missing {
+        None => {
+            let said = "All kinds, namespaces and system components that shoots and extensions need exist.";
+            Condition::new(type_, ConditionStatus::True, "SystemComponentsRunning", said, now)
+        }
+        Some(why) => {
+            let said = format!(
+                "Deployment {}/{RESOURCE_MANAGER}: {why}. Charts of extensions are not applied to the seed until it runs.",
+                names::GARDEN_NAMESPACE
+            );
+            Condition::new(type_, ConditionStatus::False, "ResourceManagerNotRunning", &said, now)
+        }
     }
 }
 
@@ -176,6 +201,7 @@ mod tests {
             kubernetes_version: "v1.35.0".into(),
             cluster_identity: None,
             cluster_uid: "c".into(),
+            resource_manager: None,
             bucket,
         }
     }
@@ -230,5 +256,36 @@ mod tests {
         let none = planned(&seed(false), &seen(None));
         assert!(none.bucket.is_none());
         assert!(Condition::find(&none.status.conditions, conditions::seed::BACKUP_BUCKETS_READY).is_none());
+    }
+
+    #[test]
+    fn the_system_is_healthy_once_the_resource_manager_is_rolled_out() {
+        let system = |deployment: Option<Deployment>| {
+            let mut seen = seen(None);
+            seen.resource_manager = deployment;
+            let status = planned(&seed(false), &seen).status;
+            Condition::find(&status.conditions, conditions::seed::SYSTEM_COMPONENTS_HEALTHY)
+                .unwrap()
+                .clone()
+        };
+        let planned = planned(&seed(false), &seen(None)).resource_manager.deployment;
+        let with_status = |available: i32| {
+            let mut deployment = planned.clone();
+            deployment.metadata.generation = Some(1);
+            deployment.status = serde_json::from_value(serde_json::json!({
+                "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": available,
+            }))
+            .unwrap();
+            Some(deployment)
+        };
+        for (deployment, status, said) in [
+            (None, ConditionStatus::False, "it does not exist yet"),
+            (with_status(0), ConditionStatus::False, "0 of 1 pods are available"),
+            (with_status(1), ConditionStatus::True, "exist."),
+        ] {
+            let condition = system(deployment);
+            assert_eq!(condition.status, status, "{condition:?}");
+            assert!(condition.message.contains(said), "{condition:?}");
+        }
     }
 }

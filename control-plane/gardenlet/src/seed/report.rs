@@ -1,11 +1,10 @@
 //! How the seed stands, for the garden. Others write conditions there too: ours are put among theirs.
 
-use api_core::v1beta1::Seed;
+use api_core::v1beta1::{Seed, SeedStatus};
 use api_meta::{Fault, conditions};
 use base_client::{patch_status_if_changed, read_again};
 use kube::Api;
 
-use super::plan::Plan;
 use crate::context::Context;
 
 /// The conditions that are ours to write.
@@ -15,13 +14,13 @@ const OURS: [&str; 3] = [
     conditions::seed::BACKUP_BUCKETS_READY,
 ];
 
-/// Writes the status, if it differs from what was read. A conflict is left to the next turn.
-pub(crate) async fn report(context: &Context, seed: &Seed, plan: Plan) -> Result<(), Fault> {
+/// Writes the planned status, if it differs from what was read. A conflict is left to the next turn.
+pub(crate) async fn report(context: &Context, seed: &Seed, planned: SeedStatus) -> Result<(), Fault> {
     let api: Api<Seed> = Api::all(context.garden.clone());
     let mut before = seed.clone();
     // A Seed seen right after its registration may have been written by others since.
     let after = Seed {
-        status: Some(plan.status.clone()),
+        status: Some(planned.clone()),
         ..seed.clone()
     };
     let written = patch_status_if_changed(&api, &before, &after).await;
@@ -34,19 +33,18 @@ pub(crate) async fn report(context: &Context, seed: &Seed, plan: Plan) -> Result
     };
     before = fresh.clone();
     let mut status = fresh.status.clone().unwrap_or_default();
-    for condition in plan
-        .status
+    for condition in planned
         .conditions
         .into_iter()
         .filter(|one| OURS.contains(&one.type_.as_str()))
     {
         condition.put_into(&mut status.conditions);
     }
-    status.gardener = plan.status.gardener;
-    status.kubernetes_version = plan.status.kubernetes_version;
-    status.cluster_identity = status.cluster_identity.or(plan.status.cluster_identity);
-    status.observed_generation = plan.status.observed_generation;
-    status.last_operation = status.last_operation.or(plan.status.last_operation);
+    status.gardener = planned.gardener;
+    status.kubernetes_version = planned.kubernetes_version;
+    status.cluster_identity = status.cluster_identity.or(planned.cluster_identity);
+    status.observed_generation = planned.observed_generation;
+    status.last_operation = status.last_operation.or(planned.last_operation);
     patch_status_if_changed(
         &api,
         &before,

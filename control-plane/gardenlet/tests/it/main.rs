@@ -10,6 +10,7 @@ mod going;
 mod installation;
 mod installation_values;
 mod lies;
+mod seed_system;
 mod told;
 mod world;
 

@@ -42,18 +42,19 @@ impl Kept {
     }
 }
 
-/// Opens what one API server keeps in its folder of the state's.
+/// Opens what one API server keeps in its folder of the state's. `volumes`: the folder that is made after it.
 ///
 /// # Errors
 /// It cannot be read or written, or is damaged. It is left as it was.
 pub(crate) async fn open(
     folder: &Path,
     name: &str,
+    volumes: &str,
     clock: &Clock,
     entropy: &Entropy,
     files: &mut Vec<FileStore>,
 ) -> Result<Kept, Fault> {
-    let keys = keys(folder, name, clock, entropy)?;
+    let keys = keys(folder, name, volumes, clock, entropy)?;
     let store = FileStore::open(folder.join(name).join(STORE), FileOptions::default())
         .await
         .map_err(refused)?;
@@ -68,14 +69,14 @@ pub(crate) async fn open(
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) fn keys(folder: &Path, name: &str, clock: &Clock, entropy: &Entropy) -> Result<Keys, Fault> {
+pub(crate) fn keys(folder: &Path, name: &str, volumes: &str, clock: &Clock, entropy: &Entropy) -> Result<Keys, Fault> {
     let own = folder.join(name);
     let path = own.join(STORE);
     Ok(match Keys::read(&own.join(KEYS))? {
         Some(keys) => keys,
         // The folder of volumes comes last. An empty store beside it would know none of them, and its nodes would
         // remove what they hold.
-        None if path.exists() || folder.join(VOLUMES).exists() => {
+        None if path.exists() || folder.join(volumes).exists() => {
             return Err(damaged(
                 &own.join(KEYS),
                 "it is missing",

@@ -154,6 +154,19 @@ impl Api {
         self.authority.certificate_pem()
     }
 
+    /// The name that its certificate has, and that clients ask for.
+    #[must_use]
+    pub fn server_name(&self) -> &str {
+        &self.server_name
+    }
+
+    /// The address of this server among those at its URL. The path keeps what kubectl has discovered of one server from
+    /// another; the front takes it away.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("{}/clusters/{}", self.url, self.server_name)
+    }
+
     /// Who signs the certificates of clients.
     #[must_use]
     pub fn client_authority(&self) -> Arc<Authority> {
@@ -169,8 +182,7 @@ impl Api {
         let issued = self.clients.issue(&spec, &self.clock, &self.entropy).map_err(bug)?;
         Ok(base_secrets::kubeconfig(&KubeconfigSpec {
             name: self.server.name().to_owned(),
-            // The path keeps what kubectl has discovered of one server from another; the front takes it away.
-            server: format!("{}/clusters/{}", self.url, self.server_name),
+            server: self.address(),
             tls_server_name: Some(self.server_name.clone()),
             authorities: self.authority_pem(),
             credential: Credential::Certificate(Box::new(issued)),

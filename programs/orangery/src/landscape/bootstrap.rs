@@ -1,14 +1,18 @@
 //! What a garden and a seed hold before their first component starts: manifests that anyone can read, in
 //! `manifests/`, and the few objects whose names the settings choose. Applied once by the bootstrap identity.
 
+use std::collections::BTreeSet;
+
 use api_meta::Fault;
 use base_client::fault_of;
+use k8s_openapi::ByteString;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::settings::{SeedSettings, Settings};
+use super::provider_chart;
+use super::settings::{SeedNetworks, SeedSettings, Settings};
 
 /// Field manager of the bootstrap.
 const MANAGER: &str = "orangery-bootstrap";
@@ -37,8 +41,11 @@ pub const BACKUPS: &str = "backups";
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
-    for object in provider(settings) {
-        offer(client, object).await?;
+    let types: BTreeSet<&str> = settings.seeds.iter().map(|seed| seed.provider_type.as_str()).collect();
+    for type_ in types {
+        for object in provider(settings, type_)? {
+            offer(client, object).await?;
+        }
     }
     Ok(())
 }
@@ -146,15 +153,14 @@ fn secret_ref(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": "garden"})
 }
 
-/// How the local provider is made known: it is primary for every kind that the first Shoot needs.
-fn provider(settings: &Settings) -> Vec<Value> {
-    let seed = &settings.seed;
+/// How the local provider is made known, by its own chart: it is primary for every kind that the first Shoot needs.
+fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Fault> {
     let mut args = vec![
-        format!("--provider-type={}", seed.provider_type),
+        format!("--provider-type={}", provider_type),
         format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
     ];
     args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
-    let name = format!("provider-{}", seed.provider_type.to_lowercase());
+    let name = format!("provider-{}", provider_type.to_lowercase());
     let kinds = [
         "BackupBucket",
         "BackupEntry",
@@ -167,20 +173,17 @@ fn provider(settings: &Settings) -> Vec<Value> {
     ];
     let resources: Vec<Value> = kinds
         .into_iter()
-        .map(|kind| json!({"kind": kind, "type": seed.provider_type, "primary": true}))
-        .chain([json!({"kind": "Extension", "type": format!("{}-ext", seed.provider_type), "primary": true})])
+        .map(|kind| json!({"kind": kind, "type": provider_type, "primary": true}))
+        .chain([json!({"kind": "Extension", "type": format!("{}-ext", provider_type), "primary": true})])
         .collect();
-    vec![
+    Ok(vec![
         json!({
-            "apiVersion": "core.gardener.cloud/v1beta1",
+            "apiVersion": "core.gardener.cloud/v1",
             "kind": "ControllerDeployment",
             "metadata": {"name": name},
-            "type": "builtin",
-            "providerConfig": {
-                "image": "provider-local",
-                "args": args,
-                "replicas": seed.provider_replicas,
-                "rules": provider_rules(),
+            "helm": {
+                "rawChart": ByteString(provider_chart::archive()?),
+                "values": {"args": args, "replicas": settings.provider_replicas},
             },
         }),
         json!({
@@ -189,17 +192,18 @@ fn provider(settings: &Settings) -> Vec<Value> {
             "metadata": {"name": name},
             "spec": {"deployment": {"deploymentRefs": [{"name": name}]}, "resources": resources},
         }),
-    ]
+    ])
 }
 
 /// The Seed that the gardenlet registers.
 pub(super) fn seed_object(seed: &SeedSettings) -> Value {
+    let SeedNetworks { nodes, pods, services } = seed.networks;
     let backup =
         json!({"provider": seed.provider_type, "region": seed.region, "credentialsRef": secret_ref(BACKUP_SECRET)});
     let mut object = json!({
         "apiVersion": "core.gardener.cloud/v1beta1",
         "kind": "Seed",
-        "metadata": {"name": seed.name},
+        "metadata": {"name": seed.name, "labels": seed.labels},
         "spec": {
             "provider": {"type": seed.provider_type, "region": seed.region},
             "dns": {
@@ -207,29 +211,13 @@ pub(super) fn seed_object(seed: &SeedSettings) -> Value {
                 "internal": {"type": seed.provider_type, "domain": DOMAIN_INTERNAL, "credentialsRef": secret_ref(DNS_SECRET)},
                 "defaults": [{"type": seed.provider_type, "domain": DOMAIN_EXTERNAL, "credentialsRef": secret_ref(DNS_SECRET)}],
             },
-            "networks": {"nodes": "172.18.0.0/16", "pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "networks": {"nodes": nodes, "pods": pods, "services": services},
         },
     });
     if seed.backup {
         object["spec"]["backup"] = backup;
     }
     object
-}
-
-/// What the local provider does in the seed: its extension objects, the machines and their pods, records of networks,
-/// user data, and what it puts into shoots.
-#[must_use]
-pub fn provider_rules() -> Value {
-    const KEEP: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    const TELL: [&str; 6] = ["get", "list", "watch", "create", "update", "patch"];
-    json!([
-        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch"]},
-        {"apiGroups": ["machine.sapcloud.io"], "resources": ["*"], "verbs": KEEP},
-        {"apiGroups": ["resources.gardener.cloud"], "resources": ["managedresources"], "verbs": KEEP},
-        {"apiGroups": [""], "resources": ["configmaps", "pods", "secrets"], "verbs": KEEP},
-        {"apiGroups": [""], "resources": ["events"], "verbs": TELL},
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-    ])
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Garden, seed and local provider in one process: starts each part under its own identity and stops them together.
+//! Garden, seeds and local provider in one process: starts each part under its own identity and stops them together.
 //! Wiring alone: no part knows that the others run beside it, and none is handed anything that it could not be
 //! handed in a process of its own.
 
 mod api;
 mod bootstrap;
 mod garden;
+mod provider_chart;
 mod readiness;
 mod seed;
 mod settings;
@@ -27,11 +28,12 @@ use tokio_util::task::TaskTracker;
 pub use api::Api;
 use readiness::Before;
 
-pub use bootstrap::{BACKUPS, apply_all, documents, provider_rules};
-pub use settings::{Port, SeedSettings, Settings};
+pub use bootstrap::{BACKUPS, apply_all, documents};
+pub use provider_chart::provider_rules;
+pub use settings::{Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
 pub use state::State;
 
-/// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seed.
+/// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seeds.
 pub const ADMINS: &str = "orangery:admins";
 /// Their user name.
 const ADMIN: &str = "orangery-admin";
@@ -43,14 +45,31 @@ const GIVE_UP_PATIENCE: Duration = Duration::from_secs(10);
 pub struct Landscape {
     /// The garden's API server.
     pub garden: Api,
-    /// The seed's API server.
-    pub seed: Api,
-    seed_name: String,
+    /// The seeds, in the order of the settings.
+    pub seeds: Vec<RunningSeed>,
     audits: Audits,
     front: Front,
     address: String,
     parts: Parts,
+}
+
+/// A seed of a running landscape.
+pub struct RunningSeed {
+    /// Name of the Seed.
+    pub name: String,
+    /// The seed's API server.
+    pub api: Api,
     before: Before,
+}
+
+impl RunningSeed {
+    /// The kubeconfig of the people who run the landscape, for this seed.
+    ///
+    /// # Errors
+    /// The certificate cannot be made, which is a bug.
+    pub fn kubeconfig(&self) -> Result<Kubeconfig, Fault> {
+        self.api.kubeconfig(ADMIN, &[ADMINS])
+    }
 }
 
 /// The audit records of the API servers that Shoots run, by the server's name: the Shoot's namespace in the seed.
@@ -69,17 +88,17 @@ impl Audits {
 pub(crate) struct Parts {
     pub(crate) stop: CancellationToken,
     tasks: TaskTracker,
-    running: Arc<Mutex<BTreeSet<&'static str>>>,
+    running: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Parts {
     /// Runs a part until the landscape stops. A part that ends early is a bug worth a line: the others go on.
-    pub(crate) fn spawn(&self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
-        let parts = self.clone();
-        parts.running().insert(name);
+    pub(crate) fn spawn(&self, name: impl Into<String>, part: impl Future<Output = ()> + Send + 'static) {
+        let (parts, name) = (self.clone(), name.into());
+        parts.running().insert(name.clone());
         self.tasks.spawn(async move {
             part.await;
-            parts.running().remove(name);
+            parts.running().remove(&name);
             if parts.stop.is_cancelled() {
                 tracing::debug!(part = name, "ended");
             } else {
@@ -95,7 +114,7 @@ impl Parts {
         self.tasks.wait().await;
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,26 +142,42 @@ impl Landscape {
         let front = Front::new(settings.clock.clone()).with_layers(settings.layers.clone());
         let address = listen(&front, settings.port, &parts).await?;
         let garden = garden::start_api(settings, state, &front, &address).await?;
-        let seed = seed::start_api(settings, state, &front, &address).await?;
-        let (garden_client, seed_client) = (garden.server().loopback_client(), seed.server().loopback_client());
-        tokio::try_join!(
-            bootstrap::garden(&garden_client, settings),
-            bootstrap::seed(&seed_client)
-        )?;
-        let before = Before::look(&garden_client, &seed_client, &settings.seed.name).await?;
+        let garden_client = garden.server().loopback_client();
+        bootstrap::garden(&garden_client, settings).await?;
+        let mut seeds = Vec::new();
+        for (kept, of_seed) in state.seeds.iter().zip(&settings.seeds) {
+            let api = seed::start_api(settings, of_seed, &kept.kept, &front, &address).await?;
+            let client = api.server().loopback_client();
+            bootstrap::seed(&client).await?;
+            let before = Before::look(&garden_client, &client, &of_seed.name).await?;
+            seeds.push(RunningSeed {
+                name: of_seed.name.clone(),
+                api,
+                before,
+            });
+        }
         garden::start_parts(settings, &front, &garden, &parts)?;
         let audits = Audits::default();
-        seed::start_parts(settings, &state.volumes, &front, &garden, &seed, &audits, &parts)?;
+        for (place, seed) in seeds.iter().enumerate() {
+            seed::start_parts(&seed::Surroundings {
+                settings,
+                seed: &settings.seeds[place],
+                volumes: &state.seeds[place].volumes,
+                front: &front,
+                garden: &garden,
+                api: &seed.api,
+                audits: &audits,
+                parts: &parts,
+            })?;
+        }
         readiness::add(settings, &front, &garden, &parts)?;
         Ok(Self {
             garden,
-            seed,
-            seed_name: settings.seed.name.clone(),
+            seeds,
             audits,
             front,
             address,
             parts,
-            before,
         })
     }
 
@@ -169,7 +204,7 @@ impl Landscape {
             .cloned()
     }
 
-    /// Waits until a Shoot can be taken: the seed is ready, its extensions are installed, and those who said so before a
+    /// Waits until every seed can take a Shoot: it is ready, its extensions are installed, and those who said so before a
     /// restart are back.
     ///
     /// # Errors
@@ -177,11 +212,12 @@ impl Landscape {
     pub async fn ready(&self, patience: Duration) -> Result<(), Fault> {
         let connector = self.connector();
         let garden = connector.client(&self.garden_kubeconfig()?)?;
-        let seed = connector.client(&self.seed_kubeconfig()?)?;
-        self.before
-            .wait_until_past(&garden, &seed, &self.seed_name, patience)
-            .await?;
-        readiness::wait(garden, &self.seed_name, patience).await
+        let seeds = self.seeds.iter().map(|seed| async {
+            let client = connector.client(&seed.kubeconfig()?)?;
+            seed.before.wait_until_past(&garden, &client, patience).await?;
+            readiness::wait(garden.clone(), &seed.name, patience).await
+        });
+        futures::future::try_join_all(seeds).await.map(drop)
     }
 
     /// The kubeconfig of the people who run the landscape, for the garden.
@@ -192,12 +228,15 @@ impl Landscape {
         self.garden.kubeconfig(ADMIN, &[ADMINS])
     }
 
-    /// The same for the seed.
+    /// The same for the first seed.
     ///
     /// # Errors
     /// As [`Self::garden_kubeconfig`].
     pub fn seed_kubeconfig(&self) -> Result<Kubeconfig, Fault> {
-        self.seed.kubeconfig(ADMIN, &[ADMINS])
+        let first = self.seeds.first();
+        first
+            .ok_or_else(|| Fault::bug("the landscape has no seed"))?
+            .kubeconfig()
     }
 
     /// Stops all parts, then the API servers, and waits for them, but no longer than `patience`. Nothing is lost with a
@@ -205,11 +244,13 @@ impl Landscape {
     pub async fn stop(self, patience: Duration) {
         let ending = async {
             self.parts.end().await;
-            self.seed.server().shutdown().await;
+            for seed in &self.seeds {
+                seed.api.server().shutdown().await;
+            }
             self.garden.server().shutdown().await;
         };
         if tokio::time::timeout(patience, ending).await.is_err() {
-            let left = Vec::from_iter(self.parts.running().iter().copied());
+            let left = Vec::from_iter(self.parts.running().iter().cloned());
             let left = if left.is_empty() {
                 "an API server".to_owned()
             } else {

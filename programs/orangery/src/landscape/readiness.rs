@@ -1,5 +1,5 @@
-//! When the garden is ready: once a Shoot can be taken. The garden's `/readyz` shows it as the check `seed-ready`, by
-//! what the Seed reports; after a restart that may be what it reported before.
+//! When the garden is ready: once every seed can take a Shoot. The garden's `/readyz` shows it as the check
+//! `seed-ready`, by what the Seeds report; after a restart that may be what they reported before.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use base_client::{Connector, Judgement, fault_of, wait_until};
 use base_controller::{Cache, ObjectKey};
 use cluster_front::Front;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
@@ -26,20 +26,21 @@ const CONDITION_BACKUP: &str = "BackupBucketsReady";
 pub(super) fn add(settings: &Settings, front: &Front, garden: &Api, parts: &Parts) -> Result<(), Fault> {
     let client = front.client(&garden.kubeconfig(ADMIN, &[ADMINS])?)?;
     let seeds: Cache<Seed> = Cache::start(kube::Api::all(client), watcher::Config::default(), parts.stop.clone());
-    let key = ObjectKey::cluster(settings.seed.name.clone());
-    garden
-        .server()
-        .readiness()
-        .add("seed-ready", move || match seeds.get(&key) {
-            Some(seed) => missing(&seed).map_or(Ok(()), |what| Err(format!("the seed's {what}"))),
-            None => Err("the seed is not registered".to_owned()),
-        });
+    let names: Vec<String> = settings.seeds.iter().map(|seed| seed.name.clone()).collect();
+    garden.server().readiness().add("seed-ready", move || {
+        let lacks = |name: &String| match seeds.get(&ObjectKey::cluster(name.as_str())) {
+            Some(seed) => missing(&seed).map(|what| format!("seed {name}: its {what}")),
+            None => Some(format!("seed {name} is not registered")),
+        };
+        names.iter().find_map(lacks).map_or(Ok(()), Err)
+    });
     Ok(())
 }
 
-/// What a landscape on this state left behind: its gardenlet's last beat, and the pods of its extensions that were
+/// What a landscape on this state left behind of one seed: its gardenlet's last beat, and the pods of its extensions that were
 /// ready, each with how often it had been started. Until they are past it, what the Seed reports is of that time.
 pub(super) struct Before {
+    seed: String,
     beat: Option<String>,
     pods: Vec<(String, String, i32)>,
 }
@@ -48,10 +49,9 @@ impl Before {
     /// Looks before any part runs.
     pub(super) async fn look(garden: &Client, seed: &Client, name: &str) -> Result<Self, Fault> {
         let beat = base_client::get(&leases(garden), name).await?;
-        let extensions = ListParams::default().labels(labels::CONTROLLER_INSTALLATION_NAME);
-        let pods = kube::Api::<Pod>::all(seed.clone()).list(&extensions).await;
-        let pods = pods.map_err(|error| fault_of(error, "list the pods of extensions"))?;
+        let pods = pods_of_extensions(seed).await?;
         Ok(Before {
+            seed: name.to_owned(),
             beat: beat.and_then(|lease| lease.resource_version()),
             pods: pods
                 .iter()
@@ -66,11 +66,10 @@ impl Before {
         &self,
         garden: &Client,
         seed: &Client,
-        name: &str,
         patience: Duration,
     ) -> Result<(), Fault> {
         if self.beat.is_some() {
-            wait_until(&leases(garden), name, patience, |lease| {
+            wait_until(&leases(garden), &self.seed, patience, |lease| {
                 if lease.and_then(ResourceExt::resource_version) == self.beat {
                     Judgement::NotYet("its gardenlet has not renewed it since the start".to_owned())
                 } else {
@@ -90,6 +89,18 @@ impl Before {
         }
         Ok(())
     }
+}
+
+/// The pods in the namespaces of extensions: whoever installed them, those are labelled.
+async fn pods_of_extensions(seed: &Client) -> Result<Vec<Pod>, Fault> {
+    let extensions = ListParams::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
+    let namespaces = kube::Api::<Namespace>::all(seed.clone()).list(&extensions).await;
+    let mut pods = Vec::new();
+    for namespace in namespaces.map_err(|error| fault_of(error, "list the namespaces of extensions"))? {
+        let inside: kube::Api<Pod> = kube::Api::namespaced(seed.clone(), &namespace.name_any());
+        pods.extend(base_client::list(&inside, "").await?);
+    }
+    Ok(pods)
 }
 
 fn leases(garden: &Client) -> kube::Api<Lease> {

@@ -1,4 +1,4 @@
-//! The seed's side of the landscape: its API server, the controllers and the node that every cluster has, its
+//! One seed's side of the landscape: its API server, the controllers and the node that every cluster has, its
 //! gardenlet, and the operator that installs extensions which live in this process.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,20 +12,17 @@ use cluster_apiserver::Protection;
 use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::{NodeOptions, PodAddresses, Volumes};
-use control_plane_gardenlet::{Addressing, Clients, Config, Images};
+use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use ipnet::IpNet;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
-use super::state::{self, State};
-use super::{Audits, Parts, Settings, bootstrap};
+use super::settings::SeedSettings;
+use super::{Audits, Parts, Settings, bootstrap, state};
 use crate::images::{self, ApiServerStarted, Host};
+use crate::kept::Kept;
 
-/// The range of the seed's Services, as its Seed object says.
-const SERVICES: &str = "10.2.0.0/16";
-/// The range of the seed's pods, as its Seed object says.
-const PODS: &str = "10.1.0.0/16";
 /// Group of the objects that extensions work on.
 const EXTENSIONS: &str = "extensions.gardener.cloud";
 /// Kinds of that group whose objects are only deleted once that is confirmed: all but Bastion and Cluster.
@@ -47,13 +44,19 @@ const RESTART_AFTER: Duration = Duration::from_secs(10);
 /// Registry part of image names: nothing is pulled, the catalogue knows names alone.
 const REPOSITORY: &str = "orangery.dev";
 
-pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front, url: &str) -> Result<Api, Fault> {
+pub(super) async fn start_api(
+    settings: &Settings,
+    seed: &SeedSettings,
+    kept: &Kept,
+    front: &Front,
+    url: &str,
+) -> Result<Api, Fault> {
     Api::start(ApiSettings {
-        name: &state::of_seed(settings),
-        kept: &state.seed,
+        name: &state::of_seed(seed),
+        kept,
         url,
         kinds: Vec::new(),
-        services: Some(range(SERVICES)?),
+        services: Some(IpNet::V4(seed.networks.services)),
         protection: Some(protection()),
         front,
         clock: &settings.clock,
@@ -73,30 +76,45 @@ fn protection() -> Protection {
     }
 }
 
-fn range(text: &str) -> Result<IpNet, Fault> {
-    text.parse()
-        .map_err(|_| Fault::bug(format!("{text} is no range of addresses")))
+/// What the parts of one seed are started with.
+pub(super) struct Surroundings<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) seed: &'a SeedSettings,
+    pub(super) volumes: &'a Volumes,
+    pub(super) front: &'a Front,
+    pub(super) garden: &'a Api,
+    pub(super) api: &'a Api,
+    pub(super) audits: &'a Audits,
+    pub(super) parts: &'a Parts,
+}
+
+impl Surroundings<'_> {
+    /// Runs a part of this seed until the landscape stops.
+    fn spawn(&self, part: &str, running: impl Future<Output = ()> + Send + 'static) {
+        self.parts.spawn(format!("{part} of seed {}", self.seed.name), running);
+    }
 }
 
 /// Starts the seed's parts, each with kubeconfigs of its own.
-pub(super) fn start_parts(
-    settings: &Settings,
-    volumes: &Volumes,
-    front: &Front,
-    garden: &Api,
-    seed: &Api,
-    audits: &Audits,
-    parts: &Parts,
-) -> Result<(), Fault> {
-    start_cluster(settings, volumes, front, seed, audits, parts)?;
-    start_gardenlet(settings, front, garden, seed, parts)?;
+pub(super) fn start_parts(around: &Surroundings<'_>) -> Result<(), Fault> {
+    start_cluster(around)?;
+    start_gardenlet(around)?;
+    let Surroundings {
+        settings,
+        seed,
+        front,
+        garden,
+        api,
+        parts,
+        ..
+    } = around;
     let operator = "orangery:builtin-operator";
-    parts.spawn(
+    around.spawn(
         "builtin-operator",
         control_plane_builtin_operator::run(
             front.client(&garden.kubeconfig(operator, &[])?)?,
-            front.client(&seed.kubeconfig(operator, &[])?)?,
-            settings.seed.name.clone(),
+            front.client(&api.kubeconfig(operator, &[])?)?,
+            seed.name.clone(),
             settings.clock.clone(),
             parts.stop.clone(),
         ),
@@ -105,27 +123,30 @@ pub(super) fn start_parts(
 }
 
 /// What makes an API server a cluster: controllers, a scheduler and a node.
-fn start_cluster(
-    settings: &Settings,
-    volumes: &Volumes,
-    front: &Front,
-    seed: &Api,
-    audits: &Audits,
-    parts: &Parts,
-) -> Result<(), Fault> {
+fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
+    let Surroundings {
+        settings,
+        seed,
+        volumes,
+        front,
+        garden: _,
+        api,
+        audits,
+        parts,
+    } = *around;
     let (clock, entropy) = (&settings.clock, &settings.entropy);
-    let client = |user: &str| -> Result<Client, Fault> { front.client(&seed.kubeconfig(user, &[])?) };
+    let client = |user: &str| -> Result<Client, Fault> { front.client(&api.kubeconfig(user, &[])?) };
     let options = Options {
-        signer: Some(seed.client_authority()),
-        root_ca: Some(seed.authority_pem()),
+        signer: Some(api.client_authority()),
+        root_ca: Some(api.authority_pem()),
         ..Options::all(clock.clone(), entropy.clone())
     };
-    parts.spawn(
-        "seed kube-controller-manager",
+    around.spawn(
+        "kube-controller-manager",
         cluster_controllers::run(client("system:kube-controller-manager")?, options, parts.stop.clone()),
     );
-    parts.spawn(
-        "seed kube-scheduler",
+    around.spawn(
+        "kube-scheduler",
         cluster_controllers::scheduler::run(client("system:kube-scheduler")?, clock.clone(), parts.stop.clone()),
     );
     let audits = audits.clone();
@@ -134,21 +155,21 @@ fn start_cluster(
         // Each Shoot leaves its record behind, so that it can be read after the Shoot.
         api_server_started: (settings.audit_records > 0).then_some(keep),
         audit_records: settings.audit_records,
-        network: seed.pods(),
+        network: api.pods(),
         ..Host::new(front.clone())
     };
-    let name = format!("seed-{}-0", settings.seed.name);
+    let name = format!("seed-{}-0", seed.name);
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: volumes.clone(),
-        services: seed.nodes(),
-        pod_addresses: PodAddresses::whole(range(PODS)?),
+        services: api.nodes(),
+        pod_addresses: PodAddresses::whole(IpNet::V4(seed.networks.pods)),
         // As many as it has addresses for: its pods are futures, and what they need is this process's alone.
         pods: u32::MAX,
         addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         ..NodeOptions::new(
             name.clone(),
-            seed.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,
+            api.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,
             Arc::new(front.clone()),
             Arc::new(images::catalogue(host)),
             clock.clone(),
@@ -156,46 +177,61 @@ fn start_cluster(
         )
     };
     let stop = parts.stop.clone();
-    parts.spawn("seed node", async move {
-        restarted("the seed's node", &stop, || {
-            cluster_node::run(node.clone(), stop.clone())
-        })
-        .await;
+    let title = format!("the node of seed {}", seed.name);
+    around.spawn("node", async move {
+        restarted(&title, &stop, || cluster_node::run(node.clone(), stop.clone())).await;
     });
     Ok(())
 }
 
-fn start_gardenlet(settings: &Settings, front: &Front, garden: &Api, seed: &Api, parts: &Parts) -> Result<(), Fault> {
-    let object: Seed = serde_json::from_value(bootstrap::seed_object(&settings.seed))
+fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
+    let Surroundings {
+        settings,
+        seed,
+        front,
+        garden,
+        api,
+        parts,
+        ..
+    } = *around;
+    let object: Seed = serde_json::from_value(bootstrap::seed_object(seed))
         .map_err(|error| Fault::bug(format!("the Seed of the landscape is no Seed: {error}")))?;
-    let user = format!("gardener.cloud:system:seed:{}", settings.seed.name);
-    let garden = front.client(&garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?)?;
-    let client = front.client(&seed.kubeconfig("gardener.cloud:system:gardenlet", &[])?)?;
+    let user = format!("gardener.cloud:system:seed:{}", seed.name);
+    let garden_client = front.client(&garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?)?;
+    let client = front.client(&api.kubeconfig("gardener.cloud:system:gardenlet", &[])?)?;
     let shoots: Arc<dyn Connector> = Arc::new(front.clone());
     let images = Images {
         repository: REPOSITORY.to_owned(),
         tag: format!("v{}", env!("CARGO_PKG_VERSION")),
     };
     let addressing = Addressing::Shared {
-        url: seed.url().to_owned(),
+        url: api.url().to_owned(),
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
+    // Pods of this process's nodes come to the front as everybody does.
+    let garden_access = GardenAccess {
+        server: garden.address(),
+        ca_pem: garden.authority_pem(),
+        tls_server_name: Some(garden.server_name().to_owned()),
+    };
     let config = Config {
+        garden_access: Some(garden_access),
         feed: settings.feed.clone(),
         task_layer: settings.task_layer.clone(),
         ..Config::new(object, images, addressing)
     };
     let (clock, entropy, stop) = (settings.clock.clone(), settings.entropy.clone(), parts.stop.clone());
-    parts.spawn("gardenlet", async move {
+    let title = format!("the gardenlet of seed {}", seed.name);
+    around.spawn("gardenlet", async move {
         let gardenlet = || {
             let clients = Clients {
-                garden: garden.clone(),
+                garden: garden_client.clone(),
                 seed: client.clone(),
                 shoots: shoots.clone(),
             };
             control_plane_gardenlet::run(clients, config.clone(), clock.clone(), entropy.clone(), stop.clone())
         };
-        restarted("gardenlet", &stop, gardenlet).await;
+        restarted(&title, &stop, gardenlet).await;
     });
     Ok(())
 }

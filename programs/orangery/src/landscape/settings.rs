@@ -1,11 +1,13 @@
 //! What can be chosen about a landscape, and what stands when nothing is chosen. Plain values.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use base_client::Layers;
 use base_clock::{Clock, Entropy};
 use base_flow_run::{Feed, TaskLayer};
 use cluster_apiserver::AUDIT_RECORDS_MAX;
+use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
 /// Where the landscape can be reached.
@@ -17,32 +19,79 @@ pub enum Port {
     InProcess,
 }
 
-/// The one seed of the landscape and the provider behind it.
+/// Seeds of one landscape at most: what has an address range of its own, and what a laptop carries.
+pub const SEEDS_MAX: u8 = 9;
+
+/// The ranges of a seed's addresses. No two seeds of a landscape share one, and but for the first seed's, none lies in
+/// 10.0.0.0/8, where the local provider puts the nodes of Shoots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeedNetworks {
+    /// Of its nodes.
+    pub nodes: Ipv4Net,
+    /// Of its pods.
+    pub pods: Ipv4Net,
+    /// Of its Services.
+    pub services: Ipv4Net,
+}
+
+impl SeedNetworks {
+    /// Those of the seed with this number, 1 to [`SEEDS_MAX`].
+    fn numbered(number: u8) -> Self {
+        let net = |octets: [u8; 4], prefix| Ipv4Net::new_assert(octets.into(), prefix);
+        match number {
+            // As Gardener's own local setup has it.
+            0 | 1 => Self {
+                nodes: net([172, 18, 0, 0], 16),
+                pods: net([10, 1, 0, 0], 16),
+                services: net([10, 2, 0, 0], 16),
+            },
+            more => Self {
+                nodes: net([192, 168, 16 * more, 0], 21),
+                pods: net([172, 17 + more, 0, 0], 16),
+                services: net([192, 168, 16 * more + 8, 0], 21),
+            },
+        }
+    }
+}
+
+/// One seed of the landscape and the provider behind it.
 #[derive(Clone, Debug)]
 pub struct SeedSettings {
     /// Name of the Seed.
     pub name: String,
+    /// Labels of the Seed.
+    pub labels: BTreeMap<String, String>,
     /// Its region; Shoots of this region are placed here.
     pub region: String,
     /// The type under which the local provider is registered, for every kind.
     pub provider_type: String,
+    /// Its addresses.
+    pub networks: SeedNetworks,
     /// Whether Shoots get a backup entry.
     pub backup: bool,
-    /// Replicas of the provider's Deployment; 0 leaves the work to a process of the provider's own.
-    pub provider_replicas: i32,
 }
 
-impl Default for SeedSettings {
-    fn default() -> Self {
+impl SeedSettings {
+    /// The seed with this number, 1 to [`SEEDS_MAX`]: `local`, `local-2`, `local-3`, ...
+    #[must_use]
+    pub fn numbered(number: u8) -> Self {
+        let name = match number {
+            0 | 1 => SEED_FIRST.to_owned(),
+            more => format!("{SEED_FIRST}-{more}"),
+        };
         Self {
-            name: "local".to_owned(),
+            name,
+            labels: BTreeMap::new(),
             region: "local".to_owned(),
             provider_type: "local".to_owned(),
+            networks: SeedNetworks::numbered(number),
             backup: true,
-            provider_replicas: 1,
         }
     }
 }
+
+/// Name of a landscape's first seed.
+pub const SEED_FIRST: &str = "local";
 
 /// Everything that a landscape is started with.
 #[derive(Clone, Debug)]
@@ -51,8 +100,10 @@ pub struct Settings {
     pub port: Port,
     /// Folder of the local provider's backups.
     pub data_dir: PathBuf,
-    /// The seed.
-    pub seed: SeedSettings,
+    /// The seeds; at least one. The first one's place in a state is that of the only one.
+    pub seeds: Vec<SeedSettings>,
+    /// Replicas of the provider's Deployments; 0 leaves the work to a process of the provider's own.
+    pub provider_replicas: i32,
     /// Address on which the local provider answers DNS queries; `None`: it answers none.
     pub dns: Option<std::net::SocketAddr>,
     /// The time.
@@ -76,7 +127,8 @@ impl Settings {
         Self {
             port: Port::Loopback(port),
             data_dir,
-            seed: SeedSettings::default(),
+            seeds: vec![SeedSettings::numbered(1)],
+            provider_replicas: 1,
             dns: Some(std::net::SocketAddr::from(([127, 0, 0, 1], 0))),
             clock: Clock::real(),
             entropy: Entropy::os(),
@@ -98,5 +150,45 @@ impl Settings {
             audit_records: AUDIT_RECORDS_MAX,
             ..Self::real(data_dir, 0)
         }
+    }
+
+    /// The same with so many seeds, 1 to [`SEEDS_MAX`].
+    #[must_use]
+    pub fn with_seeds(self, count: u8) -> Self {
+        Self {
+            seeds: (1..=count).map(SeedSettings::numbered).collect(),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_address_ranges_of_seeds_overlap() {
+        let settings = Settings::real(PathBuf::new(), 0).with_seeds(SEEDS_MAX);
+        let ranges: Vec<Ipv4Net> = settings
+            .seeds
+            .iter()
+            .flat_map(|seed| [seed.networks.nodes, seed.networks.pods, seed.networks.services])
+            .collect();
+        assert_eq!(ranges.len(), 27);
+        for (place, one) in ranges.iter().enumerate() {
+            assert_eq!(*one, one.trunc());
+            for other in &ranges[place + 1..] {
+                assert!(!one.contains(other) && !other.contains(one), "{one} {other}");
+            }
+        }
+        let of_shoots: Ipv4Net = "10.0.0.0/8".parse().unwrap();
+        assert!(ranges[3..].iter().all(|range| !of_shoots.contains(range)));
+    }
+
+    #[test]
+    fn seeds_are_named_after_their_number_but_for_the_first() {
+        let settings = Settings::real(PathBuf::new(), 0).with_seeds(3);
+        let names: Vec<&str> = settings.seeds.iter().map(|seed| seed.name.as_str()).collect();
+        assert_eq!(names, ["local", "local-2", "local-3"]);
     }
 }

@@ -22,27 +22,34 @@ use crate::kubeconfig;
 /// How long the seed may take to answer everything: a reader waits at the terminal, and the garden alone tells much.
 const SEED_PATIENCE: Duration = Duration::from_secs(15);
 
+/// Finds the client of a seed by its name, or says why there is none.
+pub type Seeds = Box<dyn Fn(&str) -> Result<Client, String> + Send + Sync>;
+
 /// The ways to the API servers.
 pub struct Access {
     /// To the garden.
     pub garden: Client,
-    /// To the seed, or why there is none.
-    pub seed: Result<Client, String>,
+    /// To the seeds.
+    pub seeds: Seeds,
 }
 
 impl Access {
     /// From the kubeconfigs in a data folder.
     ///
     /// # Errors
-    /// The garden's kubeconfig is missing or none. That of the seed may be missing.
+    /// The garden's kubeconfig is missing or none. Those of seeds may be missing.
     pub fn of(data_dir: &Path) -> Result<Self, Fault> {
-        let path = kubeconfig::path(data_dir, "seed");
-        let seed = Kubeconfig::read_from(&path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))
-            .and_then(|config| Https::new("orangery").client(&config).map_err(|fault| fault.chain()));
+        let garden = kubeconfig::garden_client(data_dir)?;
+        let data_dir = data_dir.to_owned();
+        let seeds = move |name: &str| {
+            let path = kubeconfig::path(&data_dir, &kubeconfig::seed_part(name));
+            let config =
+                Kubeconfig::read_from(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            Https::new("orangery").client(&config).map_err(|fault| fault.chain())
+        };
         Ok(Self {
-            garden: kubeconfig::garden_client(data_dir)?,
-            seed,
+            garden,
+            seeds: Box::new(seeds),
         })
     }
 }
@@ -79,12 +86,12 @@ pub async fn observe(access: &Access, wanted: &ShootRef, now: Timestamp) -> Resu
         (Seen::Absent, Some(_)) => Seen::Absent,
     };
     let installations = seen(installations);
-    let in_seed = match (&access.seed, status.technical_id.as_str()) {
-        (_, "") => Seen::Absent,
-        (Err(why), _) => Seen::Unknown(why.clone()),
-        (Ok(client), namespace) => {
+    let in_seed = match (seed_name.as_deref().map(&access.seeds), status.technical_id.as_str()) {
+        (None, _) | (_, "") => Seen::Absent,
+        (Some(Err(why)), _) => Seen::Unknown(why),
+        (Some(Ok(client)), namespace) => {
             let reading = Box::pin(seed::observe(
-                client,
+                &client,
                 namespace,
                 seed.present(),
                 installations.present(),

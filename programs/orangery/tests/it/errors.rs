@@ -69,6 +69,14 @@ fn a_wrong_command_line_is_told_with_what_is_allowed() {
              as in garden-local/local; both consist of a-z, 0-9 and -"
         )
     };
+    let seeds =
+        |value: &str| format!("error: invalid value '{value}' for '--seeds <COUNT>': a landscape has 1 to 9 seeds");
+    let labels = |value: &str| {
+        format!(
+            "error: invalid value '{value}' for '--seed-labels <SEED=KEY=VALUE,...>': \
+             seeds are labelled as in local-2=env=prod,tier=a"
+        )
+    };
     let no_value = |flag: &str| format!("error: a value is required for '{flag}' but none was supplied");
     for (words, lines) in [
         (
@@ -100,6 +108,14 @@ fn a_wrong_command_line_is_told_with_what_is_allowed() {
         ("up --port 70000", vec![&big]),
         ("up --port", vec![&no_value("--port <PORT>")]),
         ("up --data-dir", vec![&no_value("--data-dir <FOLDER>")]),
+        ("up --seeds 0", vec![&seeds("0")]),
+        ("up --seeds 10", vec![&seeds("10")]),
+        ("up --seeds two", vec![&seeds("two")]),
+        ("up --seed-labels local-2", vec![&labels("local-2")]),
+        (
+            "kubeconfig seed A",
+            vec!["error: invalid value 'A' for '[NAME]': a seed's name consists of a-z, 0-9 and -"],
+        ),
         (
             "provider-local",
             vec![
@@ -136,6 +152,8 @@ fn with_files() -> tempfile::TempDir {
     write("garbage/garden.kubeconfig", "{{{");
     write("hollow/garden.kubeconfig", "kind: Config");
     write("ended/garden.kubeconfig", NOWHERE);
+    write("seeds/seed.kubeconfig", NOWHERE);
+    write("seeds/seed-local-3.kubeconfig", NOWHERE);
     folder
 }
 
@@ -162,6 +180,21 @@ fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
             "kubeconfig seed --data-dir file",
             "cannot read the kubeconfig file/seed.kubeconfig: Not a directory (os error 20)".to_owned(),
             FIRST,
+        ),
+        (
+            "kubeconfig seed local-2 --data-dir seeds",
+            "there is no seed \"local-2\" in seeds".to_owned(),
+            "hint: name one that exists: local, local-3",
+        ),
+        (
+            "up --memory --port 0 --data-dir labels --seeds 2 --seed-labels local-3=env=prod",
+            "--seed-labels names seed \"local-3\"; the seeds are local, local-2".to_owned(),
+            "hint: name one of them, or ask for more with --seeds",
+        ),
+        (
+            "up --memory --port 0 --data-dir labels --seed-labels local=env=a --seed-labels local=env=b",
+            "--seed-labels gives seed local label env twice".to_owned(),
+            "hint: leave one of them out",
         ),
         (
             "kubeconfig garden --data-dir empty",

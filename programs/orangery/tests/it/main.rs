@@ -13,6 +13,7 @@ mod hostile_folders;
 mod live;
 mod older_documents;
 mod power;
+mod provider_chart;
 mod restart;
 mod said_before;
 mod separate_process;

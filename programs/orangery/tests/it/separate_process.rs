@@ -88,7 +88,7 @@ async fn take_out(garden: &Client, folder: &Path) -> PathBuf {
     merge(
         &deployments,
         "provider-local",
-        &json!({"providerConfig": {"replicas": 0}}),
+        &json!({"providerConfig": {"values": {"replicas": 0}}}),
     )
     .await;
     let installations: Api<ControllerInstallation> = Api::all(garden.clone());

@@ -35,7 +35,10 @@ async fn the_hint_of_an_extension_stands_in_its_object_in_the_shoot_and_in_the_a
 
     let access = Access {
         garden: scene.world.garden.clone(),
-        seed: Ok(scene.world.seed.clone()),
+        seeds: Box::new({
+            let seed = scene.world.seed.clone();
+            move |_| Ok(seed.clone())
+        }),
     };
     let asked = ShootRef {
         namespace: NAMESPACE.to_owned(),

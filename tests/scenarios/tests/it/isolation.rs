@@ -182,7 +182,7 @@ async fn forbid_writing_infrastructures(world: &World) {
     merge(
         &deployments,
         "provider-local",
-        &json!({"providerConfig": {"rules": rules}}),
+        &json!({"providerConfig": {"values": {"rules": rules}}}),
     )
     .await;
     let roles: Api<ClusterRole> = Api::all(world.seed.clone());

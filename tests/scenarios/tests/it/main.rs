@@ -19,6 +19,7 @@ mod real;
 mod scene;
 mod seeds;
 mod selection;
+mod several_seeds;
 mod tenants;
 mod why;
 mod zones;

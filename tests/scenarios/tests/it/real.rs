@@ -206,7 +206,7 @@ async fn a_machine_without_bootstrap_token_never_joins_and_the_worker_says_why()
 #[tokio::test(start_paused = true)]
 async fn after_bootstrap_nobody_acts_as_system_masters() {
     let world = World::start().await;
-    for api in [&world.landscape.garden, &world.landscape.seed] {
+    for api in [&world.landscape.garden, &world.landscape.seeds[0].api] {
         api.server().audit().clear();
     }
     world.apply(&SURROUNDINGS).await;
@@ -230,7 +230,7 @@ async fn after_bootstrap_nobody_acts_as_system_masters() {
             .collect()
     };
     assert!(masters(world.landscape.garden.server().audit().records()).is_empty());
-    assert!(masters(world.landscape.seed.server().audit().records()).is_empty());
+    assert!(masters(world.landscape.seeds[0].api.server().audit().records()).is_empty());
     // In the shoot, bootstrap is the moment in which gardenlet's and resource-manager's bindings are made.
     let of_shoot = masters(shoot.records());
     assert!(
@@ -253,7 +253,7 @@ async fn an_idle_landscape_sends_no_get_and_no_list() {
         .expect("the shoot's API server runs in this process");
     let logs = [
         ("garden", world.landscape.garden.server().audit().clone()),
-        ("seed", world.landscape.seed.server().audit().clone()),
+        ("seed", world.landscape.seeds[0].api.server().audit().clone()),
         ("shoot", shoot),
     ];
     // What the success itself set off is allowed to settle.

@@ -7,9 +7,9 @@ use tests_scenarios::{World, wait};
 #[tokio::test(start_paused = true)]
 async fn a_shoot_succeeds_when_everything_has_another_name() {
     let world = World::start_with(|settings| {
-        settings.seed.name = "orchard-9".to_owned();
-        settings.seed.region = "far-west".to_owned();
-        settings.seed.provider_type = "Pear".to_owned();
+        settings.seeds[0].name = "orchard-9".to_owned();
+        settings.seeds[0].region = "far-west".to_owned();
+        settings.seeds[0].provider_type = "Pear".to_owned();
     })
     .await;
     programs_orangery::landscape::apply_all(&world.garden, renamed())

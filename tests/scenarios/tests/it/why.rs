@@ -41,7 +41,7 @@ impl Asking {
     async fn why_with(&self, seed: Result<kube::Client, String>) -> Answer {
         let access = Access {
             garden: self.world.garden.clone(),
-            seed,
+            seeds: Box::new(move |_| seed.clone()),
         };
         let shoot = ShootRef {
             namespace: NAMESPACE.to_owned(),
@@ -241,7 +241,10 @@ async fn a_shoot_that_does_not_exist_is_answered_with_the_names_nearest_to_it() 
     asking.create(|_| {}).await;
     let access = Access {
         garden: asking.world.garden.clone(),
-        seed: Ok(asking.world.seed.clone()),
+        seeds: Box::new({
+            let seed = asking.world.seed.clone();
+            move |_| Ok(seed.clone())
+        }),
     };
     let shoot = ShootRef {
         namespace: NAMESPACE.to_owned(),

@@ -1,0 +1,15 @@
+//! Pure builders of what a cluster needs to be a seed, beside the kinds of our own API: gardener-resource-manager of
+//! the seed, priority classes, and stand-ins of kinds that extensions' charts name. Settings in, complete Kubernetes
+//! objects out; nothing here reads, writes or decides. Names, labels and values are those of gardener/gardener v1.150
+//! `pkg/component`.
+
+mod object;
+mod priorities;
+mod resource_manager;
+mod stand_ins;
+
+pub use priorities::priority_classes;
+pub use resource_manager::{
+    CLUSTER_ROLE, RESOURCE_CLASS, RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, resource_manager,
+};
+pub use stand_ins::{STAND_IN, is_stand_in, stand_ins};

@@ -1,0 +1,124 @@
+//! The seed's gardener-resource-manager: applies the ManagedResources of class `seed` in all namespaces to the seed
+//! itself, and collects Secrets and ConfigMaps that nothing refers to any more. What it applies is whatever extensions'
+//! charts hold, so it may do everything there.
+
+use api_meta::{labels, names};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use serde_json::{Value, json};
+
+use crate::object::typed;
+
+/// Name of its Deployment and its ServiceAccount.
+pub const RESOURCE_MANAGER: &str = "gardener-resource-manager";
+/// Name of its ClusterRole and ClusterRoleBinding.
+pub const CLUSTER_ROLE: &str = "gardener-resource-manager-seed";
+/// The class of the ManagedResources that it applies.
+pub const RESOURCE_CLASS: &str = "seed";
+
+const HEALTH_PORT: u16 = 8081;
+
+/// Settings of the seed's gardener-resource-manager.
+#[derive(Clone, Debug)]
+pub struct ResourceManagerSettings {
+    /// Full image reference.
+    pub image: String,
+    /// How many pods; one of them leads.
+    pub replicas: i32,
+}
+
+/// Everything that makes up the seed's gardener-resource-manager.
+#[derive(Clone, Debug)]
+pub struct ResourceManagerObjects {
+    /// Who it is.
+    pub service_account: ServiceAccount,
+    /// What it may do.
+    pub cluster_role: ClusterRole,
+    /// Gives it the role.
+    pub cluster_role_binding: ClusterRoleBinding,
+    /// The program.
+    pub deployment: Deployment,
+}
+
+/// Builds the seed's gardener-resource-manager.
+#[must_use]
+pub fn resource_manager(settings: &ResourceManagerSettings) -> ResourceManagerObjects {
+    let inside = json!({
+        "name": RESOURCE_MANAGER,
+        "namespace": names::GARDEN_NAMESPACE,
+        "labels": all_labels(),
+    });
+    let beside = json!({"name": CLUSTER_ROLE, "labels": all_labels()});
+    ResourceManagerObjects {
+        service_account: typed(json!({"metadata": inside, "automountServiceAccountToken": false})),
+        cluster_role: typed(json!({
+            "metadata": beside,
+            "rules": [
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                {"nonResourceURLs": ["*"], "verbs": ["*"]},
+            ],
+        })),
+        cluster_role_binding: typed(json!({
+            "metadata": beside,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": CLUSTER_ROLE},
+            "subjects": [
+                {"kind": "ServiceAccount", "name": RESOURCE_MANAGER, "namespace": names::GARDEN_NAMESPACE},
+            ],
+        })),
+        deployment: deployment(settings),
+    }
+}
+
+/// What selectors match: never changes once deployed.
+fn selector() -> Value {
+    json!({labels::APP: RESOURCE_MANAGER})
+}
+
+/// All labels of the objects. The role is that of control planes: whoever mirrors these sees it too.
+fn all_labels() -> Value {
+    json!({
+        labels::APP: RESOURCE_MANAGER,
+        labels::ROLE: labels::role::CONTROLPLANE,
+        "app.kubernetes.io/name": RESOURCE_MANAGER,
+        "app.kubernetes.io/part-of": "seed-system",
+        "app.kubernetes.io/managed-by": "gardenlet",
+    })
+}
+
+fn deployment(settings: &ResourceManagerSettings) -> Deployment {
+    let ResourceManagerSettings { image, replicas } = settings;
+    let probe =
+        |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"}, "periodSeconds": 10});
+    typed(json!({
+        "metadata": {"name": RESOURCE_MANAGER, "namespace": names::GARDEN_NAMESPACE, "labels": all_labels()},
+        "spec": {
+            "replicas": replicas,
+            "revisionHistoryLimit": 2,
+            "selector": {"matchLabels": selector()},
+            "template": {
+                "metadata": {"labels": all_labels()},
+                "spec": {
+                    "serviceAccountName": RESOURCE_MANAGER,
+                    "automountServiceAccountToken": true,
+                    "priorityClassName": "gardener-system-critical",
+                    "containers": [{
+                        "name": RESOURCE_MANAGER,
+                        "image": image,
+                        "imagePullPolicy": "IfNotPresent",
+                        "args": [
+                            format!("--resource-class={RESOURCE_CLASS}"),
+                            "--garbage-collector",
+                            "--leader-elect=true",
+                            format!("--health-port={HEALTH_PORT}"),
+                        ],
+                        "ports": [{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
+                        "livenessProbe": probe("/healthz"),
+                        "readinessProbe": probe("/readyz"),
+                        "resources": {"requests": {"cpu": "23m", "memory": "47Mi"}},
+                    }],
+                },
+            },
+        },
+    }))
+}
