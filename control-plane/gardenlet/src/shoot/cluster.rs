@@ -24,6 +24,8 @@ pub(crate) async fn sync(
     cloud_profile: &core::CloudProfile,
 ) -> Result<(), Fault> {
     let (mut shoot, mut seed, mut cloud_profile) = (shoot.clone(), seed.clone(), cloud_profile.clone());
+    // Extensions rely on these, and a Shoot that nobody has written for long may have come to the garden without them.
+    api_rules::default_shoot_kubernetes(&mut shoot);
     shoot.metadata.managed_fields = None;
     seed.metadata.managed_fields = None;
     cloud_profile.metadata.managed_fields = None;
