@@ -3,8 +3,8 @@
 //! Extensions in Go follow these fields without looking whether they are there.
 
 use api_core::v1beta1::{
-    APIServerLogging, APIServerRequests, CoreDNSAutoscalingMode, EncryptionProviderType, KubeAPIServerConfig,
-    KubeletConfig, KubeletConfigReserved, SchedulingProfile, Shoot, SwapBehavior, SystemComponents,
+    APIServerLogging, APIServerRequests, CoreDNSAutoscalingMode, KubeAPIServerConfig, KubeletConfig,
+    KubeletConfigReserved, SchedulingProfile, Shoot, SwapBehavior, SystemComponents,
 };
 use api_meta::GoDuration;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -21,7 +21,8 @@ const RESERVED: [(&str, Reserved); 3] = [
 ];
 type Reserved = fn(&mut KubeletConfigReserved) -> &mut Option<Quantity>;
 
-/// Fills in what the Shoot leaves open of these settings. Done twice it changes nothing.
+/// Fills in what the Shoot leaves open of these settings. Done twice it changes nothing. `encryptionConfig` stays open,
+/// as it must until etcd's content is encrypted: upstream's default would promise that.
 pub fn default_shoot_kubernetes(shoot: &mut Shoot) {
     let workerless = is_workerless(shoot);
     let spec = &mut shoot.spec;
@@ -67,12 +68,6 @@ fn default_api_server(config: &mut KubeAPIServerConfig) {
     config.event_ttl.get_or_insert(GoDuration::from_hours(1));
     let APIServerLogging { verbosity, .. } = config.logging.get_or_insert_default();
     verbosity.get_or_insert(2);
-    config
-        .encryption_config
-        .get_or_insert_default()
-        .provider
-        .type_
-        .get_or_insert(EncryptionProviderType::Aescbc);
 }
 
 fn default_kubelet(config: &mut KubeletConfig) {
@@ -139,8 +134,7 @@ mod tests {
             json!({
                 "version": "1.34.3",
                 "kubeAPIServer": {"defaultNotReadyTolerationSeconds": 300, "defaultUnreachableTolerationSeconds": 300,
-                    "encryptionConfig": {"provider": {"type": "aescbc"}}, "eventTTL": "1h0m0s",
-                    "logging": {"verbosity": 2},
+                    "eventTTL": "1h0m0s", "logging": {"verbosity": 2},
                     "requests": {"maxMutatingInflight": 200, "maxNonMutatingInflight": 400}},
                 "kubeControllerManager": {"nodeMonitorGracePeriod": "40s"},
                 "kubeScheduler": {"profile": "balanced"},
@@ -159,8 +153,7 @@ mod tests {
     fn a_workerless_shoot_gets_the_api_servers_settings_alone() {
         assert_eq!(
             defaulted(json!({"kubernetes": {"kubeAPIServer": {"eventTTL": "2h0m0s"}}}))["kubernetes"],
-            json!({"kubeAPIServer": {"encryptionConfig": {"provider": {"type": "aescbc"}}, "eventTTL": "2h0m0s",
-                "logging": {"verbosity": 2},
+            json!({"kubeAPIServer": {"eventTTL": "2h0m0s", "logging": {"verbosity": 2},
                 "requests": {"maxMutatingInflight": 200, "maxNonMutatingInflight": 400}}})
         );
     }

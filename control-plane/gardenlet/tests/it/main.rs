@@ -8,6 +8,7 @@ mod domains;
 mod extensions_there;
 mod going;
 mod lies;
+mod timeouts;
 mod told;
 mod world;
 
