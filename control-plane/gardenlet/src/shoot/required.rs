@@ -190,7 +190,6 @@ pub fn not_served(
 mod tests {
     use api_meta::ObjectReference;
     use api_rules::KindType;
-    use control_plane_shoot_flow::ExtensionTimeouts;
     use jiff::Timestamp;
 
     use super::*;
