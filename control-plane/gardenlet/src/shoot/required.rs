@@ -325,4 +325,26 @@ mod tests {
             "without workers only what supports it is on by itself"
         );
     }
+
+    #[test]
+    fn the_longest_reconcile_timeout_of_a_point_counts() {
+        let extension = |reconcile: Point, delete: Point, seconds: u64| ShootExtension {
+            type_: "t".into(),
+            provider_config: None,
+            reconcile,
+            delete,
+            timeout: Duration::from_secs(seconds),
+        };
+        let timeouts = extension_timeouts(&[
+            extension(Point::AfterKubeAPIServer, Point::AfterKubeAPIServer, 30),
+            extension(Point::BeforeKubeAPIServer, Point::BeforeKubeAPIServer, 20),
+            extension(Point::BeforeKubeAPIServer, Point::BeforeKubeAPIServer, 300),
+        ]);
+        let seconds = Duration::from_secs;
+        assert_eq!(timeouts.before_api_server, seconds(300));
+        assert_eq!(timeouts.after_api_server, seconds(30));
+        assert_eq!(timeouts.after_workers, RECONCILE_TIMEOUT_DEFAULT);
+        assert_eq!(timeouts.deleted_before_api_server, seconds(300));
+        assert_eq!(timeouts.deleted_after_api_server, RECONCILE_TIMEOUT_DEFAULT);
+    }
 }
