@@ -25,6 +25,10 @@ pub const SHOOT_SKIP_CLEANUP: &str = "shoot.gardener.cloud/skip-cleanup";
 pub const SHOOT_UID: &str = "shoot.gardener.cloud/uid";
 /// On a Seed: no shoot of it is reconciled.
 pub const SEED_EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
+/// Name of the service account whose token a Secret is to be filled with.
+pub const SERVICE_ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
+/// Namespace of the service account whose token a Secret is to be filled with.
+pub const SERVICE_ACCOUNT_NAMESPACE: &str = "serviceaccount.resources.gardener.cloud/namespace";
 /// Name of the Secret with the generic token kubeconfig, on a Cluster.
 pub const GENERIC_TOKEN_KUBECONFIG_SECRET_NAME: &str = "generic-token-kubeconfig.secret.gardener.cloud/name";
 /// Pod security level of an extension's namespace, on ControllerRegistration and ControllerInstallation.
@@ -37,6 +41,9 @@ pub const MIGRATION_DEPLOYMENT_PROVIDER_CONFIG: &str = "migration.controllerdepl
 pub const MIGRATION_DEPLOYMENT_RESOURCES: &str = "migration.controllerdeployment.gardener.cloud/resources";
 /// Zones for highly available workload, on a namespace.
 pub const HIGH_AVAILABILITY_ZONES: &str = "high-availability-config.resources.gardener.cloud/zones";
+/// Which failure a namespace's workload is to survive: `node`, `zone`, or empty.
+pub const HIGH_AVAILABILITY_FAILURE_TOLERANCE: &str =
+    "high-availability-config.resources.gardener.cloud/failure-tolerance-type";
 /// Selector of service accounts that get the permissions of a ClusterRole.
 pub const EXTENSIONS_SERVICE_ACCOUNT_SELECTOR: &str = "authorization.gardener.cloud/extensions-serviceaccount-selector";
 /// On Secrets of the token requestor: the service account that the token is for.

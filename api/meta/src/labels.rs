@@ -39,6 +39,18 @@ pub const WORKER_CRI_NAME: &str = "worker.gardener.cloud/cri-name";
 pub const WORKER_SYSTEM_COMPONENTS: &str = "worker.gardener.cloud/system-components";
 /// Kubernetes version of a pool's nodes.
 pub const WORKER_KUBERNETES_VERSION: &str = "worker.gardener.cloud/kubernetes-version";
+/// Worker pool of a node, as old clients read it.
+pub const WORKER_POOL_DEPRECATED: &str = "worker.garden.sapcloud.io/group";
+/// Secret in the shoot with the operating system configuration of a node.
+pub const WORKER_NODE_AGENT_SECRET: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";
+/// Prefix before a container runtime's type, on nodes that have it.
+pub const WORKER_CONTAINER_RUNTIME_PREFIX: &str = "containerruntime.worker.gardener.cloud/";
+/// Role of a node in its cluster: `node` everywhere.
+pub const NODE_ROLE: &str = "node.kubernetes.io/role";
+/// CPU architecture of a node.
+pub const NODE_ARCHITECTURE: &str = "kubernetes.io/arch";
+/// Whether a node has a DNS cache of its own.
+pub const NODE_LOCAL_DNS: &str = "networking.gardener.cloud/node-local-dns-enabled";
 /// Secrets made by the secrets manager carry [`MANAGED_BY_SECRETS_MANAGER`].
 pub const MANAGED_BY: &str = "managed-by";
 /// Value of [`MANAGED_BY`].
@@ -55,6 +67,8 @@ pub const RESOURCES_MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
 pub const GARBAGE_COLLECTABLE_REFERENCE: &str = "resources.gardener.cloud/garbage-collectable-reference";
 /// `true` on namespaces whose workload is made highly available.
 pub const HIGH_AVAILABILITY_CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
+/// `true` on objects of control planes and OperatingSystemConfigs that webhooks of providers may change.
+pub const MUTATED_BY_CONTROL_PLANE_WEBHOOK: &str = "provider.extensions.gardener.cloud/mutated-by-controlplane-webhook";
 /// Label on ControllerInstallations: hash of the registration's spec, 16 hex digits.
 pub const REGISTRATION_SPEC_HASH: &str = "registration-spec-hash";
 /// Label on ControllerInstallations: hash of the seed's spec, 16 hex digits.
@@ -106,6 +120,8 @@ pub mod role {
     pub const CA_CLIENT: &str = "ca-client";
     /// ConfigMap or Secret with a shoot's cluster authorities in the garden.
     pub const CA_CLUSTER: &str = "ca-cluster";
+    /// Secret with the key pair that opens a shoot's nodes to SSH, in the garden.
+    pub const SSH_KEY_PAIR: &str = "ssh-keypair";
     /// Secret or OperatingSystemConfig of a worker pool's cloud config.
     pub const CLOUD_CONFIG: &str = "cloud-config";
 }

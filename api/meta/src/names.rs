@@ -42,6 +42,8 @@ pub const EXTENSION_SERVICE_ACCOUNT_PREFIX: &str = "extension-";
 pub const SEED_TAINT_PROTECTED: &str = "seed.gardener.cloud/protected";
 /// DNS provider type that means "nobody manages it".
 pub const DNS_UNMANAGED: &str = "unmanaged";
+/// The CPU architecture of machines that name none.
+pub const ARCHITECTURE_AMD64: &str = "amd64";
 /// Deployment type of Helm charts.
 pub const DEPLOYMENT_TYPE_HELM: &str = "helm";
 /// Where a cluster's identity is kept (ConfigMap in kube-system).

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::shoot::is_workerless;
+use crate::shoot_kubernetes_defaults::default_shoot_kubernetes;
 use crate::shoot_values::NODE_MASKS;
 use crate::versions;
 
@@ -65,6 +66,7 @@ pub fn default_shoot(shoot: &mut Shoot, with: ShootDefaults<'_>) {
     if let Some(profile) = cloud_profile {
         default_versions(shoot, profile, now);
     }
+    default_shoot_kubernetes(shoot);
     let spec = &mut shoot.spec;
     spec.networking.get_or_insert_default();
     if !workerless {
@@ -156,6 +158,10 @@ fn default_worker(worker: &mut Worker) {
     let strategy = worker
         .update_strategy
         .get_or_insert(MachineUpdateStrategy::AutoRollingUpdate);
+    let in_place = matches!(
+        strategy,
+        MachineUpdateStrategy::AutoInPlaceUpdate | MachineUpdateStrategy::ManualInPlaceUpdate
+    );
     let (surge, unavailable) = match strategy {
         MachineUpdateStrategy::AutoInPlaceUpdate => (0, 1),
         MachineUpdateStrategy::ManualInPlaceUpdate => (0, 0),
@@ -166,6 +172,11 @@ fn default_worker(worker: &mut Worker) {
     worker
         .system_components
         .get_or_insert(WorkerSystemComponents { allow: true });
+    if in_place {
+        // A machine that is updated in place is not ready for as long as that takes.
+        let settings = worker.machine_controller_manager.get_or_insert_default();
+        settings.disable_health_timeout.get_or_insert(true);
+    }
     worker.machine.architecture.get_or_insert_with(|| "amd64".to_owned());
 }
 
@@ -283,7 +294,7 @@ mod tests {
         assert_eq!(written["kubernetes"]["version"], "1.35.1");
         assert_eq!(
             written["kubernetes"]["kubeControllerManager"],
-            json!({"nodeCIDRMaskSize": 23})
+            json!({"nodeCIDRMaskSize": 23, "nodeMonitorGracePeriod": "40s"})
         );
         assert_eq!(
             written["networking"],
@@ -320,7 +331,13 @@ mod tests {
             written["networking"],
             json!({"services": "10.9.0.0/16", "ipFamilies": ["IPv4"]})
         );
-        assert_eq!(written["kubernetes"], json!({"version": "1.35.1"}));
+        let settings: Vec<&str> = written["kubernetes"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(settings, ["kubeAPIServer", "version"]);
         assert_eq!(written["provider"], json!({"type": "local"}));
     }
 }

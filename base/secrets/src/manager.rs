@@ -63,6 +63,10 @@ pub mod data {
     pub const SIGNING_KEY_PUBLIC: &str = "signing.pub";
     /// Public halves of all trusted generations of a signing key, newest first.
     pub const SIGNING_KEY_BUNDLE: &str = "bundle.key";
+    /// Private key for SSH, whatever its algorithm: Gardener's name, which its clients read.
+    pub const SSH_KEY: &str = "id_rsa";
+    /// Its public half, as it stands in `authorized_keys`.
+    pub const SSH_KEY_PUBLIC: &str = "id_rsa.pub";
     /// User name that belongs to a password.
     pub const USERNAME: &str = "username";
     /// A password.
@@ -86,6 +90,8 @@ pub enum Content {
     },
     /// A key that signs service account tokens; a bundle `<name>-bundle` comes with it.
     SigningKey,
+    /// A key pair for SSH.
+    SshKeyPair,
     /// A random password.
     Password {
         /// User it belongs to.
@@ -142,6 +148,11 @@ impl Wanted {
         Self::of(name, Content::SigningKey)
     }
 
+    /// A key pair for SSH.
+    pub fn ssh_key_pair(name: &str) -> Self {
+        Self::of(name, Content::SshKeyPair)
+    }
+
     /// A password.
     pub fn password(name: &str, username: &str, length: usize) -> Self {
         Self::of(
@@ -182,6 +193,7 @@ impl Wanted {
         let text = match &self.content {
             Content::Authority { common_name } => format!("authority\0{common_name}"),
             Content::SigningKey => "signing-key\0ecdsa-p256".to_owned(),
+            Content::SshKeyPair => "ssh-key-pair\0ed25519".to_owned(),
             Content::Password { username, length } => format!("password\0{username}\0{length}"),
             Content::Certificate { spec, signed_by } => {
                 let CertificateSpec {

@@ -71,7 +71,7 @@ pub fn api_server_service(namespace: &str) -> Service {
 pub fn api_server(settings: &ApiServerSettings) -> Deployment {
     let mounts = mounts(settings);
     typed(json!({
-        "metadata": {"name": API_SERVER, "namespace": settings.namespace, "labels": LABELS.all()},
+        "metadata": {"name": API_SERVER, "namespace": settings.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
             "replicas": settings.replicas,
             "revisionHistoryLimit": 2,

@@ -62,7 +62,7 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
         ),
     ]);
     typed(json!({
-        "metadata": {"name": CONTROLLER_MANAGER, "namespace": settings.namespace, "labels": LABELS.all()},
+        "metadata": {"name": CONTROLLER_MANAGER, "namespace": settings.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
             "replicas": settings.replicas,
             "revisionHistoryLimit": 2,

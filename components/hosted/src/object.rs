@@ -1,5 +1,6 @@
 //! From a literal, which reads like the YAML it stands for, to a typed object.
 
+use api_meta::labels::MUTATED_BY_CONTROL_PLANE_WEBHOOK;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,13 @@ impl Labels {
         labels.insert("app.kubernetes.io/part-of".into(), "shoot-control-plane".into());
         labels.insert("app.kubernetes.io/managed-by".into(), "gardenlet".into());
         Value::Object(labels)
+    }
+
+    /// All labels of an object that control plane webhooks of providers may change.
+    pub(crate) fn with_webhooks(&self) -> Value {
+        let mut labels = self.all();
+        labels[MUTATED_BY_CONTROL_PLANE_WEBHOOK] = json!("true");
+        labels
     }
 }
 

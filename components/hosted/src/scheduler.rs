@@ -44,7 +44,7 @@ pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
         "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig",
     )]);
     typed(json!({
-        "metadata": {"name": SCHEDULER, "namespace": namespace, "labels": LABELS.all()},
+        "metadata": {"name": SCHEDULER, "namespace": namespace, "labels": LABELS.with_webhooks()},
         "spec": {
             "replicas": replicas,
             "revisionHistoryLimit": 2,

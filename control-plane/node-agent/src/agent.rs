@@ -23,7 +23,7 @@ use crate::desired::{Content, Desired, DesiredFile, hex, parse_osc};
 use crate::join::{JoinError, bootstrap_kubeconfig, join};
 use crate::machine::Machine;
 use crate::plan::{Planned, plan};
-use crate::user_data::{AgentConfig, CONFIG_PATH, TOKEN_PATH, parse_config, parse_user_data};
+use crate::user_data::{AgentConfig, CONFIG_PATH, TOKEN_PATH, UserData, parse_config, parse_user_data};
 
 /// The unit that runs pods.
 pub const KUBELET_UNIT: &str = "kubelet.service";
@@ -70,7 +70,13 @@ pub async fn run(options: AgentOptions, stop: CancellationToken) -> Result<(), F
 }
 
 async fn live(options: AgentOptions) -> Result<(), Fault> {
-    let mut born = parse_user_data(&options.user_data)?;
+    let UserData {
+        desired: mut born,
+        skipped,
+    } = parse_user_data(&options.user_data)?;
+    for note in skipped {
+        tracing::info!(machine = %options.machine_name, "user data: {note}");
+    }
     let before = joined_before(&options).await?;
     if before.is_none() {
         apply(&options, &born).await?;

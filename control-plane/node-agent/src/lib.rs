@@ -19,4 +19,4 @@ pub use join::{JoinError, NODE_GROUP, join};
 pub use machine::{Machine, MachineError, Seen, SeenFile, SeenUnit};
 pub use memory::{Disk, MemoryFiles, MemoryMachine, UnitBody, UnitContext};
 pub use plan::{Action, Planned, plan};
-pub use user_data::{AgentConfig, CONFIG_PATH, TOKEN_PATH, UserDataError, parse_config, parse_user_data};
+pub use user_data::{AgentConfig, CONFIG_PATH, TOKEN_PATH, UserData, UserDataError, parse_config, parse_user_data};

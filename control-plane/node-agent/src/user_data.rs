@@ -1,23 +1,24 @@
-//! What a machine is born with: files and units in YAML, among them where to find its cluster and the token to join it
-//! with. Pure.
+//! What a machine is born with: files and units, among them where to find its cluster and the token to join it with.
+//! Operating systems take them in several forms; all lead to the same. Pure.
 
-use std::collections::BTreeMap;
+mod born;
+mod cloud_config;
+mod ignition;
+mod script;
+mod shell;
 
 use api_meta::{Classified, FaultClass};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::desired::{Content, Desired, DesiredFile, DesiredUnit};
+use crate::desired::Desired;
+use born::Born;
 
 /// Where the agent's configuration lies.
 pub const CONFIG_PATH: &str = "/var/lib/gardener-node-agent/config.yaml";
 /// Where the bootstrap token lies, until the machine has joined.
 pub const TOKEN_PATH: &str = "/var/lib/gardener-node-agent/credentials/bootstrap-token";
-/// File mode where none is given.
-const DEFAULT_PERMISSIONS: u32 = 0o644;
-
 /// Why user data cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserDataError {
@@ -35,6 +36,30 @@ pub enum UserDataError {
         /// What it says.
         permissions: String,
     },
+    /// It is larger than what a machine can be given.
+    #[error("the user data is larger than {BYTES_MAX} bytes")]
+    TooLarge,
+    /// It names more than a machine can need.
+    #[error("the user data has more than {ENTRIES_MAX} files and units")]
+    TooMany,
+    /// A script is cut off.
+    #[error("line {line} of the user data: a quote or substitution never ends")]
+    Script {
+        /// Where it begins.
+        line: usize,
+    },
+    /// JSON of another form.
+    #[error("line {line} of the user data is no Ignition configuration")]
+    Ignition {
+        /// Where reading it ended.
+        line: usize,
+    },
+    /// An Ignition configuration of another time.
+    #[error("Ignition configurations of version {version:?} are not known")]
+    IgnitionVersion {
+        /// What it says.
+        version: String,
+    },
     /// The authority is not base64 of text.
     #[error("read {CONFIG_PATH}: apiServer.caBundle is not base64 of PEM")]
     Authority,
@@ -50,76 +75,35 @@ impl Classified for UserDataError {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UserData {
-    #[serde(default)]
-    files: Vec<UserFile>,
-    #[serde(default)]
-    units: Vec<UserUnit>,
+/// Most bytes of user data: those of the Secret that it comes in.
+const BYTES_MAX: usize = 1 << 20;
+/// Most files and units that user data may name: a hundred times what operating systems' extensions write.
+const ENTRIES_MAX: usize = 2_000;
+
+/// What user data says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserData {
+    /// Files and units.
+    pub desired: Desired,
+    /// What else it says, and is not done: one note each, without content.
+    pub skipped: Vec<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UserFile {
-    path: String,
-    #[serde(default)]
-    permissions: Option<Permissions>,
-    #[serde(default)]
-    content: String,
-}
-
-/// As a number (YAML 1.1 octal included) or as octal text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Permissions {
-    Number(u32),
-    Text(String),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UserUnit {
-    name: String,
-    #[serde(default)]
-    content: Option<String>,
-    #[serde(default)]
-    enable: Option<bool>,
-    #[serde(default)]
-    command: Option<String>,
-}
-
-/// Files and units of user data.
-pub fn parse_user_data(text: &str) -> Result<Desired, UserDataError> {
-    let data: UserData = base_yaml::read(text).map_err(UserDataError::UserData)?;
-    let mut files = BTreeMap::new();
-    for file in data.files {
-        let permissions = match file.permissions {
-            None => DEFAULT_PERMISSIONS,
-            Some(Permissions::Number(mode)) => mode,
-            Some(Permissions::Text(text)) => {
-                u32::from_str_radix(text.trim_start_matches("0o"), 8).map_err(|_| UserDataError::Permissions {
-                    path: file.path.clone(),
-                    permissions: text,
-                })?
-            }
-        };
-        let content = Content::Bytes(Bytes::from(file.content));
-        files.insert(file.path, DesiredFile { permissions, content });
+/// Files and units of user data: a shell script, an Ignition configuration, or YAML.
+///
+/// # Errors
+/// [`UserDataError`] for what is too large or has none of these forms. It never repeats content.
+pub fn parse_user_data(text: &str) -> Result<UserData, UserDataError> {
+    if text.len() > BYTES_MAX {
+        return Err(UserDataError::TooLarge);
     }
-    let unit = |unit: UserUnit| {
-        let desired = DesiredUnit {
-            content: unit.content,
-            enabled: unit.enable.unwrap_or(true),
-            stopped: unit.command.as_deref() == Some("stop"),
-            ..DesiredUnit::default()
-        };
-        (unit.name, desired)
-    };
-    Ok(Desired {
-        files,
-        units: data.units.into_iter().map(unit).collect(),
-    })
+    let mut born = Born::default();
+    match text.trim_start() {
+        script if script.starts_with("#!") => script::read(text, &mut born)?,
+        configuration if ignition::is(configuration) => ignition::read(text, &mut born)?,
+        _ => cloud_config::read(text, &mut born)?,
+    }
+    Ok(born.into_user_data())
 }
 
 /// Where the machine's cluster is and what it should become there.
@@ -181,11 +165,12 @@ pub fn parse_config(text: &str) -> Result<AgentConfig, UserDataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::desired::{Content, DesiredFile};
 
     #[test]
     fn user_data_gives_files_and_units() {
         let text = "files:\n- path: /a\n  permissions: 0600\n  content: x\n- path: /b\n  permissions: '0755'\n  content: |\n    y\nunits:\n- {name: a.service, content: u, enable: true, command: start}\n";
-        let desired = parse_user_data(text).unwrap();
+        let desired = parse_user_data(text).unwrap().desired;
         assert_eq!(desired.files["/a"].permissions, 0o600);
         assert_eq!(
             desired.files["/b"],
@@ -196,6 +181,42 @@ mod tests {
         );
         assert!(desired.units["a.service"].enabled);
         assert!(parse_user_data("files:\n- {path: /a, permissions: rwx}\n").is_err());
+    }
+
+    #[test]
+    fn a_cloud_config_gives_files_and_units_and_names_the_rest() {
+        let text = "#cloud-config\nwrite_files:\n- {path: /a, encoding: b64, permissions: '0600', content: aGk=}\n\
+            - {path: /b, encoding: gz+b64, content: aGk=}\ncoreos:\n  units:\n  - name: a.service\n    command: start\n\
+            \x20   drop_ins: [{name: 1.conf, content: x}]\nruncmd: [[ls, hunter2]]\n";
+        let data = parse_user_data(text).unwrap();
+        assert_eq!(data.desired.files.keys().collect::<Vec<_>>(), ["/a"]);
+        assert_eq!(data.desired.files["/a"].content, Content::Bytes("hi".into()));
+        assert_eq!(data.desired.units["a.service"].drop_ins["1.conf"], "x");
+        assert_eq!(data.skipped.len(), 2, "{:?}", data.skipped);
+        assert!(data.skipped[1].contains("\"runcmd\"") && !data.skipped.concat().contains("hunter2"));
+    }
+
+    #[test]
+    fn hostile_user_data_ends_at_a_limit() {
+        let script = |text: &str| parse_user_data(&format!("#!/bin/sh\n{text}"));
+        assert!(matches!(script(&" ".repeat(BYTES_MAX)), Err(UserDataError::TooLarge)));
+        let many = |path: &str, suffix: &str| -> String {
+            let lines = (0..=ENTRIES_MAX).map(|n| format!("echo > {path}{n}{suffix}\n"));
+            lines.collect()
+        };
+        assert!(matches!(script(&many("/", "")), Err(UserDataError::TooMany)));
+        let drop_ins = many("/etc/systemd/system/a.service.d/", ".conf");
+        assert!(matches!(script(&drop_ins), Err(UserDataError::TooMany)));
+        let noisy = script(&"unknown\n".repeat(1_000)).unwrap();
+        assert_eq!(
+            (noisy.skipped.len(), noisy.skipped[100].as_str()),
+            (101, "and 900 more")
+        );
+        let deep = script(&"$(".repeat(100_000));
+        assert!(matches!(deep, Err(UserDataError::Script { line: 2 })));
+        assert!(script(&"if ".repeat(100_000)).unwrap().desired.files.is_empty());
+        assert!(script(&"cat <<E >/a\n".repeat(10_000)).is_ok());
+        assert!(parse_user_data(&format!("{{\"ignition\": {}", "[".repeat(100_000))).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use base_flow::{Flow, FlowBuilder, FlowError, sync_point};
 use crate::reconcile::{
     CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, ROLLOUT_TIMEOUT, WORKERLESS, connect, wait, write,
 };
-use crate::{DeletionFacts, ShootFacts, ShootTask as Task};
+use crate::{DeletionFacts, ExtensionTimeouts, ShootFacts, ShootTask as Task};
 
 /// Users' finalizers and load balancers take their time (upstream: 10 min).
 const CLEAN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -28,7 +28,7 @@ pub(crate) fn flow(facts: &ShootFacts, there: &DeletionFacts) -> Result<Flow<Tas
     bring_up(&mut flow, facts, there);
     connect_and_clean(&mut flow, there);
     machines(&mut flow, facts, there);
-    managed_resources_and_extensions(&mut flow);
+    managed_resources_and_extensions(&mut flow, &facts.extension_timeouts);
     control_plane(&mut flow, facts);
     rest(&mut flow, there);
     flow.build()
@@ -188,7 +188,7 @@ fn machines(flow: &mut FlowBuilder<Task>, facts: &ShootFacts, there: &DeletionFa
         .skip_if(facts.workerless, WORKERLESS);
 }
 
-fn managed_resources_and_extensions(flow: &mut FlowBuilder<Task>) {
+fn managed_resources_and_extensions(flow: &mut FlowBuilder<Task>, timeouts: &ExtensionTimeouts) {
     write(flow, Task::DeleteManagedResources).after([
         sync_point(CLEANED_KUBERNETES_RESOURCES),
         Task::WaitWorkersDestroyed.into(),
@@ -199,8 +199,8 @@ fn managed_resources_and_extensions(flow: &mut FlowBuilder<Task>) {
         Task::WaitOsConfigsDeleted,
         Task::WaitManagedResourcesDeleted,
     ]);
-    wait(flow, Task::WaitExtensionsBeforeApiServerDeleted, EXTENSION_TIMEOUT)
-        .after([Task::DeleteExtensionsBeforeApiServer]);
+    let timeout = timeouts.deleted_before_api_server;
+    wait(flow, Task::WaitExtensionsBeforeApiServerDeleted, timeout).after([Task::DeleteExtensionsBeforeApiServer]);
     write(flow, Task::DeleteStaleExtensions).after([Task::CleanKubernetesResources, Task::WaitManagedResourcesDeleted]);
     wait(flow, Task::WaitStaleExtensionsDeleted, EXTENSION_TIMEOUT).after([Task::DeleteStaleExtensions]);
     flow.sync_point(
@@ -233,9 +233,9 @@ fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
     ]);
     wait(flow, Task::WaitApiServerDeleted, ROLLOUT_TIMEOUT).after([Task::DeleteApiServer]);
     write(flow, Task::DeleteExtensionsAfterApiServer).after([Task::WaitApiServerDeleted]);
-    wait(flow, Task::WaitExtensionsAfterApiServerDeleted, EXTENSION_TIMEOUT)
-        .after([Task::DeleteExtensionsAfterApiServer]);
-    wait(flow, Task::WaitAllExtensionsDeleted, EXTENSION_TIMEOUT).after([Task::WaitApiServerDeleted]);
+    let timeout = facts.extension_timeouts.deleted_after_api_server;
+    wait(flow, Task::WaitExtensionsAfterApiServerDeleted, timeout).after([Task::DeleteExtensionsAfterApiServer]);
+    wait(flow, Task::WaitAllExtensionsDeleted, timeout).after([Task::WaitApiServerDeleted]);
     write(flow, Task::DestroyApiServerService).after([Task::WaitApiServerDeleted]);
     write(flow, Task::DestroyResourceManager).after([Task::WaitApiServerDeleted]);
     write(flow, Task::DestroyInfrastructure)

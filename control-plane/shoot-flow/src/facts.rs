@@ -1,4 +1,9 @@
-//! What decides which tasks a flow has. Filled by gardenlet from what it has observed; booleans only, no objects.
+//! What decides which tasks a flow has and how long they may take. Filled by gardenlet from what it has observed; plain
+//! values only, no objects.
+
+use std::time::Duration;
+
+use crate::reconcile::EXTENSION_TIMEOUT;
 
 /// What holds for a shoot whatever is to be done with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +22,41 @@ pub struct ShootFacts {
     pub nodes_cidr_known: bool,
     /// The annotation `shoot.gardener.cloud/skip-readiness`: do not wait where a wait is only for readiness.
     pub skip_readiness: bool,
+    /// How long its Extensions may take.
+    pub extension_timeouts: ExtensionTimeouts,
+}
+
+/// How long the Extensions of a shoot may take at each point at which they are handled: the longest time that one of
+/// their registrations gives. Each is bounded by its own besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtensionTimeouts {
+    /// Brought up before the API server.
+    pub before_api_server: Duration,
+    /// Brought up after the API server.
+    pub after_api_server: Duration,
+    /// Brought up after the workers.
+    pub after_workers: Duration,
+    /// Taken away before the API server.
+    pub deleted_before_api_server: Duration,
+    /// Taken away after the API server.
+    pub deleted_after_api_server: Duration,
+}
+
+impl ExtensionTimeouts {
+    /// Extensions that only deploy something, and registrations that give no time (upstream: 3 min).
+    pub const STANDARD: Self = Self {
+        before_api_server: EXTENSION_TIMEOUT,
+        after_api_server: EXTENSION_TIMEOUT,
+        after_workers: EXTENSION_TIMEOUT,
+        deleted_before_api_server: EXTENSION_TIMEOUT,
+        deleted_after_api_server: EXTENSION_TIMEOUT,
+    };
+}
+
+impl Default for ExtensionTimeouts {
+    fn default() -> Self {
+        Self::STANDARD
+    }
 }
 
 /// What is there when a deletion begins.

@@ -15,7 +15,7 @@ mod facts;
 mod reconcile;
 mod task;
 
-pub use facts::{DeletionFacts, Goal, ShootFacts};
+pub use facts::{DeletionFacts, ExtensionTimeouts, Goal, ShootFacts};
 pub use task::ShootTask;
 
 use base_flow::{Flow, FlowError};

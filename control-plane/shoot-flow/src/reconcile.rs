@@ -178,9 +178,13 @@ fn api_server(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
         group(INFRASTRUCTURE),
         Task::DeployReferencedResources.into(),
     ]);
-    wait(flow, Task::WaitExtensionsBeforeApiServer, EXTENSION_TIMEOUT)
-        .after([Task::DeployExtensionsBeforeApiServer])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
+    wait(
+        flow,
+        Task::WaitExtensionsBeforeApiServer,
+        facts.extension_timeouts.before_api_server,
+    )
+    .after([Task::DeployExtensionsBeforeApiServer])
+    .skip_if(facts.skip_readiness, SKIP_READINESS);
     write(flow, Task::DeployApiServer)
         .after([
             group(SECRETS),
@@ -226,9 +230,13 @@ fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
     wait(flow, Task::WaitControllerManager, ROLLOUT_TIMEOUT).after([Task::DeployControllerManager]);
     write(flow, Task::DeployExtensionsAfterApiServer)
         .after([Task::DeployReferencedResources, Task::InitializeShootConnection]);
-    wait(flow, Task::WaitExtensionsAfterApiServer, EXTENSION_TIMEOUT)
-        .after([Task::DeployExtensionsAfterApiServer])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
+    wait(
+        flow,
+        Task::WaitExtensionsAfterApiServer,
+        facts.extension_timeouts.after_api_server,
+    )
+    .after([Task::DeployExtensionsAfterApiServer])
+    .skip_if(facts.skip_readiness, SKIP_READINESS);
 }
 
 fn nodes_setup(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
@@ -286,11 +294,15 @@ fn workers(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
         .in_group(WORKER)
         .after([Task::WaitMachineDeployments])
         .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitExtensionsAfterWorkers, EXTENSION_TIMEOUT)
-        .in_group(WORKER)
-        .after([Task::DeployExtensionsAfterWorkers])
-        .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
+    wait(
+        flow,
+        Task::WaitExtensionsAfterWorkers,
+        facts.extension_timeouts.after_workers,
+    )
+    .in_group(WORKER)
+    .after([Task::DeployExtensionsAfterWorkers])
+    .skip_if(facts.workerless, WORKERLESS)
+    .skip_if(facts.skip_readiness, SKIP_READINESS);
     // Not upstream's edge: without kube-controller-manager no node's certificate is signed, and to wait for nodes would
     // end in a second error that hides the first.
     wait(flow, Task::WaitWorkers, CLOUD_TIMEOUT)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use api_meta::{ErrorCode, Fault};
 use base_flow::{Flow, Name, TaskSettings};
 use base_flow_run::{TaskLayer, Try, Work};
-use control_plane_shoot_flow::{DeletionFacts, Goal, ShootFacts, ShootTask, shoot_flow};
+use control_plane_shoot_flow::{DeletionFacts, ExtensionTimeouts, Goal, ShootFacts, ShootTask, shoot_flow};
 use futures::FutureExt;
 
 use crate::script::Phase;
@@ -98,6 +98,7 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
         has_external_domain: true,
         nodes_cidr_known: false,
         skip_readiness: false,
+        extension_timeouts: ExtensionTimeouts::STANDARD,
     };
     let there = DeletionFacts {
         namespace_active: true,

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::plan::{Found, members, signer};
 use super::{Action, Content, Plan, Wanted, authority_of, checksum, checksum_of_data, data, label};
-use crate::{Authority, PrivateKey, SecretError, VALIDITY_AUTHORITY, password};
+use crate::{Authority, PrivateKey, SecretError, SshKeyPair, VALIDITY_AUTHORITY, password};
 
 /// Makes the Secrets the plan asks for, in its order. `wanted` and `existing` are those the plan was made from;
 /// `identity` names the manager, the component that asks.
@@ -144,6 +144,13 @@ fn make(
             entries([
                 (data::SIGNING_KEY, key.to_pem().expose_bytes()),
                 (data::SIGNING_KEY_PUBLIC, key.public().to_pem().into_bytes()),
+            ])
+        }
+        Content::SshKeyPair => {
+            let pair = SshKeyPair::generate(entropy);
+            entries([
+                (data::SSH_KEY, pair.private().expose_bytes()),
+                (data::SSH_KEY_PUBLIC, pair.public().into_bytes()),
             ])
         }
         Content::Password { username, length } => entries([

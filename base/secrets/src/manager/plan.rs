@@ -329,6 +329,7 @@ fn readable(wanted: &Wanted, secret: &Secret) -> bool {
         Content::Authority { .. } => &[data::CA_CERTIFICATE, data::CA_KEY],
         Content::Certificate { .. } => &[data::CERTIFICATE, data::KEY],
         Content::SigningKey => &[data::SIGNING_KEY, data::SIGNING_KEY_PUBLIC],
+        Content::SshKeyPair => &[data::SSH_KEY, data::SSH_KEY_PUBLIC],
         Content::Password { .. } => &[data::USERNAME, data::PASSWORD],
     };
     keys.iter().all(|key| text_of(secret, key).is_ok())

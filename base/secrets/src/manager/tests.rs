@@ -266,3 +266,32 @@ fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
         Err(SecretError::UnknownAuthority { .. })
     ));
 }
+
+#[test]
+fn a_rotated_ssh_key_pair_keeps_the_one_before_while_it_is_trusted() {
+    let mut owner = Owner::new();
+    let ssh = |rotation| [Wanted::ssh_key_pair("ssh-keypair").rotated(rotation)];
+    owner.reconcile(&ssh(Rotation::default()));
+    let first = owner.secrets[0].clone();
+    assert!(text_of(&first, data::SSH_KEY_PUBLIC).is_ok_and(|key| key.expose().starts_with("ssh-ed25519 ")));
+    assert!(text_of(&first, data::SSH_KEY).is_ok());
+    owner.pass(DAY * 4000);
+    assert!(
+        owner.reconcile(&ssh(Rotation::default())).is_settled(),
+        "never renewed by itself"
+    );
+    let rotated = |keep_old| {
+        ssh(Rotation {
+            initiated: Some(Timestamp::from_second(1_800_000_000).expect("time")),
+            keep_old,
+        })
+    };
+    owner.reconcile(&rotated(true));
+    let found = lookup(&rotated(true), &owner.secrets, owner.now).expect("lookup");
+    let found = &found["ssh-keypair"];
+    assert_eq!(found.old.as_ref(), Some(&first));
+    assert_ne!(found.current.data, first.data);
+    assert!(found.bundle.is_none());
+    owner.reconcile(&rotated(false));
+    assert_eq!(owner.secrets.len(), 1);
+}

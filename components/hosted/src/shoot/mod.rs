@@ -8,8 +8,8 @@ pub use node_agent::{
     NODE_AGENT_CONFIG_PATH, NODE_AGENT_TOKEN_PATH, NodeAgentPool, node_agent_objects, node_agent_secret,
 };
 pub use system::{
-    SystemSettings, access_bindings, cluster_identity_objects, machine_controller_access_objects, namespace_objects,
-    system_objects,
+    SystemSettings, access_bindings, cluster_identity_objects, gardener_access_objects,
+    machine_controller_access_objects, namespace_objects, system_objects,
 };
 
 use serde_json::Value;

@@ -63,6 +63,20 @@ pub fn access_bindings() -> Vec<Object> {
     ]
 }
 
+/// What those may do in the shoot who use the Secrets `gardener` and `gardener-internal` of its namespace: gardener
+/// itself and the extensions (gardener/gardener v1.150 `pkg/component/gardener/access`).
+#[must_use]
+pub fn gardener_access_objects(service_accounts: &[&str]) -> Vec<Object> {
+    let subject = |name: &&str| json!({"kind": "ServiceAccount", "name": name, "namespace": "kube-system"});
+    vec![json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "gardener.cloud:system:gardener"},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": service_accounts.iter().map(subject).collect::<Vec<_>>(),
+    })]
+}
+
 /// The namespace that system components live in.
 #[must_use]
 pub fn namespace_objects() -> Vec<Object> {

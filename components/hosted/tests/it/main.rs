@@ -1,8 +1,8 @@
 //! Every object of a control plane as it reaches the API server, printed.
 
 use components_hosted::shoot::{
-    NodeAgentPool, SystemSettings, access_bindings, cluster_identity_objects, machine_controller_access_objects,
-    namespace_objects, node_agent_objects, object_key, system_objects,
+    NodeAgentPool, SystemSettings, access_bindings, cluster_identity_objects, gardener_access_objects,
+    machine_controller_access_objects, namespace_objects, node_agent_objects, object_key, system_objects,
 };
 use components_hosted::{
     ApiServerSettings, ControllerManagerSettings, EtcdSettings, Mounted, ResourceManagerSettings, SchedulerSettings,
@@ -119,6 +119,10 @@ fn objects_inside_the_shoot_match_their_goldens() {
         kubernetes_version: "1.35.0".into(),
     };
     golden("shoot-access.json", &access_bindings());
+    golden(
+        "shoot-gardener-access.json",
+        &gardener_access_objects(&["gardener", "gardener-internal"]),
+    );
     golden("shoot-namespaces.json", &namespace_objects());
     golden("shoot-system.json", &system_objects(&settings));
     golden(

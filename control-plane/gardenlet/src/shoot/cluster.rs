@@ -2,11 +2,13 @@
 
 use api_core::v1beta1 as core;
 use api_extensions::{Cluster, ClusterSpec};
-use api_meta::{Fault, RawJson};
-use base_client::apply;
+use api_meta::{Fault, RawJson, annotations};
+use base_client::{apply, fault_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::context::{Context, MANAGER};
 
@@ -22,6 +24,8 @@ pub(crate) async fn sync(
     cloud_profile: &core::CloudProfile,
 ) -> Result<(), Fault> {
     let (mut shoot, mut seed, mut cloud_profile) = (shoot.clone(), seed.clone(), cloud_profile.clone());
+    // Extensions rely on these, and a Shoot that nobody has written for long may have come to the garden without them.
+    api_rules::default_shoot_kubernetes(&mut shoot);
     shoot.metadata.managed_fields = None;
     seed.metadata.managed_fields = None;
     cloud_profile.metadata.managed_fields = None;
@@ -39,6 +43,25 @@ pub(crate) async fn sync(
     apply(&Api::all(context.seed.clone()), &cluster, MANAGER)
         .await
         .map(drop)
+}
+
+/// Tells extensions which Secret of the namespace holds the generic token kubeconfig. Not part of what [`sync`] applies,
+/// so that a Cluster written before the Secret is known keeps the name from before.
+///
+/// # Errors
+/// What the API server says.
+pub(crate) async fn name_generic_kubeconfig(context: &Context, cluster: &str, secret: &str) -> Result<(), Fault> {
+    let note = json!({"metadata": {"annotations": {annotations::GENERIC_TOKEN_KUBECONFIG_SECRET_NAME: secret}}});
+    Api::<Cluster>::all(context.seed.clone())
+        .patch(cluster, &PatchParams::default(), &Patch::Merge(note))
+        .await
+        .map(drop)
+        .map_err(|error| {
+            fault_of(
+                error,
+                &format!("name the generic token kubeconfig on Cluster {cluster}"),
+            )
+        })
 }
 
 fn raw<T: Serialize>(object: &T) -> Result<RawJson, Fault> {

@@ -13,7 +13,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, ResourceExt};
 
-use super::required::shoot_extensions;
+use super::required::{extension_timeouts, shoot_extensions};
 use super::validated::ValidatedShoot;
 use crate::context::Context;
 
@@ -158,6 +158,7 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
         // contract F.3, `hasNodesCIDR`.
         nodes_cidr_known: validated.workerless || (nodes.is_some() && (reported.is_some() || skip_readiness)),
         skip_readiness,
+        extension_timeouts: extension_timeouts(&validated.extensions),
     }
 }
 

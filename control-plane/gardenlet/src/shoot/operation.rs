@@ -176,6 +176,20 @@ impl Operation {
         )
     }
 
+    /// A kubeconfig for the shoot, for clients outside the seed: by the shoot's domain instead of its Service.
+    ///
+    /// # Errors
+    /// As [`Operation::kubeconfig`].
+    pub(crate) fn external_kubeconfig(&self, credential: Credential) -> Result<Kubeconfig, Fault> {
+        kubeconfig_at(
+            &self.context,
+            &self.shoot,
+            self.shoot.api_host(),
+            &self.secret(super::task::secrets::CA)?,
+            credential,
+        )
+    }
+
     /// The client of the shoot.
     ///
     /// # Errors
@@ -277,7 +291,16 @@ pub(crate) fn kubeconfig_of(
     authority: &Managed,
     credential: Credential,
 ) -> Result<Kubeconfig, Fault> {
-    let host = shoot.service_host();
+    kubeconfig_at(context, shoot, shoot.service_host(), authority, credential)
+}
+
+fn kubeconfig_at(
+    context: &Context,
+    shoot: &ValidatedShoot,
+    host: String,
+    authority: &Managed,
+    credential: Credential,
+) -> Result<Kubeconfig, Fault> {
     let (server, tls_server_name) = match &context.config.addressing {
         Addressing::PerService => (format!("https://{host}"), None),
         Addressing::Shared { url, .. } => (url.clone(), Some(host)),

@@ -13,7 +13,6 @@ use base_controller::{Change, Controller, EventType, Next, ObjectKey, Retries};
 use base_flow_run::{FlowEnd, Outcome};
 use control_plane_shoot_flow::{Goal, ShootTask, shoot_flow};
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
@@ -370,16 +369,7 @@ async fn consume_annotations(operation: &Operation, begun: &core::Shoot) -> Resu
 async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     let (context, shoot) = (&operation.context, &operation.shoot);
     let namespace = shoot.garden_namespace.as_str();
-    delete(
-        &context.in_garden::<core::InternalSecret>(namespace),
-        &format!("{}.ca-client", shoot.name),
-    )
-    .await?;
-    delete(
-        &context.in_garden::<ConfigMap>(namespace),
-        &format!("{}.ca-cluster", shoot.name),
-    )
-    .await?;
+    task::secrets::delete_published(operation).await?;
     // Its data stays as long as the settings say; that is the backup entry controller's part.
     delete(
         &context.in_garden::<core::BackupEntry>(namespace),

@@ -8,9 +8,10 @@ use api_core::v1beta1 as core;
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
 use api_meta::{Condition, ConditionStatus, Fault, RawJson, conditions};
 use api_rules::KindType;
+use control_plane_shoot_flow::ExtensionTimeouts;
 
 /// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
-const RECONCILE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(180);
+pub(crate) const RECONCILE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(180);
 
 /// An object of kind Extension that a shoot has.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +69,32 @@ pub(crate) fn shoot_extensions(
     }
     found.sort_by(|one, other| one.type_.cmp(&other.type_));
     found
+}
+
+impl ShootExtension {
+    /// Whether it is taken away after the API server. `AfterWorker` does not exist there: it counts as before.
+    #[must_use]
+    pub(crate) fn deleted_after_api_server(&self) -> bool {
+        self.delete == Point::AfterKubeAPIServer
+    }
+}
+
+/// How long these may take at each point; the default where there are none.
+#[must_use]
+pub(crate) fn extension_timeouts(extensions: &[ShootExtension]) -> ExtensionTimeouts {
+    let longest = |of: &dyn Fn(&ShootExtension) -> bool| {
+        let timeouts = extensions.iter().filter(|one| of(one)).map(|one| one.timeout);
+        timeouts.max().unwrap_or(RECONCILE_TIMEOUT_DEFAULT)
+    };
+    // What is left of former extensions goes beside those of now, and has the default.
+    let deleted = |after| longest(&|one| one.deleted_after_api_server() == after).max(RECONCILE_TIMEOUT_DEFAULT);
+    ExtensionTimeouts {
+        before_api_server: longest(&|one| one.reconcile == Point::BeforeKubeAPIServer),
+        after_api_server: longest(&|one| one.reconcile == Point::AfterKubeAPIServer),
+        after_workers: longest(&|one| one.reconcile == Point::AfterWorker),
+        deleted_before_api_server: deleted(false),
+        deleted_after_api_server: deleted(true),
+    }
 }
 
 fn extension_of(type_: &str, config: Option<RawJson>, resource: Option<&core::ControllerResource>) -> ShootExtension {
@@ -297,5 +324,27 @@ mod tests {
             1,
             "without workers only what supports it is on by itself"
         );
+    }
+
+    #[test]
+    fn the_longest_reconcile_timeout_of_a_point_counts() {
+        let extension = |reconcile: Point, delete: Point, seconds: u64| ShootExtension {
+            type_: "t".into(),
+            provider_config: None,
+            reconcile,
+            delete,
+            timeout: Duration::from_secs(seconds),
+        };
+        let timeouts = extension_timeouts(&[
+            extension(Point::AfterKubeAPIServer, Point::AfterKubeAPIServer, 30),
+            extension(Point::BeforeKubeAPIServer, Point::BeforeKubeAPIServer, 20),
+            extension(Point::BeforeKubeAPIServer, Point::BeforeKubeAPIServer, 300),
+        ]);
+        let seconds = Duration::from_secs;
+        assert_eq!(timeouts.before_api_server, seconds(300));
+        assert_eq!(timeouts.after_api_server, seconds(30));
+        assert_eq!(timeouts.after_workers, RECONCILE_TIMEOUT_DEFAULT);
+        assert_eq!(timeouts.deleted_before_api_server, seconds(300));
+        assert_eq!(timeouts.deleted_after_api_server, RECONCILE_TIMEOUT_DEFAULT);
     }
 }

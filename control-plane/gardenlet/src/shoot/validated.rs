@@ -130,6 +130,14 @@ impl ValidatedShoot {
         format!("{}.{}.svc", components_hosted::API_SERVER, self.namespace)
     }
 
+    /// Whether its nodes are open to SSH: where they are not closed to it, and there are any.
+    #[must_use]
+    pub(crate) fn ssh_access(&self) -> bool {
+        let settings = self.spec.provider.workers_settings.as_ref();
+        let access = settings.and_then(|settings| settings.ssh_access.as_ref());
+        !self.workerless && access.is_none_or(|access| access.enabled)
+    }
+
     /// Name of the garden's BackupEntry.
     #[must_use]
     pub(crate) fn backup_entry(&self) -> String {

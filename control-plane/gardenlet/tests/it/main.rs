@@ -11,6 +11,7 @@ mod installation;
 mod installation_values;
 mod lies;
 mod seed_system;
+mod timeouts;
 mod told;
 mod world;
 
@@ -20,7 +21,7 @@ use api_meta::{LastOperationState, annotations};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
@@ -131,6 +132,71 @@ async fn has_all_it_needs(world: &World) {
     let clusters: Api<extensions::Cluster> = Api::all(world.seed.admin());
     let cluster = clusters.get(NAMESPACE).await.unwrap();
     assert_eq!(cluster.spec.shoot.value()["spec"]["networking"]["nodes"], "10.9.0.0/16");
+    has_ways_in(world, &cluster).await;
+}
+
+/// What extensions and people find for working in the cluster and on its nodes.
+async fn has_ways_in(world: &World, cluster: &extensions::Cluster) {
+    let secrets = world.seed::<Secret>();
+    let kubeconfig = async |name: &str| {
+        let data = secrets.get(name).await.unwrap().data.unwrap();
+        String::from_utf8(data["kubeconfig"].0.clone()).unwrap()
+    };
+    let generic = &cluster.annotations()[annotations::GENERIC_TOKEN_KUBECONFIG_SECRET_NAME];
+    assert!(generic.starts_with("generic-token-kubeconfig-"));
+    let generic = kubeconfig(generic).await;
+    let token = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token";
+    assert!(generic.contains(token) && generic.contains("kube-apiserver.shoot--a--b.svc"));
+    for (name, host) in [
+        ("gardener", "api.b.a.internal.example"),
+        ("gardener-internal", "kube-apiserver.shoot--a--b.svc"),
+    ] {
+        let secret = secrets.get(name).await.unwrap();
+        assert_eq!(secret.labels()["resources.gardener.cloud/purpose"], "token-requestor");
+        assert_eq!(secret.labels()["resources.gardener.cloud/class"], "shoot");
+        assert_eq!(
+            secret.annotations()["serviceaccount.resources.gardener.cloud/name"],
+            name
+        );
+        assert!(kubeconfig(name).await.contains(host));
+    }
+    let infrastructure = world.seed::<extensions::Infrastructure>().get("b").await.unwrap();
+    let worker = world.seed::<extensions::Worker>().get("b").await.unwrap();
+    let published = world.garden_namespace::<Secret>().get("b.ssh-keypair").await.unwrap();
+    let public = &published.data.unwrap()["id_rsa.pub"];
+    assert!(public.0.starts_with(b"ssh-ed25519 "));
+    assert_eq!(infrastructure.spec.ssh_public_key.as_ref(), Some(public));
+    assert_eq!(worker.spec.ssh_public_key.as_ref(), Some(public));
+    let template = worker.spec.pools[0].node_template.as_ref().unwrap();
+    assert_eq!(template.capacity["memory"].0, "8Gi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_the_nodes_to_ssh_takes_their_key_away_and_leaves_extensions_secrets_alone() {
+    let world = World::start().await;
+    world.create_shoot(&world::shoot()).await;
+    until(&world.shoots(), "b", "ready", succeeded).await;
+    let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ca-provider", "labels":
+        {"managed-by": "secrets-manager", "manager-identity": "provider-moon", "name": "ca-provider"}}});
+    let secrets = world.seed::<Secret>();
+    let theirs = serde_json::from_value(theirs).unwrap();
+    secrets.create(&PostParams::default(), &theirs).await.unwrap();
+    let close = json!({"spec": {"provider": {"workersSettings": {"sshAccess": {"enabled": false}}}}});
+    let patched = world
+        .shoots()
+        .patch("b", &PatchParams::default(), &Patch::Merge(close))
+        .await
+        .unwrap();
+    let observed = |shoot: &core::Shoot| succeeded(shoot) && shoot.metadata.generation >= patched.metadata.generation;
+    until(&world.shoots(), "b", "closed", observed).await;
+    let published = world.garden_namespace::<Secret>();
+    assert!(published.get_opt("b.ssh-keypair").await.unwrap().is_none());
+    let worker = world.seed::<extensions::Worker>().get("b").await.unwrap();
+    assert_eq!(worker.spec.ssh_public_key, None);
+    let left = secrets.list(&ListParams::default()).await.unwrap();
+    let left: Vec<String> = left.iter().map(ResourceExt::name_any).collect();
+    assert!(!left.iter().any(|name| name.starts_with("ssh-keypair")), "{left:?}");
+    assert!(left.iter().any(|name| name == "ca-provider"), "{left:?}");
 }
 
 async fn left_no_trace(world: &World) {
@@ -145,6 +211,8 @@ async fn left_no_trace(world: &World) {
     );
     assert!(clusters.get_opt(NAMESPACE).await.unwrap().is_none());
     assert!(garden.get_opt("b.ca-client").await.unwrap().is_none());
+    let published = world.garden_namespace::<Secret>();
+    assert!(published.get_opt("b.ssh-keypair").await.unwrap().is_none());
     let left = Api::<extensions::DNSRecord>::all(world.seed.admin())
         .list(&ListParams::default())
         .await

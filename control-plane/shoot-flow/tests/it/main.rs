@@ -3,7 +3,7 @@
 mod picture;
 
 use base_flow::Flow;
-use control_plane_shoot_flow::{DeletionFacts, Goal, ShootFacts, ShootTask as Task, shoot_flow};
+use control_plane_shoot_flow::{DeletionFacts, ExtensionTimeouts, Goal, ShootFacts, ShootTask as Task, shoot_flow};
 
 const STANDARD: ShootFacts = ShootFacts {
     workerless: false,
@@ -13,6 +13,7 @@ const STANDARD: ShootFacts = ShootFacts {
     has_external_domain: true,
     nodes_cidr_known: true,
     skip_readiness: false,
+    extension_timeouts: ExtensionTimeouts::STANDARD,
 };
 const WORKERLESS: ShootFacts = ShootFacts {
     workerless: true,
@@ -77,6 +78,7 @@ fn the_graph_is_sound_whatever_the_facts() {
             has_external_domain: bit(4),
             nodes_cidr_known: bit(5),
             skip_readiness: bit(6),
+            extension_timeouts: ExtensionTimeouts::STANDARD,
         };
         let there = DeletionFacts {
             namespace_active: bit(7),

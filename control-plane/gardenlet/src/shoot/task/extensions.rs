@@ -1,7 +1,5 @@
 //! Objects of kind Extension, at the points of a shoot's life at which their registrations want them handled.
 
-use std::time::Duration;
-
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
 use api_extensions::{Extension, ExtensionSpec};
 use api_meta::Fault;
@@ -12,7 +10,7 @@ use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::super::operation::{Operation, left};
-use super::super::required::ShootExtension;
+use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
 use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
 
 /// Those handled before the API server.
@@ -21,8 +19,8 @@ pub(crate) async fn deploy_before_api_server(op: &Operation) -> Result<(), Fault
 }
 
 /// Waits for them.
-pub(crate) async fn wait_before_api_server(op: &Operation) -> Result<(), Fault> {
-    wait(op, &Point::BeforeKubeAPIServer).await
+pub(crate) async fn wait_before_api_server(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait(op, &Point::BeforeKubeAPIServer, until).await
 }
 
 /// Those handled after the API server.
@@ -31,8 +29,8 @@ pub(crate) async fn deploy_after_api_server(op: &Operation) -> Result<(), Fault>
 }
 
 /// Waits for them.
-pub(crate) async fn wait_after_api_server(op: &Operation) -> Result<(), Fault> {
-    wait(op, &Point::AfterKubeAPIServer).await
+pub(crate) async fn wait_after_api_server(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait(op, &Point::AfterKubeAPIServer, until).await
 }
 
 /// Those handled after the workers.
@@ -41,8 +39,8 @@ pub(crate) async fn deploy_after_workers(op: &Operation) -> Result<(), Fault> {
 }
 
 /// Waits for them.
-pub(crate) async fn wait_after_workers(op: &Operation) -> Result<(), Fault> {
-    wait(op, &Point::AfterWorker).await
+pub(crate) async fn wait_after_workers(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    wait(op, &Point::AfterWorker, until).await
 }
 
 fn at<'a>(op: &'a Operation, point: &'a Point) -> impl Iterator<Item = &'a ShootExtension> {
@@ -79,9 +77,9 @@ async fn deploy(op: &Operation, point: &Point) -> Result<(), Fault> {
 }
 
 /// Each has the time that its registration gives it.
-async fn wait(op: &Operation, point: &Point) -> Result<(), Fault> {
+async fn wait(op: &Operation, point: &Point, until: Option<Instant>) -> Result<(), Fault> {
     let one = |extension: &ShootExtension| {
-        let (name, timeout): (String, Duration) = (name_of(extension), extension.timeout);
+        let (name, timeout) = (name_of(extension), extension.timeout.min(left(until)));
         async move {
             let asked = op.asked::<Extension>(&name);
             wait_ready(
@@ -124,16 +122,21 @@ async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Each has the time that its registration gives it; those that no registration knows have the default.
 async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -> Result<(), Fault> {
-    for name in names {
-        wait_deleted(&op.here::<Extension>(), &op.key(&name), left(until), &op.waiting).await?;
-    }
-    Ok(())
+    let api = op.here::<Extension>();
+    let one = |name: String| {
+        let of = op.shoot.extensions.iter().find(|extension| name_of(extension) == name);
+        let timeout = of.map_or(RECONCILE_TIMEOUT_DEFAULT, |extension| extension.timeout);
+        let (timeout, api) = (timeout.min(left(until)), &api);
+        async move { wait_deleted(api, &op.key(&name), timeout, &op.waiting).await }
+    };
+    try_join_all(names.into_iter().map(one)).await.map(drop)
 }
 
-/// Extensions to be deleted at this point of a deletion. `AfterWorker` does not exist there: it counts as before.
+/// Extensions to be deleted at this point of a deletion.
 fn deleted_at(op: &Operation, after_api_server: bool) -> Vec<String> {
-    let matches = |extension: &&ShootExtension| (extension.delete == Point::AfterKubeAPIServer) == after_api_server;
+    let matches = |extension: &&ShootExtension| extension.deleted_after_api_server() == after_api_server;
     op.shoot.extensions.iter().filter(matches).map(name_of).collect()
 }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::super::cluster;
 use super::super::operation::Operation;
+use super::secrets::ssh_public_key;
 use super::single;
 use crate::extension::ask_unless_done;
 
@@ -24,6 +25,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
             provider_config: op.shoot.spec.provider.infrastructure_config.clone(),
             region: op.shoot.region.clone(),
             secret_ref: cloud_credentials(op),
+            ssh_public_key: ssh_public_key(op)?,
             ..InfrastructureSpec::default()
         },
         status: None,

@@ -14,7 +14,11 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::super::operation::{Operation, left};
+use super::super::validated::ValidatedShoot;
 use crate::context::MANAGER;
+
+/// With two, a majority may be lost with one of them.
+const ZONES_TO_SURVIVE_ONE: usize = 3;
 
 /// Label of copies, so that those no longer referred to are found.
 const REFERENCED: (&str, &str) = ("gardener.cloud/role", "referenced-resource");
@@ -22,21 +26,52 @@ const REFERENCED: (&str, &str) = ("gardener.cloud/role", "referenced-resource");
 /// Applies the namespace with the labels by which extensions' webhooks select it (contract F.8).
 pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
     let shoot = &op.shoot;
+    let api = Api::<Namespace>::all(op.context.seed.clone());
+    let present = get(&api, &shoot.namespace).await?;
+    if let Some(present) = &present {
+        let owner = present.annotations().get(annotations::SHOOT_UID);
+        if owner.is_some_and(|owner| *owner != shoot.uid) {
+            return Err(
+                Fault::dependency(format!("namespace {} belongs to another shoot", shoot.namespace))
+                    .hint("wait until the shoot that had this name before is gone from the seed"),
+            );
+        }
+    }
+    let chosen = present
+        .as_ref()
+        .and_then(|present| present.annotations().get(annotations::HIGH_AVAILABILITY_ZONES));
+    let zones = zones(
+        &shoot.spec,
+        &op.observed.seed.spec.provider.zones,
+        chosen.map_or("", String::as_str),
+        op.context.entropy.next_u64(),
+    );
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(shoot.namespace.clone()),
+            labels: Some(marks(shoot, &op.observed.seed)),
+            annotations: Some(notes(shoot, &zones)),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    apply(&api, &namespace, MANAGER).await.map(drop)
+}
+
+/// The namespace's labels.
+fn marks(shoot: &ValidatedShoot, seed: &core::Seed) -> BTreeMap<String, String> {
+    let own = &seed.spec.provider.type_;
+    let backup = seed.spec.backup.as_ref().map_or(own, |backup| &backup.provider);
     let mut marks = BTreeMap::from([
         (labels::ROLE.to_owned(), labels::role::SHOOT.to_owned()),
-        (
-            labels::SEED_PROVIDER.to_owned(),
-            op.observed.seed.spec.provider.type_.clone(),
-        ),
+        (labels::SEED_PROVIDER.to_owned(), own.clone()),
         (labels::SHOOT_PROVIDER.to_owned(), shoot.provider.clone()),
+        (labels::BACKUP_PROVIDER.to_owned(), backup.clone()),
         (labels::POD_SECURITY_ENFORCE.to_owned(), "privileged".to_owned()),
         (labels::HIGH_AVAILABILITY_CONSIDER.to_owned(), "true".to_owned()),
     ]);
     if let Some(network) = &shoot.network {
         marks.insert(labels::NETWORKING_PROVIDER.to_owned(), network.clone());
-    }
-    if let Some(backup) = &op.observed.seed.spec.backup {
-        marks.insert(labels::BACKUP_PROVIDER.to_owned(), backup.provider.clone());
     }
     for extension in &shoot.extensions {
         marks.insert(
@@ -44,26 +79,57 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
             "true".to_owned(),
         );
     }
-    let namespace = Namespace {
-        metadata: ObjectMeta {
-            name: Some(shoot.namespace.clone()),
-            labels: Some(marks),
-            annotations: Some(BTreeMap::from([(annotations::SHOOT_UID.to_owned(), shoot.uid.clone())])),
-            ..ObjectMeta::default()
-        },
-        ..Namespace::default()
+    marks
+}
+
+/// The namespace's annotations.
+fn notes(shoot: &ValidatedShoot, zones: &[String]) -> BTreeMap<String, String> {
+    let tolerance = failure_tolerance(&shoot.spec);
+    let mut notes = BTreeMap::from([
+        (annotations::SHOOT_UID.to_owned(), shoot.uid.clone()),
+        (
+            annotations::HIGH_AVAILABILITY_FAILURE_TOLERANCE.to_owned(),
+            tolerance.as_ref().map(ToString::to_string).unwrap_or_default(),
+        ),
+    ]);
+    if !zones.is_empty() {
+        notes.insert(annotations::HIGH_AVAILABILITY_ZONES.to_owned(), zones.join(","));
+    }
+    notes
+}
+
+fn failure_tolerance(spec: &core::ShootSpec) -> Option<core::FailureToleranceType> {
+    let wanted = spec.control_plane.as_ref()?.high_availability.as_ref()?;
+    Some(wanted.failure_tolerance.type_.clone())
+}
+
+/// The zones of the control plane: three where it is to survive the failure of one, else one. Volumes are bound to their
+/// zones, so that one once chosen stays; then come zones that the shoot's own nodes are in, then others from a random
+/// one on.
+fn zones(spec: &core::ShootSpec, offered: &[String], chosen: &str, random: u64) -> Vec<String> {
+    let wanted = match failure_tolerance(spec) {
+        Some(core::FailureToleranceType::Zone) => ZONES_TO_SURVIVE_ONE,
+        _ => 1,
     };
-    let api = Api::<Namespace>::all(op.context.seed.clone());
-    if let Some(present) = get(&api, &shoot.namespace).await? {
-        let owner = present.annotations().get(annotations::SHOOT_UID).cloned();
-        if owner.is_some_and(|owner| owner != shoot.uid) {
-            return Err(
-                Fault::dependency(format!("namespace {} belongs to another shoot", shoot.namespace))
-                    .hint("wait until the shoot that had this name before is gone from the seed"),
-            );
+    let explicit = spec.control_plane.as_ref().map(|plane| plane.zones.as_slice());
+    let mut candidates = explicit.filter(|zones| !zones.is_empty()).unwrap_or(offered).to_vec();
+    if let Some(start) = usize::try_from(random)
+        .unwrap_or_default()
+        .checked_rem(candidates.len())
+    {
+        candidates.rotate_left(start);
+    }
+    let nodes: BTreeSet<&String> = spec.provider.workers.iter().flat_map(|pool| &pool.zones).collect();
+    candidates.sort_by_key(|zone| !nodes.contains(zone));
+    let before = chosen.split(',').filter(|zone| !zone.is_empty());
+    let mut all: Vec<String> = before.map(str::to_owned).collect();
+    for zone in candidates {
+        if all.len() < wanted && !all.contains(&zone) {
+            all.push(zone);
         }
     }
-    apply(&api, &namespace, MANAGER).await.map(drop)
+    all.sort();
+    all
 }
 
 /// Gives the cluster its identity, once.
@@ -217,4 +283,32 @@ pub(crate) async fn wait_deleted(op: &Operation, until: Option<Instant>) -> Resu
     delete_and_wait(&api, op.namespace(), left(until))
         .await
         .map_err(Fault::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn chosen(spec: Value, before: &str, random: u64) -> String {
+        let offered = ["a", "b", "c", "d"].map(str::to_owned);
+        let spec = serde_json::from_value(spec).unwrap();
+        zones(&spec, &offered, before, random).join(",")
+    }
+
+    #[test]
+    fn a_control_plane_has_one_zone_or_three_and_keeps_those_it_has() {
+        let zonal = json!({"controlPlane": {"highAvailability": {"failureTolerance": {"type": "zone"}}}});
+        assert_eq!(chosen(json!({}), "", 1), "b");
+        assert_eq!(chosen(json!({}), "", u64::MAX - 1), "c");
+        assert_eq!(chosen(json!({}), "d", 1), "d");
+        assert_eq!(chosen(zonal.clone(), "d", 1), "b,c,d");
+        assert_eq!(chosen(zonal, "a,b,c", 3), "a,b,c");
+        assert_eq!(chosen(json!({}), "a,b,c", 3), "a,b,c", "volumes are there");
+        assert_eq!(chosen(json!({"controlPlane": {"zones": ["z"]}}), "", 3), "z");
+        let near = json!({"provider": {"workers": [{"name": "p", "zones": ["d"]}]}});
+        assert_eq!(chosen(near, "", 0), "d");
+        assert!(zones(&core::ShootSpec::default(), &[], "", 7).is_empty());
+    }
 }

@@ -4,11 +4,11 @@
 mod content;
 mod token;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_core::v1beta1::Worker as ShootWorker;
 use api_extensions::{OperatingSystemConfig, OperatingSystemConfigPurpose, OperatingSystemConfigSpec};
-use api_meta::{Fault, SecretReference};
+use api_meta::{Fault, SecretReference, labels};
 use base_client::list;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
@@ -90,7 +90,10 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
                 metadata: ObjectMeta {
                     name: Some(name),
                     namespace: Some(op.namespace().to_owned()),
-                    labels: Some([(api_meta::labels::WORKER_POOL.to_owned(), worker.name.clone())].into()),
+                    labels: Some(BTreeMap::from([
+                        (labels::WORKER_POOL.to_owned(), worker.name.clone()),
+                        (labels::MUTATED_BY_CONTROL_PLANE_WEBHOOK.to_owned(), "true".to_owned()),
+                    ])),
                     ..ObjectMeta::default()
                 },
                 spec: OperatingSystemConfigSpec {

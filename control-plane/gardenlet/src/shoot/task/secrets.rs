@@ -1,21 +1,27 @@
 //! Authorities, certificates and keys of a shoot: made once, kept in its namespace, renewed in time.
 
+mod generic_kubeconfig;
+mod published;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use api_core::v1beta1 as core;
 use api_meta::{Fault, labels, names};
 use base_client::{apply, create_or_get, delete, list};
-use base_secrets::{CertificateSpec, Credential, Issued, SecretError, Wanted, data, generate, lookup, plan, to_yaml};
+use base_secrets::{
+    CertificateSpec, Credential, Issued, SecretError, Wanted, data, generate, label, lookup, plan, text_of, to_yaml,
+};
 use components_hosted::{KUBECONFIG_KEY, Mounted, shoot_access_secret_name};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::operation::Operation;
 use super::super::validated::ValidatedShoot;
 use crate::context::MANAGER;
+
+pub(crate) use published::delete_published;
 
 /// Signs the API server's certificate.
 pub(crate) const CA: &str = "ca";
@@ -37,6 +43,8 @@ pub(crate) const ETCD_CLIENT: &str = "etcd-client";
 pub(crate) const AGGREGATOR: &str = "kube-aggregator";
 /// Signs service account tokens.
 pub(crate) const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
+/// Opens the nodes to SSH.
+pub(crate) const SSH_KEY_PAIR: &str = "ssh-keypair";
 /// Our own client certificate.
 pub(crate) const GARDENLET: &str = "gardenlet";
 
@@ -102,6 +110,9 @@ pub(crate) fn wanted(shoot: &ValidatedShoot) -> Vec<Wanted> {
     let clients = everywhere
         .into_iter()
         .chain(with_workers.into_iter().filter(|_| !shoot.workerless));
+    if shoot.ssh_access() {
+        wanted.push(Wanted::ssh_key_pair(SSH_KEY_PAIR));
+    }
     wanted.extend(clients.map(|one| Wanted::certificate(one.secret, CA_CLIENT, client(one.user))));
     wanted
 }
@@ -168,11 +179,14 @@ fn ours(error: SecretError) -> Fault {
 pub(crate) async fn initialize(op: &Operation) -> Result<(), Fault> {
     let wanted = wanted(&op.shoot);
     let api = op.here::<Secret>();
-    let mut existing = list(
-        &api,
-        &format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_SECRETS_MANAGER),
-    )
-    .await?;
+    // Extensions manage Secrets of their own in the same namespace, under other identities.
+    let selector = format!(
+        "{}={},{}={MANAGER}",
+        labels::MANAGED_BY,
+        labels::MANAGED_BY_SECRETS_MANAGER,
+        label::IDENTITY
+    );
+    let mut existing = list(&api, &selector).await?;
     let mut obsolete = Vec::new();
     for _ in 0..PLANS_MAX {
         let now = op.context.clock.now();
@@ -201,57 +215,18 @@ pub(crate) async fn initialize(op: &Operation) -> Result<(), Fault> {
         results.secrets = found;
         results.obsolete_secrets = obsolete;
     }
-    publish(op).await
+    generic_kubeconfig::deploy(op).await?;
+    published::publish(op).await
 }
 
-/// What `shoots/adminkubeconfig` needs in the garden: the authority of clients with its key, that of the server without.
-async fn publish(op: &Operation) -> Result<(), Fault> {
-    let shoot = &op.shoot;
-    let clients = op.secret(CA_CLIENT)?.authority().map_err(ours)?;
-    let cluster = op.secret(CA)?.authorities().map_err(ours)?;
-    let owner = OwnerReference {
-        api_version: "core.gardener.cloud/v1beta1".to_owned(),
-        kind: "Shoot".to_owned(),
-        name: shoot.name.clone(),
-        uid: shoot.uid.clone(),
-        controller: Some(true),
-        // The Shoot waits for its finalizer anyway.
-        block_owner_deletion: Some(false),
-    };
-    let metadata = |name: String, role: &str| ObjectMeta {
-        name: Some(name),
-        namespace: Some(shoot.garden_namespace.clone()),
-        labels: Some(BTreeMap::from([
-            (labels::ROLE.to_owned(), role.to_owned()),
-            ("shoot.gardener.cloud/name".to_owned(), shoot.name.clone()),
-        ])),
-        owner_references: Some(vec![owner.clone()]),
-        ..ObjectMeta::default()
-    };
-    let internal = core::InternalSecret {
-        metadata: metadata(format!("{}.ca-client", shoot.name), labels::role::CA_CLIENT),
-        data: BTreeMap::from([
-            (
-                data::CA_CERTIFICATE.to_owned(),
-                ByteString(clients.certificate_pem().into_bytes()),
-            ),
-            (
-                data::CA_KEY.to_owned(),
-                ByteString(clients.key_pem().expose().as_bytes().to_vec()),
-            ),
-        ]),
-        type_: Some("Opaque".to_owned()),
-        ..core::InternalSecret::default()
-    };
-    apply(&op.context.in_garden(&shoot.garden_namespace), &internal, MANAGER).await?;
-    let public = ConfigMap {
-        metadata: metadata(format!("{}.ca-cluster", shoot.name), labels::role::CA_CLUSTER),
-        data: Some(BTreeMap::from([(data::CA_CERTIFICATE.to_owned(), cluster)])),
-        ..ConfigMap::default()
-    };
-    apply(&op.context.in_garden(&shoot.garden_namespace), &public, MANAGER)
-        .await
-        .map(drop)
+/// The public half of the key that opens the nodes to SSH; none where they are closed to it.
+pub(crate) fn ssh_public_key(op: &Operation) -> Result<Option<ByteString>, Fault> {
+    if !op.shoot.ssh_access() {
+        return Ok(None);
+    }
+    let pair = op.secret(SSH_KEY_PAIR)?.current;
+    let public = text_of(&pair, data::SSH_KEY_PUBLIC).map_err(ours)?;
+    Ok(Some(ByteString(public.expose_bytes())))
 }
 
 /// Writes the Secret with a component's kubeconfig.

@@ -1,5 +1,7 @@
 //! The way into the shoot: rights for those who work in it, and our own connection.
 
+mod gardener;
+
 use api_meta::{Fault, FaultClass};
 use base_client::{apply, get};
 use base_secrets::Credential;
@@ -11,9 +13,16 @@ use super::super::operation::Operation;
 use super::secrets;
 use crate::context::MANAGER;
 
+/// Makes sure that all who work in the shoot may do so: we and the resource manager at once, extensions as soon as the
+/// resource manager has given them their tokens.
+pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+    deploy_bindings(op).await?;
+    gardener::deploy(op).await
+}
+
 /// Makes sure that we and the resource manager may work in the shoot. Only if we may not look is the short-lived
 /// identity used that may give rights away; after that nobody is `system:masters`.
-pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+async fn deploy_bindings(op: &Operation) -> Result<(), Fault> {
     let bindings: Vec<ClusterRoleBinding> = access_bindings()
         .into_iter()
         .map(serde_json::from_value)
