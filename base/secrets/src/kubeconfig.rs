@@ -91,12 +91,13 @@ pub fn kubeconfig(spec: &KubeconfigSpec) -> Kubeconfig {
     }
 }
 
-/// The kubeconfig as YAML, secrets included.
+/// The kubeconfig as YAML, secrets included. Base64 data stands on one line, as kubectl writes it and as scripts cut it out.
 ///
 /// # Errors
 /// [`SecretError::Yaml`] when the serialiser refuses it, which no kubeconfig built here makes it do.
 pub fn to_yaml(kubeconfig: &Kubeconfig) -> Result<SecretText, SecretError> {
-    let text = serde_saphyr::to_string(kubeconfig).map_err(|error| SecretError::Yaml {
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+    let text = serde_saphyr::to_string_with_options(kubeconfig, options).map_err(|error| SecretError::Yaml {
         reason: error.to_string(),
     })?;
     Ok(SecretText::new(text))
@@ -118,8 +119,8 @@ mod tests {
         };
         let yaml = to_yaml(&kubeconfig(&spec)).expect("yaml");
         let read = Kubeconfig::from_yaml(yaml.expose()).expect("own yaml");
-        let text = serde_saphyr::to_string(&read).expect("yaml");
-        assert_eq!(text, yaml.expose());
+        let text = to_yaml(&read).expect("yaml");
+        assert_eq!(text.expose(), yaml.expose());
         let cluster = read.clusters[0].cluster.as_ref().expect("cluster");
         assert_eq!(cluster.tls_server_name.as_deref(), Some("garden.orangery.internal"));
         assert_eq!(
@@ -136,5 +137,20 @@ mod tests {
                 .is_some_and(|user| user.token.is_some())
         );
         assert!(!format!("{spec:?}").contains("k#en"));
+    }
+
+    #[test]
+    fn data_of_a_kubeconfig_stands_on_one_line_however_long_it_is() {
+        let spec = KubeconfigSpec {
+            name: "garden".to_owned(),
+            server: "https://127.0.0.1:6443".to_owned(),
+            tls_server_name: None,
+            authorities: "PEM of an authority\n".repeat(100),
+            credential: Credential::Anonymous,
+            namespace: None,
+        };
+        let yaml = to_yaml(&kubeconfig(&spec)).expect("yaml");
+        let line = format!("certificate-authority-data: {}", STANDARD.encode(&spec.authorities));
+        assert!(yaml.expose().lines().any(|one| one.trim() == line), "{}", yaml.expose());
     }
 }

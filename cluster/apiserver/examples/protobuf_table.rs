@@ -1,6 +1,7 @@
-//! Makes `data/protobuf.json.gz`, the field numbers of Kubernetes' built-in kinds, from the Go modules `k8s.io/api` and
-//! `k8s.io/apimachinery`: types and numbers from their `generated.proto`, JSON names, embedding and pointers from their
-//! `types.go`. Run with the two folders as arguments (`go mod download -json k8s.io/api@v0.35.4` names one).
+//! Makes `data/protobuf.json.gz`, the field numbers of Kubernetes' built-in kinds, from the Go modules `k8s.io/api`,
+//! `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver` and `k8s.io/kube-aggregator`: types and numbers from their
+//! `generated.proto`; JSON names, embedding, pointers and what is written though it is zero from their `types.go`. Run with
+//! the four folders as arguments (`go mod download -json k8s.io/api@v0.35.4` names one).
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a developer's program")]
 
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 
 /// Group folders of `k8s.io/api` whose kinds are served; the newest stable versions alone.
-const GROUPS: [&str; 18] = [
+const GROUPS: [&str; 19] = [
+    "admissionregistration/v1",
     "apps/v1",
     "authentication/v1",
     "authorization/v1",
@@ -34,12 +36,13 @@ struct Tag {
     json: String,
     inline: bool,
     pointer: bool,
+    omitted: bool,
 }
 
 fn main() {
     let folders: Vec<String> = std::env::args().skip(1).collect();
-    let [api, machinery] = folders.as_slice() else {
-        println!("usage: protobuf_table FOLDER_OF_K8S_IO_API FOLDER_OF_K8S_IO_APIMACHINERY");
+    let [api, machinery, extensions, aggregator] = folders.as_slice() else {
+        println!("usage: protobuf_table FOLDER_OF_{{API,APIMACHINERY,APIEXTENSIONS_APISERVER,KUBE_AGGREGATOR}}");
         return;
     };
     let mut messages = BTreeMap::new();
@@ -52,6 +55,11 @@ fn main() {
         "apimachinery.pkg.apis.meta.v1",
         &mut messages,
     );
+    // Under the names that their kinds would have in `k8s.io/api`, so that a kind's group and version name its message.
+    let extensions = Path::new(extensions).join("pkg/apis/apiextensions/v1");
+    read(&extensions, "api.apiextensions.v1", &mut messages);
+    let aggregator = Path::new(aggregator).join("pkg/apis/apiregistration/v1");
+    read(&aggregator, "api.apiregistration.v1", &mut messages);
     let text = serde_json::to_vec(&messages).expect("a map of texts prints");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/protobuf.json.gz");
     let file = std::fs::File::create(path).expect("the data folder is there");
@@ -88,7 +96,8 @@ fn read(folder: &Path, package: &str, messages: &mut Messages) {
     }
 }
 
-/// `[` list, `{` map, `_` embedded, `*` kept even when zero; then the JSON name and the type.
+/// `[` list, `{` map, `_` embedded, `*` zero is a value, `!` printed by Go even when nobody set it; then the JSON name and
+/// the type.
 fn field(words: &[&str], package: &str, message: &str, tags: &BTreeMap<(String, u32), Tag>) -> Option<(u32, String)> {
     let [label, type_, name, "=", number] = words else {
         return None;
@@ -110,6 +119,7 @@ fn field(words: &[&str], package: &str, message: &str, tags: &BTreeMap<(String, 
         ("map<string,", _) => "{",
         (_, Some(tag)) if tag.inline => "_",
         (_, Some(tag)) if tag.pointer => "*",
+        (_, Some(tag)) if scalar && !tag.omitted => "!",
         _ => "",
     };
     let json = tag.map_or(*name, |tag| if tag.json.is_empty() { *name } else { &tag.json });
@@ -138,8 +148,15 @@ fn tags(folder: &Path) -> BTreeMap<(String, u32), Tag> {
             };
             let pointer = words.get(1).is_some_and(|type_| type_.starts_with('*'));
             let inline = json.contains(",inline");
+            let omitted = json.contains(",omitempty") || json.contains(",omitzero");
             let json = json.split(',').next().unwrap_or_default().to_owned();
-            tags.insert((message.clone(), number), Tag { json, inline, pointer });
+            let tag = Tag {
+                json,
+                inline,
+                pointer,
+                omitted,
+            };
+            tags.insert((message.clone(), number), tag);
         }
     }
     tags

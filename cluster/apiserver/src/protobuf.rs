@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cluster_schema::without_points;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -17,6 +18,8 @@ pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const MAGIC: &[u8] = b"k8s\0";
 /// Nested messages; as deep as JSON bodies may be.
 const DEPTH_MAX: usize = 128;
+/// The message of a schema, which holds itself.
+const SCHEMA: &str = "api.apiextensions.v1.JSONSchemaProps";
 
 /// Field numbers by message, as `examples/protobuf_table.rs` prints them.
 fn messages() -> &'static BTreeMap<String, BTreeMap<u32, Field>> {
@@ -48,6 +51,8 @@ enum Form {
     Plain,
     /// Zero is a value.
     Pointer,
+    /// Zero is what Go's JSON prints for a field nobody set, and what some schemas require.
+    Always,
     List,
     Map,
     /// Its fields stand in the message around it.
@@ -66,17 +71,28 @@ enum Type {
     Time,
     MicroTime,
     Duration,
-    /// JSON inside a message: RawExtension, FieldsV1.
+    /// JSON inside a message: RawExtension, FieldsV1, and JSON itself.
     Raw,
     /// A message that is a list of texts: ExtraValue, Verbs.
     Texts,
+    /// A message that stands for one of its fields: what apiextensions has where a schema may have another form.
+    Either(Either),
     Message(String),
+}
+
+/// What stands in the place of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Either {
+    Boolean,
+    Schemas,
+    Texts,
 }
 
 impl Field {
     fn parse(text: &str) -> Self {
         let (form, rest) = match text.as_bytes().first() {
             Some(b'*') => (Form::Pointer, &text[1..]),
+            Some(b'!') => (Form::Always, &text[1..]),
             Some(b'[') => (Form::List, &text[1..]),
             Some(b'{') => (Form::Map, &text[1..]),
             Some(b'_') => (Form::Embedded, &text[1..]),
@@ -95,8 +111,11 @@ impl Field {
             ("apimachinery.pkg.apis.meta.v1.Time", _) => Type::Time,
             ("apimachinery.pkg.apis.meta.v1.MicroTime", _) => Type::MicroTime,
             ("apimachinery.pkg.apis.meta.v1.Duration", _) => Type::Duration,
-            (_, "RawExtension" | "FieldsV1") => Type::Raw,
+            (_, "RawExtension" | "FieldsV1" | "JSON") => Type::Raw,
             (_, "ExtraValue" | "Verbs") => Type::Texts,
+            (_, "JSONSchemaPropsOrBool") => Type::Either(Either::Boolean),
+            (_, "JSONSchemaPropsOrArray") => Type::Either(Either::Schemas),
+            (_, "JSONSchemaPropsOrStringArray") => Type::Either(Either::Texts),
             (message, _) => Type::Message(message.to_owned()),
         };
         Self {
@@ -189,9 +208,9 @@ fn fill(
                     map.insert(key, value);
                 }
             }
-            Form::Plain | Form::Pointer => {
+            Form::Plain | Form::Pointer | Form::Always => {
                 let value = value(&field.type_, &wire, depth)?;
-                if field.form == Form::Pointer || !is_zero(&value) {
+                if field.form != Form::Plain || !is_zero(&value) {
                     out.insert(field.json.clone(), value);
                 }
             }
@@ -233,7 +252,7 @@ fn value(type_: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, String> {
         Type::Bytes => Value::String(STANDARD.encode(wire.bytes()?)),
         Type::Bool => Value::Bool(wire.number()? != 0),
         Type::Integer => Value::from(signed(wire.number()?)),
-        Type::Double => Value::from(f64::from_bits(wire.number()?)),
+        Type::Double => double(f64::from_bits(wire.number()?)),
         Type::Quantity => Value::String(first_text(wire.bytes()?)?),
         Type::IntOrString => int_or_string(wire.bytes()?)?,
         Type::Time => time(wire.bytes()?, "%Y-%m-%dT%H:%M:%SZ")?,
@@ -252,13 +271,46 @@ fn value(type_: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, String> {
             }
             Value::Array(texts)
         }
-        Type::Message(name) => {
-            let mut object = Map::new();
-            if let Some(message) = messages().get(name) {
-                fill(message, wire.bytes()?, &mut object, depth + 1)?;
+        Type::Either(either) => schema_or(*either, wire.bytes()?, depth)?,
+        Type::Message(name) => message(name, wire.bytes()?, depth)?,
+    })
+}
+
+fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let mut object = Map::new();
+    if let Some(message) = messages().get(name) {
+        fill(message, bytes, &mut object, depth + 1)?;
+    }
+    Ok(Value::Object(object))
+}
+
+/// A number without a point where Go prints none.
+fn double(number: f64) -> Value {
+    let mut value = Value::from(number);
+    without_points(&mut value);
+    value
+}
+
+/// A schema, or what may stand in its place. Precedence as Go's JSON has it.
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/marshal.go)
+fn schema_or(either: Either, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let (mut allows, mut schema, mut others) = (false, None, Vec::new());
+    for item in Items(bytes) {
+        match (either, item?) {
+            (Either::Boolean, (1, Wire::Number(value))) => allows = value != 0,
+            (Either::Boolean, (2, Wire::Bytes(value))) | (_, (1, Wire::Bytes(value))) => {
+                schema = Some(message(SCHEMA, value, depth)?);
             }
-            Value::Object(object)
+            (Either::Schemas, (2, Wire::Bytes(value))) => others.push(message(SCHEMA, value, depth)?),
+            (Either::Texts, (2, Wire::Bytes(value))) => others.push(Value::String(utf8(value)?)),
+            _ => {}
         }
+    }
+    Ok(match schema {
+        _ if !others.is_empty() => Value::Array(others),
+        Some(schema) => schema,
+        None if either == Either::Boolean => Value::Bool(allows),
+        None => Value::Null,
     })
 }
 
@@ -508,6 +560,40 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Body {
+        json: Value,
+        protobuf: String,
+    }
+
+    /// The file is written by Go: `examples/protobuf_bodies.go`.
+    #[test]
+    fn bodies_that_go_has_written_read_as_the_json_that_go_has_written() {
+        let bodies: Vec<Body> = serde_json::from_str(include_str!("../tests/it/protobuf_bodies.json")).unwrap();
+        for Body { mut json, protobuf } in bodies {
+            without_nulls(&mut json);
+            // A struct without fields that are set.
+            if json["status"] == json!({}) {
+                json.as_object_mut().unwrap().remove("status");
+            }
+            let mut decoded = decode(&STANDARD.decode(protobuf).unwrap()).unwrap();
+            without_nulls(&mut decoded);
+            assert_eq!(decoded, json, "{}", json["metadata"]["name"]);
+        }
+    }
+
+    /// Fields that are null; elements are values.
+    fn without_nulls(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|_, value| !value.is_null());
+                fields.values_mut().for_each(without_nulls);
+            }
+            Value::Array(items) => items.iter_mut().for_each(without_nulls),
+            _ => {}
+        }
     }
 
     #[test]

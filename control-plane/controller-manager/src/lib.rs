@@ -23,6 +23,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     let context = Context::start(client, clock, &stop);
     let mut controllers = JoinSet::new();
     controllers.spawn(registration::run_installations(context.clone(), stop.clone()));
+    controllers.spawn(registration::run_standing(context.clone(), stop.clone()));
     controllers.spawn(registration::run_registration_finalizers(context.clone(), stop.clone()));
     controllers.spawn(registration::run_deployment_finalizers(context.clone(), stop.clone()));
     controllers.spawn(seed::run(context.clone(), stop.clone()));

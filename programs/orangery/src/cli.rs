@@ -262,15 +262,37 @@ pub struct ProviderLocal {
 Exit codes: 0 the Shoot is healthy or being worked on; 1 it does not exist, or the garden cannot be asked; \
 2 the command line is wrong; 3 something blocks the Shoot, or nobody can tell.")]
 pub struct Why {
-    /// The Shoot, as NAMESPACE/NAME
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = shoot_name)]
-    pub shoot: ShootRef,
+    /// The Shoot, as NAMESPACE/NAME; or the word controllerinstallation, with a NAME behind it
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = subject)]
+    pub subject: Subject,
+    /// The ControllerInstallation
+    #[arg(value_name = "NAME", required_if_eq("subject", CONTROLLER_INSTALLATION))]
+    pub name: Option<String>,
     /// The folder that `orangery up` was started with
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
     pub data_dir: PathBuf,
     /// The form of the answer: text for people, json for programs
     #[arg(long, value_name = "FORM", value_enum, default_value_t = OutputForm::Text)]
     pub output: OutputForm,
+}
+
+/// The word before the name of a ControllerInstallation.
+const CONTROLLER_INSTALLATION: &str = "controllerinstallation";
+
+/// What is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// This Shoot.
+    Shoot(ShootRef),
+    /// The ControllerInstallation whose name comes next.
+    ControllerInstallation,
+}
+
+fn subject(text: &str) -> Result<Subject, String> {
+    match text {
+        CONTROLLER_INSTALLATION => Ok(Subject::ControllerInstallation),
+        _ => shoot_name(text).map(Subject::Shoot),
+    }
 }
 
 /// Forms of an answer.

@@ -22,6 +22,7 @@ mod ownership;
 mod parts;
 mod pod_admission;
 mod protection;
+mod protobuf;
 mod server;
 mod services;
 mod shapes;

@@ -8,6 +8,7 @@ mod hash;
 mod observe;
 mod plan;
 mod report;
+mod standing;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 
 pub(crate) use finalizers::{run_deployment_finalizers, run_registration_finalizers};
+pub(crate) use standing::run_standing;
 
 /// Keeps the installations of every seed.
 pub(crate) async fn run_installations(context: Context, stop: CancellationToken) {

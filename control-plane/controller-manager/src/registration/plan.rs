@@ -205,7 +205,7 @@ fn selects(registration: &ControllerRegistration, seed: &Seed) -> Result<bool, S
     Ok(selector.matches(seed.labels()))
 }
 
-fn registration_of(installation: &ControllerInstallation) -> &str {
+pub(super) fn registration_of(installation: &ControllerInstallation) -> &str {
     installation.spec.registration_ref.name.as_deref().unwrap_or_default()
 }
 
@@ -243,19 +243,18 @@ fn plan_installation(
         .deployment
         .as_ref()
         .map_or(&[][..], |deployment| &deployment.deployment_refs);
-    let deployment = match references.first() {
-        None => None,
-        Some(reference) => match seen.deployments.get(&reference.name) {
-            Some(deployment) => Some(deployment),
-            None => {
-                plan.problems.push(Problem::NoDeployment {
-                    registration: registration.name_any(),
-                    deployment: reference.name.clone(),
-                });
-                return;
-            }
-        },
-    };
+    let reference = references.first();
+    let deployment = reference.and_then(|reference| seen.deployments.get(&reference.name));
+    if let (Some(reference), None) = (reference, deployment) {
+        plan.problems.push(Problem::NoDeployment {
+            registration: registration.name_any(),
+            deployment: reference.name.clone(),
+        });
+        // What is installed stays. What is not gets its installation all the same: there it is said what is missing.
+        if existing.is_some() {
+            return;
+        }
+    }
     let hashes = hashes(seen, registration, deployment.map(|deployment| &**deployment));
     let mut desired = existing.map_or_else(ControllerInstallation::default, |existing| (**existing).clone());
     let pod_security = registration.annotations().get(annotations::POD_SECURITY_ENFORCE);
@@ -280,7 +279,14 @@ fn plan_installation(
     desired.spec = ControllerInstallationSpec {
         registration_ref: reference_to(registration),
         seed_ref: Some(reference_to(&*seen.seed)),
-        deployment_ref: deployment.map(|deployment| reference_to(&**deployment)),
+        deployment_ref: match (deployment, reference) {
+            (Some(deployment), _) => Some(reference_to(&**deployment)),
+            (None, Some(missing)) => Some(ObjectReference {
+                name: Some(missing.name.clone()),
+                ..ObjectReference::default()
+            }),
+            (None, None) => None,
+        },
         ..desired.spec
     };
     match existing {
@@ -537,6 +543,26 @@ mod tests {
         let second = plan(&seen);
         assert!(matches!(second.problems[..], [Problem::NoDeployment { .. }]));
         assert!(second.delete.is_empty() && second.update.is_empty());
+    }
+
+    #[test]
+    fn an_installation_is_made_before_its_deployment_and_follows_it() {
+        let mut seen = seen();
+        let deployments = std::mem::take(&mut seen.deployments);
+        let first = plan(&seen);
+        assert!(matches!(first.problems[..], [Problem::NoDeployment { .. }]));
+        let named = |installation: &ControllerInstallation| {
+            let reference = installation.spec.deployment_ref.clone().unwrap();
+            (reference.name.unwrap(), reference.resource_version)
+        };
+        assert_eq!(named(&first.create[0]), ("local".to_owned(), None));
+        settle(&mut seen, first);
+        assert_settled(&seen);
+        seen.deployments = deployments;
+        let second = plan(&seen);
+        assert_eq!(named(&second.update[0].1), ("local".to_owned(), Some("3".to_owned())));
+        settle(&mut seen, second);
+        assert_settled(&seen);
     }
 
     #[test]

@@ -27,9 +27,8 @@ pub(crate) async fn report(context: &Context, seen: &Seen, plan: &Plan, done: &D
                 registration,
                 deployment,
             } => {
-                let message = format!(
-                    "cannot deploy ControllerInstallation for {registration}: ControllerDeployment {deployment} does not exist"
-                );
+                let message =
+                    format!("cannot install {registration}: ControllerDeployment {deployment} does not exist");
                 context
                     .recorder
                     .record(seed, EventType::Warning, NOT_INSTALLABLE, &message)

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 
+use api_core::v1beta1::Seed;
 use api_meta::Fault;
+use api_rules::default_seed;
 use base_clock::{Clock, Entropy};
 use base_helm::Engine;
 use base_helm::lint::{self, Finding, Made, Severity, counted};
@@ -44,7 +46,7 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
     check_name(&name)?;
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
     findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
-    asked.values.insert(ROOT.to_owned(), example_of_root());
+    asked.values.insert(ROOT.to_owned(), example_of_root()?);
     let [engine, other] = SEEDS.map(engine);
     let setting = asked.setting(release(&name));
     let (rendered, of_lookups) = asked.explained(lint::render(&engine?, &asked.chart, &asked.values, &setting))?;
@@ -242,18 +244,10 @@ fn overwritten(path: &str) -> Finding {
 }
 
 /// What a gardenlet writes at the root of the values for a seed, with everything that may be there.
-fn example_of_root() -> Value {
-    let networks = json!({
-        "nodes": "10.240.0.0/16", "pods": "10.241.0.0/16", "services": "10.96.0.0/12", "ipFamilies": ["IPv4"],
-    });
-    let spec = json!({
-        "provider": {"type": "local", "region": "local", "zones": ["0"]},
-        "networks": networks,
-        "ingress": {"domain": "ingress.seed.example.com", "controller": {"kind": "nginx"}},
-        "dns": {"provider": {"type": "local", "secretRef": {"name": "dns", "namespace": "garden"}}},
-        "settings": {"scheduling": {"visible": true}, "excessCapacityReservation": {"enabled": true}},
-    });
-    json!({
+fn example_of_root() -> Result<Value, Fault> {
+    let seed = example_of_seed()?;
+    let spec = &seed.spec;
+    Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "usablePorts": [],
         "garden": {"clusterIdentity": "garden", "genericKubeconfigSecretName": "generic-garden-kubeconfig"},
@@ -263,17 +257,54 @@ fn example_of_root() -> Value {
             "clusterIdentity": "seed-identity",
             "annotations": {},
             "labels": {},
-            "provider": "local",
-            "region": "local",
+            "provider": spec.provider.type_,
+            "region": spec.provider.region,
             "volumeProvider": "",
             "volumeProviders": [],
-            "ingressDomain": "ingress.seed.example.com",
+            "ingressDomain": spec.ingress.as_ref().map(|ingress| &ingress.domain),
             "protected": false,
             "visible": true,
             "taints": [],
-            "networks": networks,
-            "blockCIDRs": [],
+            "networks": spec.networks,
+            "blockCIDRs": spec.networks.block_cidrs,
             "spec": spec,
         },
-    })
+    }))
+}
+
+/// A Seed as the garden's API server stores it: charts read the defaults of its spec without asking whether they are there.
+fn example_of_seed() -> Result<Seed, Fault> {
+    let credentials = json!({"apiVersion": "v1", "kind": "Secret", "name": "dns", "namespace": "garden"});
+    let object = json!({
+        "metadata": {"name": "seed"},
+        "spec": {
+            "provider": {"type": "local", "region": "local", "zones": ["0"]},
+            "networks": {"nodes": "10.240.0.0/16", "pods": "10.241.0.0/16", "services": "10.96.0.0/12"},
+            "ingress": {"domain": "ingress.seed.example.com", "controller": {"kind": "nginx"}},
+            "dns": {
+                "provider": {"type": "local", "credentialsRef": credentials},
+                "internal": {"type": "local", "domain": "internal.example.com", "credentialsRef": credentials},
+            },
+        },
+    });
+    let mut seed: Seed = serde_json::from_value(object).map_err(|error| Fault::bug(error.to_string()))?;
+    default_seed(&mut seed);
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_that_charts_are_rendered_for_is_one_that_the_garden_takes() {
+        let seed = example_of_seed().unwrap();
+        let errors = api_rules::validate_seed(&seed);
+        assert!(errors.is_empty(), "{errors:?}");
+        let root = example_of_root().unwrap();
+        let settings = &root["seed"]["spec"]["settings"];
+        assert_eq!(settings["topologyAwareRouting"], json!({"enabled": false}));
+        assert_eq!(settings["dependencyWatchdog"]["prober"], json!({"enabled": true}));
+        assert_eq!(root["seed"]["networks"]["ipFamilies"], json!(["IPv4"]));
+    }
 }

@@ -1,6 +1,6 @@
 //! What is known about a Shoot and what stands around it, as values. It never reads anything and concludes nothing.
 
-use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Seed, Shoot};
+use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration, Seed, Shoot};
 use api_meta::{Condition, Seen};
 use control_plane_gardenlet::judged::Reported;
 use jiff::Timestamp;
@@ -57,6 +57,52 @@ pub struct InSeed {
     pub machines: Seen<Vec<Machine>>,
     /// Where the extensions of the seed run.
     pub controllers: Vec<Controller>,
+    /// What webhooks have refused there, as events tell it.
+    pub refusals: Seen<Vec<Refusal>>,
+}
+
+/// What an event says of an object that a webhook has refused.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// As gardenlet names it in errors.
+    pub object: String,
+    /// The message.
+    pub message: String,
+    /// When it was said last.
+    pub at: Option<Timestamp>,
+}
+
+/// What is known about a ControllerInstallation and what stands around it.
+#[derive(Clone, Debug)]
+pub struct InstallationFacts {
+    /// When it was looked at.
+    pub now: Timestamp,
+    /// The installation.
+    pub installation: ControllerInstallation,
+    /// What installs it; `Absent` also if its registration names none.
+    pub deployment: Seen<ControllerDeployment>,
+    /// What the seed has of it.
+    pub in_seed: Seen<Installed>,
+}
+
+impl InstallationFacts {
+    /// The name of the seed it is for.
+    #[must_use]
+    pub fn seed_name(&self) -> &str {
+        let seed = self.installation.spec.seed_ref.as_ref();
+        seed.and_then(|seed| seed.name.as_deref()).unwrap_or_default()
+    }
+}
+
+/// What the seed has of a ControllerInstallation.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    /// The ManagedResource with what its chart holds; `Absent` also if it is as it should be.
+    pub resource: Seen<Resource>,
+    /// What applies it.
+    pub resource_manager: Seen<Workload>,
+    /// Where its pods run.
+    pub controller: Controller,
 }
 
 /// An extension object.
@@ -125,6 +171,8 @@ pub struct PodFact {
 pub struct Resource {
     /// `namespace/name`.
     pub name: String,
+    /// For whom it is applied: nothing means the Shoot.
+    pub class: Option<String>,
     /// What is wrong.
     pub trouble: String,
     /// Since when.

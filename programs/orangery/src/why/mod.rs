@@ -1,4 +1,4 @@
-//! `orangery why`: says what blocks a Shoot, who is to act, and one thing to do. It asks the garden and the seed,
+//! `orangery why`: says what blocks a Shoot or a ControllerInstallation, who is to act, and one thing to do. It asks the garden and the seed,
 //! decides from what they answer, and changes nothing.
 //!
 //! `observe` reads, `plan` is a plain function from what was seen to blockers in their order, `report` prints.
@@ -14,7 +14,7 @@ use std::io::{IsTerminal, Write};
 use api_meta::Fault;
 use base_clock::Clock;
 
-use crate::cli::{self, OutputForm};
+use crate::cli::{self, OutputForm, Subject};
 use observe::Access;
 use plan::{Answer, State};
 use report::Page;
@@ -28,8 +28,18 @@ pub const EXIT_BLOCKED: u8 = 3;
 /// A Shoot that does not exist, a garden that cannot be asked: each says what to do.
 pub async fn run(arguments: &cli::Why, out: &mut impl Write) -> Result<u8, Fault> {
     let access = Access::of(&arguments.data_dir)?;
-    let facts = Box::pin(observe::observe(&access, &arguments.shoot, Clock::real().now())).await?;
-    let answer = plan::plan(&facts);
+    let now = Clock::real().now();
+    let answer = match (&arguments.subject, &arguments.name) {
+        (Subject::Shoot(shoot), None) => plan::plan(&Box::pin(observe::observe(&access, shoot, now)).await?),
+        (Subject::Shoot(_), Some(extra)) => {
+            let fault = Fault::user(format!("there is one word too many: {extra}"));
+            return Err(fault.hint("name one Shoot, or the word controllerinstallation and a name"));
+        }
+        (Subject::ControllerInstallation, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            plan::installation::plan(&Box::pin(observe::observe_installation(&access, name, now)).await?)
+        }
+    };
     let text = match arguments.output {
         OutputForm::Text => report::text(&answer, &page()),
         OutputForm::Json => {
@@ -41,7 +51,7 @@ pub async fn run(arguments: &cli::Why, out: &mut impl Write) -> Result<u8, Fault
     Ok(exit_code(&answer))
 }
 
-/// 0 while the Shoot is as it should be or is on its way.
+/// 0 while what was asked about is as it should be or is on its way.
 #[must_use]
 pub fn exit_code(answer: &Answer) -> u8 {
     match answer.state {

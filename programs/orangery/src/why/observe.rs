@@ -6,15 +6,15 @@ mod seed;
 use std::path::Path;
 use std::time::Duration;
 
-use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Seed, Shoot};
-use api_meta::{Fault, Seen, names};
+use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration, Seed, Shoot};
+use api_meta::{Fault, ObjectReference, Seen, names};
 use base_client::{Connector, Https, get, list};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 
-use super::facts::Facts;
+use super::facts::{Facts, InstallationFacts};
 use super::near::near;
 use crate::cli::ShootRef;
 use crate::kubeconfig;
@@ -96,13 +96,7 @@ pub async fn observe(access: &Access, wanted: &ShootRef, now: Timestamp) -> Resu
                 seed.present(),
                 installations.present(),
             ));
-            let late = |_| {
-                Seen::Unknown(format!(
-                    "the seed has not answered within {} s",
-                    SEED_PATIENCE.as_secs()
-                ))
-            };
-            tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(late)
+            tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(|_| late())
         }
     };
     Ok(Facts {
@@ -115,6 +109,50 @@ pub async fn observe(access: &Access, wanted: &ShootRef, now: Timestamp) -> Resu
         installations,
         in_seed,
     })
+}
+
+/// Reads what is known about a ControllerInstallation.
+///
+/// # Errors
+/// It is not there (the error names those that may be meant), or the garden does not answer.
+pub async fn observe_installation(access: &Access, name: &str, now: Timestamp) -> Result<InstallationFacts, Fault> {
+    let garden = &access.garden;
+    let installations: Api<ControllerInstallation> = Api::all(garden.clone());
+    let Some(installation) = get(&installations, name).await? else {
+        let all: Vec<String> = list(&installations, "").await?.iter().map(ResourceExt::name_any).collect();
+        let fault = Fault::user(format!("ControllerInstallation {name} does not exist"));
+        return Err(fault.hint(match near(name, &all).as_slice() {
+            [] => "choose one that `kubectl get controllerinstallations` lists".to_owned(),
+            near => format!("name one that exists: {}", near.join(", ")),
+        }));
+    };
+    let named = |reference: Option<&ObjectReference>| reference.and_then(|reference| reference.name.clone());
+    let deployment = match named(installation.spec.deployment_ref.as_ref()) {
+        Some(name) => base_client::observe(&Api::<ControllerDeployment>::all(garden.clone()), &name).await,
+        None => Seen::Absent,
+    };
+    let seed = match named(installation.spec.seed_ref.as_ref()) {
+        Some(name) => base_client::observe(&Api::<Seed>::all(garden.clone()), &name).await,
+        None => Seen::Absent,
+    };
+    let in_seed = match &access.seed {
+        Err(why) => Seen::Unknown(why.clone()),
+        Ok(client) => {
+            let reading = Box::pin(seed::installed(client, seed.present(), name));
+            tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(|_| late())
+        }
+    };
+    Ok(InstallationFacts {
+        now,
+        installation,
+        deployment,
+        in_seed,
+    })
+}
+
+fn late<T>() -> Seen<T> {
+    let seconds = SEED_PATIENCE.as_secs();
+    Seen::Unknown(format!("the seed has not answered within {seconds} s"))
 }
 
 /// A list that could be read is present, however short.

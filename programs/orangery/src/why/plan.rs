@@ -3,11 +3,15 @@
 mod deletion;
 mod extension;
 mod garden;
+pub mod installation;
 mod seed_side;
 mod told;
+mod webhook;
 
 #[cfg(test)]
 mod tests;
+
+use std::fmt;
 
 use api_core::v1beta1::ShootStatus;
 use api_meta::{ConditionStatus, ErrorCode, LastOperationState, Retry, Seen};
@@ -20,8 +24,9 @@ use super::facts::{Facts, conditions};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// The Shoot, as `namespace/name`.
-    pub shoot: String,
+    /// What it is about.
+    #[serde(flatten)]
+    pub about: About,
     /// How it stands.
     pub state: State,
     /// Since when it stands so, where that is known.
@@ -34,6 +39,25 @@ pub struct Answer {
     pub blockers: Vec<Blocker>,
     /// What could not be seen, and why.
     pub unknown: Vec<String>,
+}
+
+/// What an answer is about; in JSON a field of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum About {
+    /// A Shoot, as `namespace/name`.
+    Shoot(String),
+    /// A ControllerInstallation.
+    ControllerInstallation(String),
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shoot(name) => write!(f, "Shoot {name}"),
+            Self::ControllerInstallation(name) => write!(f, "ControllerInstallation {name}"),
+        }
+    }
 }
 
 /// How a Shoot stands.
@@ -115,6 +139,8 @@ pub enum Cause {
     NotRegistered,
     /// A registration is not installed on the seed, or does not run well there.
     NotInstalled,
+    /// A webhook refuses an object, or does not answer when it is asked.
+    WebhookRefused,
     /// An extension reports an error.
     ExtensionError,
     /// An extension does not answer.
@@ -163,7 +189,7 @@ pub fn plan(facts: &Facts) -> Answer {
     let unknown = unknown(facts);
     let state = state(facts, &blockers, &unknown);
     Answer {
-        shoot: facts.title(),
+        about: About::Shoot(facts.title()),
         state,
         since: since(facts, state),
         seen: facts.now,

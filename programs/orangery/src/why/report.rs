@@ -94,7 +94,7 @@ pub fn text(answer: &Answer, page: &Page) -> String {
 }
 
 fn heading(answer: &Answer) -> String {
-    let shoot = &answer.shoot;
+    let about = &answer.about;
     let since = |since: Option<Timestamp>| match since {
         Some(at) => format!(" since {}", moment(at, answer.seen)),
         None => String::new(),
@@ -106,16 +106,16 @@ fn heading(answer: &Answer) -> String {
         None => String::new(),
     };
     match answer.state {
-        State::Healthy => format!("Shoot {shoot} is healthy{}", since(answer.since)),
-        State::Unknown => format!("Shoot {shoot} shows no trouble, and not everything could be seen"),
-        State::Working => format!("Shoot {shoot} is being worked on{}{operation}", since(answer.since)),
-        State::Blocked if succeeded => format!("Shoot {shoot} is in trouble{operation}"),
+        State::Healthy => format!("{about} is healthy{}", since(answer.since)),
+        State::Unknown => format!("{about} shows no trouble, and not everything could be seen"),
+        State::Working => format!("{about} is being worked on{}{operation}", since(answer.since)),
+        State::Blocked if succeeded => format!("{about} is in trouble{operation}"),
         State::Blocked => {
             let tried = match answer.since {
                 Some(at) => format!(", tried since {}", moment(at, answer.seen)),
                 None => String::new(),
             };
-            format!("Shoot {shoot} is blocked{operation}{tried}")
+            format!("{about} is blocked{operation}{tried}")
         }
     }
 }
@@ -241,7 +241,7 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Cause, OperationView};
+    use super::super::plan::{About, Cause, OperationView};
     use super::*;
 
     fn at(text: &str) -> Timestamp {
@@ -250,7 +250,7 @@ mod tests {
 
     fn answer(state: State, blockers: Vec<Blocker>) -> Answer {
         Answer {
-            shoot: "garden-local/stuck".to_owned(),
+            about: About::Shoot("garden-local/stuck".to_owned()),
             state,
             since: Some(at("2026-01-01T00:00:00.25Z")),
             seen: at("2026-01-01T00:03:20Z"),

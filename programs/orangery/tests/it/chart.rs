@@ -373,7 +373,8 @@ spec:
 fn a_chart_that_can_be_installed_is_told_in_one_line() {
     let things = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a, namespace: {{ .Release.Namespace }}}\nspec: {size: 3}\n";
     let infrastructure = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Infrastructure\nmetadata: {name: a, namespace: b}\n\
-                          spec: {type: x, region: {{ .Values.gardener.seed.region }}, secretRef: {name: a, namespace: b}}\n";
+                          spec: {type: x, region: {{ .Values.gardener.seed.region }}, secretRef: {name: a, namespace: b}}\n\
+                          {{ if .Values.gardener.seed.spec.settings.topologyAwareRouting.enabled }}{{ fail \"routed\" }}{{ end }}\n";
     let folder = chart_of(&[
         ("crds/things.yaml", DEFINITION_OF_THINGS),
         ("templates/thing.yaml", things),

@@ -16,12 +16,17 @@ use control_plane_gardenlet::judged::{etcd_not_rolled_out, not_applied, not_roll
 use extensions_sdk::HEARTBEAT_LEASE;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use kube::{Api, Client, ResourceExt};
 
-use super::super::facts::{Controller, ExtensionFact, InSeed, Machine, PodFact, Resource, Workload};
+use super::super::facts::{
+    Controller, ExtensionFact, InSeed, Installed, Machine, PodFact, Refusal, Resource, Workload,
+};
 use super::{renewed, seen};
+
+/// The Deployment that applies ManagedResources of class `seed`.
+const RESOURCE_MANAGER: &str = "gardener-resource-manager";
 
 pub(super) async fn observe(
     client: &Client,
@@ -32,11 +37,12 @@ pub(super) async fn observe(
     if let Err(why) = same_seed(client, seed).await {
         return Seen::Unknown(why);
     }
-    let (extensions, workloads, resources, machines) = futures::join!(
+    let (extensions, workloads, resources, machines, refusals) = futures::join!(
         extensions(client, namespace),
         workloads(client, namespace),
         resources(client, namespace),
         machines(client, namespace),
+        refusals(client, namespace),
     );
     let mut controllers = Vec::new();
     for installation in installations.into_iter().flatten() {
@@ -51,6 +57,7 @@ pub(super) async fn observe(
         resources: seen(resources),
         machines: seen(machines),
         controllers,
+        refusals: seen(refusals),
     })
 }
 
@@ -215,6 +222,7 @@ async fn resources(client: &Client, namespace: &str) -> Result<Vec<Resource>, Fa
             let going = || deleting.map(|_| "gardener-resource-manager has not deleted its objects yet".to_owned());
             Some(Resource {
                 name: full_name(&resource.metadata),
+                class: resource.spec.class.clone(),
                 trouble: trouble.or_else(going)?,
                 since: conditions.iter().find(bad).map(|bad| bad.last_transition_time.0),
                 deleting,
@@ -238,6 +246,45 @@ async fn machines(client: &Client, namespace: &str) -> Result<Vec<Machine>, Faul
             })
         })
         .collect())
+}
+
+/// What webhooks have refused, as far as whoever asked has said so.
+async fn refusals(client: &Client, namespace: &str) -> Result<Vec<Refusal>, Fault> {
+    let all: Vec<Event> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    let refusal = |event: Event| {
+        let message = event.message.filter(|message| message.contains("webhook \""))?;
+        let about = event.involved_object;
+        let (kind, name) = (about.kind?, about.name?);
+        Some(Refusal {
+            object: match about.namespace {
+                Some(namespace) => format!("{kind} {namespace}/{name}"),
+                None => format!("{kind} {name}"),
+            },
+            message,
+            at: at(event.last_timestamp.as_ref()),
+        })
+    };
+    Ok(all.into_iter().filter_map(refusal).collect())
+}
+
+/// What the seed has of a ControllerInstallation.
+pub(super) async fn installed(client: &Client, seed: Option<&Seed>, installation: &str) -> Seen<Installed> {
+    if let Err(why) = same_seed(client, seed).await {
+        return Seen::Unknown(why);
+    }
+    let (resources, managers, controller) = futures::join!(
+        resources(client, names::GARDEN_NAMESPACE),
+        workloads(client, names::GARDEN_NAMESPACE),
+        controller(client, installation),
+    );
+    let title = format!("{}/{installation}", names::GARDEN_NAMESPACE);
+    let resource = resources.map(|all| all.into_iter().find(|one| one.name == title));
+    let manager = managers.map(|all| all.into_iter().find(|one| one.name == RESOURCE_MANAGER));
+    Seen::Present(Installed {
+        resource: Seen::from_read(resource),
+        resource_manager: Seen::from_read(manager),
+        controller,
+    })
 }
 
 async fn controller(client: &Client, installation: &str) -> Controller {

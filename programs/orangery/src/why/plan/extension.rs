@@ -17,6 +17,7 @@ use kube::ResourceExt;
 
 use super::{Blocker, Cause, has_succeeded, is_given_up, next_try};
 use crate::why::facts::{ExtensionFact, Facts, InSeed};
+use super::webhook::Webhook;
 use controller::{Controls, controls};
 
 pub(super) use controller::sentence;
@@ -25,6 +26,8 @@ pub(super) use controller::sentence;
 const WORTH_A_WORD: Duration = Duration::from_secs(10);
 /// What gardenlet says of a kind and type that nobody has registered.
 const NOT_REGISTERED: &str = "not registered";
+/// What to do about an installation of which all that is said is good.
+const WAIT: &str = "wait a minute: what is said of it has just changed";
 /// How many objects one blocker names; a Shoot has about a dozen.
 const OBJECTS_MAX: usize = 12;
 
@@ -158,34 +161,9 @@ fn not_installed(
         since: bad.map(|bad| bad.last_transition_time.0),
         why,
         to_do: match installation {
-            Some(one) => to_install(registration, one, conditions),
+            Some(one) => super::installation::of_conditions(one).map_or_else(|| WAIT.to_owned(), |one| one.to_do),
             None => "look at the controller-manager of the garden: it makes ControllerInstallations".to_owned(),
         },
-    }
-}
-
-/// What to do about an installation that does not serve: before anybody has taken it up, nothing of it is in the seed.
-fn to_install(
-    registration: &ControllerRegistration,
-    installation: &ControllerInstallation,
-    conditions: &[Condition],
-) -> String {
-    let deployment = registration.spec.deployment.as_ref();
-    let described = deployment.and_then(|deployment| deployment.deployment_refs.first());
-    match (described, conditions) {
-        (None, []) => format!(
-            "name what installs it: spec.deployment.deploymentRefs of ControllerRegistration {} is empty",
-            registration.name_any()
-        ),
-        (Some(described), []) => format!(
-            "give ControllerDeployment {} a type that is installed here (\"builtin\" is, \"helm\" is not yet), or start \
-             the operator of its type",
-            described.name
-        ),
-        _ => format!(
-            "look at its pods in namespace extension-{} of the seed",
-            installation.name_any()
-        ),
     }
 }
 
@@ -242,6 +220,9 @@ fn of_reason(why: &Unserved, types: &str) -> Blocker {
                 .iter()
                 .map(|name| format!("ControllerInstallation {name}"))
                 .collect(),
+            command: installation
+                .as_ref()
+                .map(|name| format!("orangery why controllerinstallation {name}")),
             since: *since,
             next_try: "at once when its ControllerInstallation changes".to_owned(),
             to_do: to_do.clone(),
@@ -358,6 +339,9 @@ fn of_silence(
             ..blocker
         };
     }
+    if let Some(refused) = refused(facts, object, &blocker) {
+        return refused;
+    }
     let ended = matches!(
         state,
         Some(LastOperationState::Succeeded | LastOperationState::Error | LastOperationState::Failed)
@@ -380,6 +364,25 @@ fn of_silence(
         ),
         ..blocker
     }
+}
+
+/// What is not picked up because a webhook refuses what has to be written for it, as far as an event says so.
+fn refused(facts: &Facts, object: &ExtensionFact, blocker: &Blocker) -> Option<Blocker> {
+    let refusals = facts.in_seed.present()?.refusals.present()?;
+    let title = object.title();
+    let of_object = refusals.iter().filter(|one| one.object == title);
+    let last = of_object
+        .filter(|one| asked(object).is_none_or(|asked| one.at.is_none_or(|at| at >= asked)))
+        .max_by_key(|one| one.at)?;
+    let webhook = Webhook::in_text(&last.message)?;
+    Some(Blocker {
+        cause: Cause::WebhookRefused,
+        says: last.message.clone(),
+        who: webhook.who(),
+        since: last.at.or(blocker.since),
+        to_do: webhook.to_do(),
+        ..blocker.clone()
+    })
 }
 
 /// A deletion that is not the extension's to end, or of which it says that it has ended.

@@ -6,6 +6,7 @@ use api_meta::{Condition, ConditionStatus, FaultClass, Seen, conditions::shoot::
 use jiff::Timestamp;
 
 use super::extension::sentence;
+use super::webhook::Webhook;
 use super::{Blocker, Cause, has_succeeded, next_try, status};
 use crate::why::facts::{Facts, Machine, Resource, Workload, conditions};
 
@@ -92,22 +93,35 @@ fn of_resource(facts: &Facts, resource: &Resource) -> Option<Blocker> {
         return None;
     }
     let title = format!("ManagedResource {}", resource.name);
+    let webhook = Webhook::in_text(&resource.trouble);
     let blocker = Blocker {
         says: resource.trouble.clone(),
         class: Some(FaultClass::Dependency.as_str()),
         since: resource.since.or(resource.deleting),
         next_try: "by gardener-resource-manager; the moment is not recorded".to_owned(),
-        to_do: format!("look at the conditions of {title} in the seed: they name the object"),
+        to_do: match &webhook {
+            Some(webhook) => webhook.to_do(),
+            None => format!("look at the conditions of {title} in the seed: they name the object"),
+        },
         objects: vec![title],
-        ..Blocker::new(
-            Cause::ResourceNotHealthy,
-            "gardener-resource-manager of the Shoot".to_owned(),
-        )
+        ..match &webhook {
+            Some(webhook) => Blocker::new(Cause::WebhookRefused, webhook.who()),
+            None => Blocker::new(Cause::ResourceNotHealthy, who_applies(resource.class.as_deref())),
+        }
     };
     Some(match is_young(facts, blocker.since) {
         true => at_work(blocker),
         false => blocker,
     })
+}
+
+/// Each class of ManagedResources has an instance of its own.
+pub(super) fn who_applies(class: Option<&str>) -> String {
+    match class {
+        None | Some("shoot") => "gardener-resource-manager of the Shoot".to_owned(),
+        Some("seed") => "gardener-resource-manager of the seed".to_owned(),
+        Some(other) => format!("the gardener-resource-manager of class {other:?}"),
+    }
 }
 
 fn of_machines(facts: &Facts, machines: &[Machine]) -> Option<Blocker> {

@@ -5,6 +5,7 @@ use api_meta::{Condition, ConditionStatus, ErrorCode, Fault, FaultClass, LastErr
 use base_flow::Name;
 use control_plane_shoot_flow::ShootTask;
 
+use super::webhook::Webhook;
 use super::{Blocker, Cause, is_given_up, next_try, planned, retry, status};
 use crate::why::facts::{Facts, conditions};
 
@@ -68,15 +69,28 @@ fn lay(facts: &Facts, blocker: &mut Blocker, error: &LastError) {
             .push(format!("failed before: {}", Fault::untold(&error.description).0));
         blocker.to_do = "look at the log of whoever is to act".to_owned();
     }
+    if let Some(webhook) = Webhook::in_text(&error.description).filter(|_| is_silence(blocker.cause)) {
+        blocker.cause = Cause::WebhookRefused;
+        blocker.says = Fault::untold(&error.description).0.to_owned();
+        blocker.who = webhook.who();
+        blocker.to_do = webhook.to_do();
+    }
     if is_given_up(facts) {
         blocker.next_try = next_try(facts);
         blocker.command = Some(retry(facts));
     }
 }
 
+/// Whether a blocker is about somebody who has not answered yet: then an error that says more is nearer to the root.
+fn is_silence(cause: Cause) -> bool {
+    matches!(cause, Cause::ExtensionSilent | Cause::Waiting | Cause::AtWork)
+}
+
 fn of_error(facts: &Facts, error: &LastError) -> Blocker {
     let (says, hint) = Fault::untold(&error.description);
-    let hint = hint.unwrap_or("look at gardenlet's log").to_owned();
+    let webhook = Webhook::in_text(says);
+    let of_webhook = webhook.as_ref().map(Webhook::to_do);
+    let hint = of_webhook.unwrap_or_else(|| hint.unwrap_or("look at gardenlet's log").to_owned());
     let given_up = is_given_up(facts);
     Blocker {
         says: says.to_owned(),
@@ -87,10 +101,11 @@ fn of_error(facts: &Facts, error: &LastError) -> Blocker {
         next_try: next_try(facts),
         to_do: hint,
         command: given_up.then(|| retry(facts)),
-        ..Blocker::new(
-            if given_up { Cause::GivenUp } else { Cause::TaskFailed },
-            gardenlet(facts),
-        )
+        ..match webhook {
+            Some(webhook) => Blocker::new(Cause::WebhookRefused, webhook.who()),
+            None if given_up => Blocker::new(Cause::GivenUp, gardenlet(facts)),
+            None => Blocker::new(Cause::TaskFailed, gardenlet(facts)),
+        }
     }
 }
 
@@ -194,7 +209,7 @@ fn of_conditions(facts: &Facts, blockers: &[Blocker]) -> Vec<Blocker> {
         is(&[Cause::GardenletSilent])
             || match condition.type_.as_str() {
                 of_shoot::API_SERVER_AVAILABLE | of_shoot::CONTROL_PLANE_HEALTHY => is(&[Cause::PodNotRunning]),
-                of_shoot::SYSTEM_COMPONENTS_HEALTHY => is(&[Cause::ResourceNotHealthy]),
+                of_shoot::SYSTEM_COMPONENTS_HEALTHY => is(&[Cause::ResourceNotHealthy, Cause::WebhookRefused]),
                 of_shoot::EVERY_NODE_READY => is(&[Cause::NodesMissing, Cause::BootstrapTokenMissing]),
                 _ => false,
             }

@@ -1,5 +1,6 @@
 //! One test per cause: from facts to what is said of them.
 
+mod installation;
 mod next_try;
 
 use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Shoot};
@@ -8,7 +9,7 @@ use control_plane_gardenlet::judged::Reported;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::super::facts::{Controller, ExtensionFact, InSeed, Machine, PodFact, Resource, Workload};
+use super::super::facts::{Controller, ExtensionFact, InSeed, Machine, PodFact, Refusal, Resource, Workload};
 use super::*;
 
 const NOW: &str = "2026-01-01T00:10:00Z";
@@ -115,6 +116,7 @@ fn facts(change: impl FnOnce(&mut Value)) -> Facts {
             workloads: Seen::Present(Vec::new()),
             resources: Seen::Present(Vec::new()),
             machines: Seen::Present(Vec::new()),
+            refusals: Seen::Present(Vec::new()),
             controllers: vec![Controller {
                 installation: "provider-moon-abcde".to_owned(),
                 namespace: "extension-provider-moon-abcde".to_owned(),
@@ -480,19 +482,60 @@ fn an_installation_that_nobody_has_taken_up_has_no_pods_to_look_at() {
     let mut untouched = installation();
     untouched.status = None;
     facts.installations = Seen::Present(vec![untouched]);
-    let to_do = |facts: &Facts| only(facts, Cause::NotInstalled).to_do;
-    assert_eq!(
-        to_do(&facts),
-        "name what installs it: spec.deployment.deploymentRefs of ControllerRegistration provider-moon is empty"
-    );
-    let mut described = registration();
-    described.spec.deployment = Some(serde_json::from_value(json!({"deploymentRefs": [{"name": "chart"}]})).unwrap());
-    facts.registrations = Seen::Present(vec![described]);
-    let said = to_do(&facts);
-    assert!(
-        said.starts_with("give ControllerDeployment chart a type that is installed here"),
-        "{said}"
-    );
+    let blocker = only(&facts, Cause::NotInstalled);
+    says(&blocker, &["wait a minute; if it lasts, look at the log of the gardenlet of seed seed"]);
+    let command = blocker.command.as_deref();
+    assert_eq!(command, Some("orangery why controllerinstallation provider-moon-abcde"));
+    let mut abandoned = condition("Valid", "Unknown");
+    abandoned["reason"] = json!("NoOperator");
+    let mut served_by_none = installation();
+    served_by_none.status = serde_json::from_value(json!({"conditions": [abandoned]})).unwrap();
+    facts.installations = Seen::Present(vec![served_by_none]);
+    says(&only(&facts, Cause::NotInstalled), &["start the operator of that type"]);
+}
+
+const REFUSED: &str = "update Infrastructure: admission webhook \"guard.moon.example\" denied the request: no craters";
+
+#[test]
+fn a_webhook_that_refuses_what_an_extension_has_to_write_is_named_instead_of_silence() {
+    let mut facts = with(|_| {}, vec![object("Infrastructure", asked)]);
+    assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent]);
+    let refusal = |at_: &str| Refusal {
+        object: format!("Infrastructure {NAMESPACE}/s"),
+        message: REFUSED.to_owned(),
+        at: Some(at(at_)),
+    };
+    in_seed(&mut facts).refusals = Seen::Present(vec![refusal("2026-01-01T00:06:00Z")]);
+    let blocker = only(&facts, Cause::WebhookRefused);
+    says(&blocker, &["no craters", "correct what webhook guard.moon.example objects to"]);
+    assert_eq!(blocker.who, "webhook guard.moon.example");
+    in_seed(&mut facts).refusals = Seen::Present(vec![refusal("2026-01-01T00:01:00Z")]);
+    assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent], "that was before it was asked");
+}
+
+#[test]
+fn a_webhook_that_refuses_gardenlet_is_named_with_the_task() {
+    let task = "Deploying Shoot infrastructure";
+    let facts = facts(|shoot| failing(shoot, "Error", task, REFUSED, &[]));
+    let blocker = only(&facts, Cause::WebhookRefused);
+    says(&blocker, &["no craters", task, "webhook guard.moon.example"]);
+}
+
+#[test]
+fn resources_of_class_seed_are_applied_by_the_seeds_resource_manager() {
+    let mut facts = facts(settled);
+    let resource = |class: Option<&str>| Resource {
+        name: format!("{NAMESPACE}/webhooks"),
+        class: class.map(str::to_owned),
+        trouble: "ApplyFailed: forbidden".to_owned(),
+        since: Some(at(BEFORE)),
+        deleting: None,
+    };
+    for (class, who) in [(Some("seed"), "of the seed"), (None, "of the Shoot"), (Some("x"), "of class \"x\"")] {
+        in_seed(&mut facts).resources = Seen::Present(vec![resource(class)]);
+        let blocker = only(&facts, Cause::ResourceNotHealthy);
+        assert!(blocker.who.ends_with(who), "{}", blocker.who);
+    }
 }
 
 #[test]
@@ -565,6 +608,7 @@ fn a_managed_resource_says_what_is_not_applied_and_explains_the_condition() {
     });
     in_seed(&mut facts).resources = Seen::Present(vec![Resource {
         name: format!("{NAMESPACE}/system"),
+        class: None,
         trouble: "ApplyFailed: Deployment x: forbidden".to_owned(),
         since: Some(at(BEFORE)),
         deleting: None,
