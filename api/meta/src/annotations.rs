@@ -25,10 +25,6 @@ pub const SHOOT_SKIP_CLEANUP: &str = "shoot.gardener.cloud/skip-cleanup";
 pub const SHOOT_UID: &str = "shoot.gardener.cloud/uid";
 /// On a Seed: no shoot of it is reconciled.
 pub const SEED_EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
-/// Name of the service account whose token a Secret is to be filled with.
-pub const SERVICE_ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
-/// Namespace of the service account whose token a Secret is to be filled with.
-pub const SERVICE_ACCOUNT_NAMESPACE: &str = "serviceaccount.resources.gardener.cloud/namespace";
 /// Name of the Secret with the generic token kubeconfig, on a Cluster.
 pub const GENERIC_TOKEN_KUBECONFIG_SECRET_NAME: &str = "generic-token-kubeconfig.secret.gardener.cloud/name";
 /// Pod security level of an extension's namespace, on ControllerRegistration and ControllerInstallation.
