@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use api_meta::{Condition, GoDuration, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
-use control_plane_resource_manager::Options;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -14,18 +13,14 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tests_kit::{Embedded, embedded_with, until_gone};
-
-use crate::{Landscape, NAMESPACE};
+use tests_kit::until_gone;
 
 /// How long an expectation may take to come true.
 const EXPECT_MAX: Duration = Duration::from_secs(120);
 /// The pause between two looks; virtual in process.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
-/// How many cases there are to be at least.
-const CASES_MIN: usize = 60;
-
-const FILES: [(&str, &str); 6] = [
+/// All files.
+pub(crate) const FILES: [(&str, &str); 6] = [
     ("merge", include_str!("../cases/merge.yaml")),
     ("order", include_str!("../cases/order.yaml")),
     ("deletion", include_str!("../cases/deletion.yaml")),
@@ -89,7 +84,7 @@ impl Default for Named {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Apply {
     by: Option<String>,
-    objects: Vec<Value>,
+    pub(crate) objects: Vec<Value>,
     /// More of its spec.
     spec: ManagedResourceSpec,
 }
@@ -217,12 +212,12 @@ fn text(error: impl std::fmt::Display) -> String {
 }
 
 impl Ground {
-    fn resources(&self) -> Api<ManagedResource> {
+    pub(crate) fn resources(&self) -> Api<ManagedResource> {
         Api::namespaced(self.source.clone(), &self.namespace)
     }
 
     /// The way to an object of the target, and its name.
-    fn api(&self, object: &Value) -> (Api<DynamicObject>, String) {
+    pub(crate) fn api(&self, object: &Value) -> (Api<DynamicObject>, String) {
         let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let version = field("/apiVersion").unwrap_or_default();
         let (group, version) = version.split_once('/').unwrap_or(("", &version));
@@ -345,7 +340,7 @@ fn look_at_resource(expect: &Expect, resource: &ManagedResource) -> Result<(), S
 }
 
 /// Where a live object has not what is wanted of it.
-fn lacks(wanted: &Value, live: &Value, path: &str) -> Option<String> {
+pub(crate) fn lacks(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     let nothing = json!({});
     match (
         wanted,
@@ -364,81 +359,4 @@ fn lacks(wanted: &Value, live: &Value, path: &str) -> Option<String> {
         }
         _ => (wanted != live).then(|| format!("{path} is {live}, not {wanted}")),
     }
-}
-
-/// Runs all cases of a file in process, each between servers of its own.
-async fn run_file(name: &str) {
-    let text = FILES.iter().find(|(known, _)| *known == name).unwrap().1;
-    let mut failed = Vec::new();
-    for case in cases(text) {
-        let target: Embedded = embedded_with("target", Vec::new(), |builder| builder).await;
-        let client = target.admin();
-        let options = Options {
-            namespace: Some(NAMESPACE.to_owned()),
-            garbage_collection: name == "collection",
-            ..Options::default()
-        };
-        let landscape = Landscape::start_as(target, client, options).await;
-        let ground = Ground {
-            source: landscape.source.admin(),
-            target: landscape.target.admin(),
-            namespace: NAMESPACE.to_owned(),
-        };
-        if let Err(problem) = run_case(&case, &ground).await {
-            failed.push(format!("{}: {problem}", case.name));
-        }
-    }
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn cases_of_merge_end_as_written() {
-    run_file("merge").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn cases_of_order_end_as_written() {
-    run_file("order").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn cases_of_deletion_end_as_written() {
-    run_file("deletion").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn cases_of_ownership_end_as_written() {
-    run_file("ownership").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn cases_of_health_end_as_written() {
-    run_file("health").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn cases_of_collection_end_as_written() {
-    run_file("collection").await;
-}
-
-#[test]
-fn there_are_enough_cases_and_each_has_a_name_of_its_own() {
-    let all: Vec<Case> = FILES.iter().flat_map(|(_, text)| cases(text)).collect();
-    let mut names: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), all.len());
-    assert!(all.len() >= CASES_MIN, "{} cases", all.len());
-    let plain = all.iter().filter(|case| !case.needs_virtual_time).count();
-    assert!(plain >= 40, "{plain} that any API server can run");
-}
-
-#[test]
-fn an_expectation_is_a_part_of_what_is_there() {
-    let live = json!({"a": {"b": [1, 2]}, "c": "d"});
-    assert_eq!(lacks(&json!({"a": {"b": [1, 2]}, "x": null}), &live, ""), None);
-    assert_eq!(
-        lacks(&json!({"a": {"b": [1]}}), &live, "").unwrap(),
-        "/a/b is [1,2], not [1]"
-    );
 }

@@ -3,6 +3,7 @@
 
 mod cases;
 mod drift;
+mod in_process;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
