@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_meta::{Condition, GoDuration, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
+use base_client::is_conflict;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -251,19 +252,19 @@ impl Ground {
         };
         resource.metadata.name = Some(by.to_owned());
         resource.spec.secret_refs = vec![LocalObjectReference { name: secret }];
-        match self.resources().get_opt(by).await? {
-            Some(there) => {
-                resource.metadata = there.metadata;
-                self.resources()
-                    .replace(by, &PostParams::default(), &resource)
-                    .await
-                    .map(drop)
+        loop {
+            let written = match self.resources().get_opt(by).await? {
+                Some(there) => {
+                    resource.metadata = there.metadata;
+                    self.resources().replace(by, &PostParams::default(), &resource).await
+                }
+                None => self.resources().create(&PostParams::default(), &resource).await,
+            };
+            match written {
+                // Its status was written meanwhile.
+                Err(error) if is_conflict(&error) => {}
+                written => return written.map(drop),
             }
-            None => self
-                .resources()
-                .create(&PostParams::default(), &resource)
-                .await
-                .map(drop),
         }
     }
 
