@@ -67,6 +67,8 @@ enum Suite {
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
     Node,
+    /// gardener-resource-manager's cases of plain objects on real kube-apiserver
+    ManagedResources,
     /// Templates: all cases and 20,000 drawn ones, what Go makes of them and what we do
     Gotemplate,
     /// The suite of all stores on a real etcd, etcd killed in the middle of its work, and `orangery apiserver` on it
@@ -84,7 +86,8 @@ pub(crate) fn run(test: &Test) -> Outcome {
     match test.suite {
         Suite::Conformance => conformance(test),
         Suite::Clients => clients(test),
-        Suite::Node => node(test),
+        Suite::Node => on_kubernetes(test, &["node", "kube-rs"]),
+        Suite::ManagedResources => on_kubernetes(test, &["managed-resources"]),
         Suite::Stores => stores(test),
         Suite::Gotemplate => cases_beside_helm(test, "tests-gotemplate"),
         Suite::Helm => cases_beside_helm(test, "tests-helm"),
@@ -203,12 +206,13 @@ fn conformance(test: &Test) -> Outcome {
     call(&mut command)
 }
 
-fn node(test: &Test) -> Outcome {
+/// Tests of `tests-clients` that start real Kubernetes.
+fn on_kubernetes(test: &Test, tests: &[&str]) -> Outcome {
     refuse_all(test)?;
     real::run(Some(real::Part::Kubernetes))?;
     let mut command = cargo();
     command.args(["test", "--quiet", "--package", "tests-clients"]);
-    command.args(["--test", "node", "--test", "kube-rs"]);
+    command.args(tests.iter().flat_map(|name| ["--test", name]));
     command.args(&test.filter);
     call(&mut command)
 }

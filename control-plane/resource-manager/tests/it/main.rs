@@ -1,7 +1,9 @@
 //! The resource manager between a source and a target API server, each with its own identity, in virtual time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
+mod cases;
 mod drift;
+mod in_process;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -39,6 +41,15 @@ impl Landscape {
     }
 
     async fn start_with(target: Embedded, client: Client) -> Self {
+        let options = Options {
+            namespace: Some(NAMESPACE.to_owned()),
+            token_requestor: Some("shoot".to_owned()),
+            ..Options::default()
+        };
+        Self::start_as(target, client, options).await
+    }
+
+    async fn start_as(target: Embedded, client: Client, options: Options) -> Self {
         let source = embedded_with("source", Vec::new(), |builder| builder).await;
         for definition in api_resources::crds() {
             let api: Api<CustomResourceDefinition> = Api::all(source.admin());
@@ -62,11 +73,6 @@ impl Landscape {
         )
         .await;
         let stop = CancellationToken::new();
-        let options = Options {
-            namespace: Some(NAMESPACE.to_owned()),
-            token_requestor: Some("shoot".to_owned()),
-            ..Options::default()
-        };
         tokio::spawn(run(source.admin(), client, options, source.clock.clone(), stop.clone()));
         Self { source, target, stop }
     }
