@@ -2,6 +2,7 @@
 //! namespace for each, whether its extensions are ready, whether its gardenlet still renews its lease.
 //! What gardenlet itself reports is never overwritten while it renews.
 
+mod access;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -13,8 +14,9 @@ use api_meta::{Fault, labels};
 use base_client::{apply, patch_status_if_changed};
 use base_controller::{Controller, Next, ObjectKey};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, MANAGER};
@@ -41,7 +43,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
 async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Next, Fault> {
     let seen = observe(context, seed).await;
     if seed.meta().deletion_timestamp.is_none() && !seen.has_namespace {
-        apply(&context.cluster::<Namespace>(), &namespace(seed), MANAGER).await?;
+        apply_namespace(context, seed).await?;
     }
     let now = context.clock.now();
     let plan = plan::plan(&seen, now);
@@ -88,8 +90,25 @@ async fn observe(context: &Context, seed: &Arc<Seed>) -> Seen {
         has_namespace: caches
             .namespaces
             .get(&ObjectKey::cluster(seed_namespace(&name)))
-            .is_some(),
+            .is_some_and(|namespace| {
+                let (key, value) = access::DONE;
+                namespace.annotations().get(key).is_some_and(|done| done == value)
+            }),
     }
+}
+
+/// Makes the namespace, and what may be done in it. Only then is it marked: a crash in between is made up for.
+async fn apply_namespace(context: &Context, seed: &Seed) -> Result<(), Fault> {
+    let namespaces = context.cluster::<Namespace>();
+    let mut namespace = namespace(seed);
+    apply(&namespaces, &namespace, MANAGER).await?;
+    let bindings = Api::<RoleBinding>::namespaced(context.client.clone(), &namespace.name_any());
+    for binding in access::bindings(seed) {
+        apply(&bindings, &binding, MANAGER).await?;
+    }
+    let (key, value) = access::DONE;
+    namespace.annotations_mut().insert(key.to_owned(), value.to_owned());
+    apply(&namespaces, &namespace, MANAGER).await.map(drop)
 }
 
 /// The seed's namespace in the garden; it goes with the seed.

@@ -189,6 +189,17 @@ async fn a_seed_becomes_ready_once_an_operator_has_installed_what_it_needs() {
     let held = garden.api::<ControllerRegistration>().get("prov").await.unwrap();
     assert_eq!(held.finalizers(), ["core.gardener.cloud/controllerregistration"]);
     assert!(garden.api::<Namespace>().get("seed-north").await.is_ok());
+    let bindings = kube::Api::<RoleBinding>::namespaced(garden.embedded.admin(), "seed-north");
+    let bindings = bindings.list(&Default::default()).await.unwrap().items.into_iter();
+    let subjects: Vec<_> = bindings
+        .flat_map(|one| one.subjects)
+        .flatten()
+        .map(|one| one.name)
+        .collect();
+    assert_eq!(
+        subjects,
+        ["system:serviceaccounts:seed-north", "gardener.cloud:system:seed:north"]
+    );
 
     garden.embedded.server.audit().clear();
     tokio::time::sleep(Duration::from_secs(60)).await;
