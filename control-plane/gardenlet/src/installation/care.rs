@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::{Condition, ConditionStatus, Fault, conditions};
 use api_resources::ManagedResource;
-use base_controller::{Controller, Next, ObjectKey};
+use base_controller::{Controller, Next, ObjectKey, changed_by_others};
 use conditions::{installation as reason, managed_resource as of_resource};
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -21,6 +21,8 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let seed = context.config.seed_name().to_owned();
     Controller::new("installation-care", context.garden_caches.installations.clone())
         .only(move |one| is_of_seed(one, &seed))
+        // Once something has been handed over at last, what became of it is to be found out.
+        .when(|old, new| changed_by_others(old, new) || old.map(installed_reason) != Some(installed_reason(new)))
         .watches(&context.seed_caches.managed_resources, |change| owner(&*change.object))
         .run(stop, move |one| reconcile(context.clone(), one).boxed())
         .await;
@@ -39,6 +41,11 @@ async fn reconcile(context: Arc<Context>, installation: Arc<ControllerInstallati
     );
     report::write(&context, &installation, ours).await?;
     Ok(Next::Change)
+}
+
+fn installed_reason(installation: &ControllerInstallation) -> &str {
+    let installed = Condition::find(report::conditions(installation), reason::INSTALLED);
+    installed.map(|installed| installed.reason.as_str()).unwrap_or_default()
 }
 
 /// The conditions to write, given those that stand there.
@@ -130,5 +137,96 @@ fn is_not(resource: &ManagedResource, type_: &str, wanted: &ConditionStatus) -> 
         }) => Some(format!(
             "condition {type_} of ManagedResource garden/{name} is {status}, {reason}: {message}"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_resources::ManagedResourceStatus;
+
+    use super::*;
+
+    fn resource(generation: i64, conditions: &[(&str, ConditionStatus)]) -> ManagedResource {
+        let conditions = conditions.iter().map(|(type_, status)| {
+            Condition::new(type_, status.clone(), "R", "Deployment \"a\"", Timestamp::UNIX_EPOCH)
+        });
+        let mut resource = ManagedResource {
+            status: Some(ManagedResourceStatus {
+                observed_generation: Some(generation),
+                conditions: conditions.collect(),
+                ..ManagedResourceStatus::default()
+            }),
+            ..ManagedResource::default()
+        };
+        resource.metadata.name = Some("ext".into());
+        resource.metadata.generation = Some(2);
+        resource
+    }
+
+    fn cared(known: &[Condition], resource: Option<&ManagedResource>) -> Vec<String> {
+        let ours = care(known, resource, Timestamp::UNIX_EPOCH);
+        ours.iter()
+            .map(|one| format!("{} {} {}", one.type_, one.status, one.reason))
+            .collect()
+    }
+
+    fn installed(status: ConditionStatus, said: &str) -> Vec<Condition> {
+        vec![Condition::new(
+            reason::INSTALLED,
+            status,
+            said,
+            "",
+            Timestamp::UNIX_EPOCH,
+        )]
+    }
+
+    #[test]
+    fn conditions_follow_those_of_the_managed_resource() {
+        let (yes, no) = (ConditionStatus::True, ConditionStatus::False);
+        let (applied, healthy, rolling) = (
+            of_resource::RESOURCES_APPLIED,
+            of_resource::RESOURCES_HEALTHY,
+            of_resource::RESOURCES_PROGRESSING,
+        );
+        let well = resource(
+            2,
+            &[(applied, yes.clone()), (healthy, yes.clone()), (rolling, no.clone())],
+        );
+        assert_eq!(
+            cared(&[], Some(&well)),
+            [
+                "Healthy True ControllerHealthy",
+                "Progressing False ControllerRolledOut",
+                "Installed True InstallationSuccessful"
+            ]
+        );
+        let ill = resource(
+            2,
+            &[(applied, no.clone()), (healthy, no.clone()), (rolling, yes.clone())],
+        );
+        assert_eq!(
+            cared(&[], Some(&ill)),
+            [
+                "Healthy False ControllerNotHealthy",
+                "Progressing True ControllerNotRolledOut",
+                "Installed False InstallationPending"
+            ]
+        );
+        let message = &care(&[], Some(&ill), Timestamp::UNIX_EPOCH)[0].message;
+        assert!(message.ends_with("is False, R: Deployment \"a\""), "{message}");
+        let silent = resource(2, &[]);
+        assert_eq!(cared(&[], Some(&silent)), cared(&[], Some(&ill)));
+        let older = resource(1, &[(applied, yes), (healthy, no), (rolling, ConditionStatus::Unknown)]);
+        assert_eq!(cared(&[], Some(&older)), cared(&[], Some(&ill)));
+    }
+
+    #[test]
+    fn a_failed_installation_stays_failed_and_a_lost_one_is_pending() {
+        let well = resource(2, &[(of_resource::RESOURCES_APPLIED, ConditionStatus::True)]);
+        let failed = installed(ConditionStatus::False, reason::INSTALLATION_FAILED);
+        assert_eq!(cared(&failed, Some(&well)).len(), 2, "Installed is not touched");
+        let done = installed(ConditionStatus::True, reason::INSTALLATION_SUCCESSFUL);
+        assert_eq!(cared(&done, None), ["Installed False InstallationPending"]);
+        assert!(cared(&[], None).is_empty());
     }
 }

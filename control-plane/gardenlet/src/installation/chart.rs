@@ -174,8 +174,13 @@ impl Charts {
             .with_entropy(self.entropy.clone());
         let weight = weight(&chart);
         let loaded = Arc::new(Loaded { chart, engine, digest });
+        self.keep((weight, Arc::clone(&loaded)));
+        Ok(loaded)
+    }
+
+    fn keep(&self, chart: (usize, Arc<Loaded>)) {
         let mut kept = self.lock();
-        kept.charts.push_back((weight, Arc::clone(&loaded)));
+        kept.charts.push_back(chart);
         let mut bytes: usize = kept.charts.iter().map(|(weight, _)| weight).sum();
         while bytes > KEPT_BYTES_MAX {
             let Some((weight, _)) = kept.charts.pop_front() else {
@@ -183,7 +188,6 @@ impl Charts {
             };
             bytes -= weight;
         }
-        Ok(loaded)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -227,5 +231,76 @@ fn reference(repository: &OCIRepository) -> Result<Reference, ReferenceError> {
     match reference.digest() {
         Some(digest) => Reference::parse(&format!("{}/{}@{digest}", reference.registry(), reference.repository())),
         None => Ok(reference),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base_helm::chart::File;
+
+    use super::*;
+
+    #[test]
+    fn a_digest_goes_before_a_tag() {
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        let of = |whole: Option<&str>, base: &str, tag: Option<&str>, digest: Option<&str>| {
+            let repository = OCIRepository {
+                reference: whole.map(str::to_owned),
+                repository: Some(base.to_owned()),
+                tag: tag.map(str::to_owned),
+                digest: digest.map(str::to_owned),
+                ..OCIRepository::default()
+            };
+            reference(&repository).map(|reference| reference.to_string())
+        };
+        let known = |text: String| Reference::parse(&text).map(|reference| reference.to_string());
+        assert_eq!(
+            of(None, "r.example/a/b", Some("1.0"), None),
+            known("r.example/a/b:1.0".into())
+        );
+        let pinned = known(format!("r.example/a/b@{digest}"));
+        assert_eq!(of(None, "oci://r.example/a/b", Some("1.0"), Some(&digest)), pinned);
+        assert_eq!(of(Some(&format!("r.example/a/b:1.0@{digest}")), "", None, None), pinned);
+        assert!(of(None, "r.example/a/b", None, Some("sha256:short")).is_err());
+    }
+
+    fn charts() -> Charts {
+        Charts::new(Clock::settable(Timestamp::UNIX_EPOCH).0, Entropy::seeded(1))
+    }
+
+    fn kept(bytes: usize, digest: &str) -> (usize, Arc<Loaded>) {
+        let loaded = Loaded {
+            chart: Chart::default(),
+            engine: Engine::default(),
+            digest: digest.to_owned(),
+        };
+        (bytes, Arc::new(loaded))
+    }
+
+    #[test]
+    fn the_least_recently_used_charts_go_when_they_are_too_many_bytes() {
+        let charts = charts();
+        for digest in ["a", "b", "c"] {
+            charts.keep(kept(KEPT_BYTES_MAX / 3, digest));
+        }
+        assert!(charts.find("a").is_some(), "it is used");
+        charts.keep(kept(KEPT_BYTES_MAX / 3, "d"));
+        let is_there = |digest: &str| charts.find(digest).is_some();
+        assert_eq!(["a", "b", "c", "d"].map(is_there), [true, false, true, true]);
+        charts.keep(kept(KEPT_BYTES_MAX, "large"));
+        assert_eq!(["a", "c", "d", "large"].map(is_there), [false, false, false, true]);
+    }
+
+    #[test]
+    fn templates_weigh_more_than_files() {
+        let file = |bytes: usize| File {
+            name: "f".to_owned(),
+            data: vec![b'x'; bytes].into(),
+        };
+        let (mut chart, mut inner) = (Chart::default(), Chart::default());
+        inner.files = Arc::new(vec![file(10)]);
+        chart.templates = Arc::new(vec![file(100)]);
+        chart.dependencies = vec![inner];
+        assert_eq!(weight(&chart), 310);
     }
 }

@@ -147,3 +147,32 @@ async fn delete_data(context: &Context, installation: &str) -> Result<(), Fault>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    #[test]
+    fn each_step_waits_for_the_one_before() {
+        let going = || Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        let mut left = Left {
+            managed_resource: Some(ManagedResource::default()),
+            namespace: Some(Namespace::default()),
+        };
+        assert_eq!(step(&left), Step::ManagedResource { asked: false });
+        if let Some(resource) = &mut left.managed_resource {
+            resource.metadata.deletion_timestamp = going();
+        }
+        assert_eq!(step(&left), Step::ManagedResource { asked: true });
+        left.managed_resource = None;
+        assert_eq!(step(&left), Step::Namespace { asked: false });
+        if let Some(namespace) = &mut left.namespace {
+            namespace.metadata.deletion_timestamp = going();
+        }
+        assert_eq!(step(&left), Step::Namespace { asked: true });
+        left.namespace = None;
+        assert_eq!(step(&left), Step::Finish);
+    }
+}

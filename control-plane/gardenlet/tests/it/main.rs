@@ -8,6 +8,8 @@ mod domains;
 mod extensions_there;
 mod going;
 mod installation;
+mod installation_values;
+mod installing;
 mod lies;
 mod seed_system;
 mod told;

@@ -11,7 +11,7 @@ use api_resources::ManagedResource;
 use base_client::{Call, Connector, Injected, inject_faults};
 use base_controller::Cache;
 use cluster_controllers::{Name, Options};
-use control_plane_gardenlet::{Addressing, Clients, Config, Images};
+use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -58,6 +58,23 @@ impl World {
 
     /// The same with faults in gardenlet's calls to the garden and the seed.
     pub(crate) async fn start_with(faults: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> Self {
+        Self::start_as(None, faults).await
+    }
+
+    /// The same with pods of the seed that can reach the garden.
+    pub(crate) async fn start_with_garden_access() -> Self {
+        let access = GardenAccess {
+            server: "https://garden.example:443".into(),
+            ca_pem: "PEM".into(),
+            tls_server_name: Some("garden".into()),
+        };
+        Self::start_as(Some(access), |_| Injected::Pass).await
+    }
+
+    async fn start_as(
+        access: Option<GardenAccess>,
+        faults: impl Fn(&Call) -> Injected + Send + Sync + 'static,
+    ) -> Self {
         let settings = control_plane_garden_api::GardenSettings {
             entropy: base_clock::Entropy::seeded(7),
             gateway: None,
@@ -82,7 +99,7 @@ impl World {
         };
         world.furnish().await;
         world.register("moon", KINDS).await;
-        world.start_gardenlet(&stop, faults);
+        world.start_gardenlet(&stop, access, faults);
         // The seed's kinds exist once the gardenlet has registered its Seed.
         until(
             &Api::<core::Seed>::all(world.garden.admin()),
@@ -102,7 +119,12 @@ impl World {
         world
     }
 
-    fn start_gardenlet(&self, stop: &CancellationToken, faults: impl Fn(&Call) -> Injected + Send + Sync + 'static) {
+    fn start_gardenlet(
+        &self,
+        stop: &CancellationToken,
+        access: Option<GardenAccess>,
+        faults: impl Fn(&Call) -> Injected + Send + Sync + 'static,
+    ) {
         let object: core::Seed = serde_json::from_value(json!({
             "metadata": {"name": "south"},
             "spec": {
@@ -124,7 +146,7 @@ impl World {
             url: "https://127.0.0.1:6443".into(),
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
-        let config = Config::new(
+        let mut config = Config::new(
             object,
             Images {
                 repository: "r.example".into(),
@@ -132,6 +154,7 @@ impl World {
             },
             addressing,
         );
+        config.garden_access = access;
         let (clock, entropy, stop) = (self.seed.clock.clone(), self.seed.entropy.clone(), stop.clone());
         tokio::spawn(async move {
             Box::pin(control_plane_gardenlet::run(clients, config, clock, entropy, stop))
