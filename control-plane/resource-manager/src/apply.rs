@@ -1,4 +1,4 @@
-//! Applies objects to the target. Never deletes one, but where the object itself asks for it on an invalid update.
+//! Applies objects to the target. Never deletes one, but where it cannot be updated and asks for that, or is immutable.
 
 use std::time::Duration;
 
@@ -6,16 +6,22 @@ use api_meta::{Fault, FaultClass};
 use api_resources::{ManagedResource, ObjectReference};
 use base_client::{fault_of, is_missing};
 use base_controller::ObjectKey;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy};
+use kube::core::DynamicObject;
 use kube::runtime::wait::{await_condition, conditions::is_crd_established};
 use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
 
 use crate::Context;
 use crate::decode::Desired;
 use crate::kinds::Served;
-use crate::naming::{MANAGER, origin, shown, wish, wishes};
-use crate::prepare::{prepare, preserve, preserves};
+use crate::merge::{differs_in_replicas, merge};
+use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, origin, shown, wish, wishes};
+use crate::owner::refuse_others;
+use crate::plan::same_kind;
+use crate::prepare::{prepare, surplus};
 
 /// How long a CustomResourceDefinition may take to be served before the objects of its kind are tried anyway.
 const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(10);
@@ -75,7 +81,7 @@ async fn apply_one(
     resource: &ManagedResource,
     context: &Context,
 ) -> (ObjectReference, Result<(), Fault>) {
-    let mut reference = reference(object, object.namespace.clone());
+    let mut reference = reference(object, object.namespace.clone(), resource);
     let served = match context.kinds.find(&object.api_version, &object.kind).await {
         Ok(Some(served)) => served,
         Ok(None) => {
@@ -105,13 +111,11 @@ async fn send(
     let api = context.kinds.api(served, namespace);
     let origin = origin(&context.options.cluster_id, resource);
     let mut value = prepare(&object.value, namespace, &origin, &resource.spec.inject_labels);
-    if preserves(&value)
-        && let Some(live) = api
-            .get_opt(&object.name)
-            .await
-            .map_err(|error| fault_of(error, "read it"))?
-    {
-        preserve(&mut value, &live);
+    let live = api.get_opt(&object.name).await;
+    if let Some(live) = live.map_err(|error| fault_of(error, "read it"))? {
+        refuse_others(&live, object, resource, context)?;
+        let is_scaled = differs_in_replicas(&value, &live) && is_scaled(object, namespace, resource, context).await?;
+        merge(&mut value, object, &live, is_scaled);
     }
     let key = ObjectKey {
         namespace: namespace.map(str::to_owned),
@@ -134,6 +138,7 @@ async fn send(
             Ok(())
         }
         Ok(live) => {
+            let live = strip(&api, live, &value, resource).await?;
             writing.wrote(&live);
             Ok(())
         }
@@ -141,27 +146,112 @@ async fn send(
             if is_missing(&error) {
                 context.kinds.forget(&object.api_version, &object.kind);
             }
-            let invalid = matches!(&error, kube::Error::Api(status) if status.code == 422);
-            if invalid && wishes_deletion(&value) {
-                return replace(object, &api).await;
+            match &error {
+                kube::Error::Api(status) if status.code == 422 && may_replace(object, &value, &status.message) => {
+                    replace(object, &value, &api).await
+                }
+                _ => Err(fault_of(error, "apply it")),
             }
-            Err(fault_of(error, "apply it"))
         }
     }
 }
 
-fn wishes_deletion(value: &serde_json::Value) -> bool {
-    serde_json::from_value(value.clone()).is_ok_and(|object| wishes(&object, wish::DELETE_ON_INVALID_UPDATE))
+/// Whether a HorizontalPodAutoscaler sets the replicas of the object.
+async fn is_scaled(
+    object: &Desired,
+    namespace: Option<&str>,
+    resource: &ManagedResource,
+    context: &Context,
+) -> Result<bool, Fault> {
+    let scalers: Api<HorizontalPodAutoscaler> = Api::namespaced(context.target.clone(), namespace.unwrap_or("default"));
+    let scalers = scalers.list(&ListParams::default()).await;
+    let scalers = scalers.map_err(|error| fault_of(error, "see whether it is scaled by another"))?;
+    Ok(scalers
+        .items
+        .iter()
+        .filter_map(|scaler| scaler.spec.as_ref())
+        .any(|spec| {
+            let target = &spec.scale_target_ref;
+            let version = target.api_version.as_deref().unwrap_or_default();
+            let group = version.split_once('/').map(|(group, _)| group).unwrap_or_default();
+            target.name == object.name
+                && same_kind(
+                    (&object.group, &object.kind),
+                    (group, &target.kind),
+                    &resource.spec.equivalences,
+                )
+        }))
 }
 
-/// Deletes an object that cannot be changed into what is wanted, as it asks for; the next turn creates it.
-async fn replace(object: &Desired, api: &Api<kube::core::DynamicObject>) -> Result<(), Fault> {
+/// Takes off the labels and annotations that must not be there; the object as it is then.
+async fn strip(
+    api: &Api<DynamicObject>,
+    live: DynamicObject,
+    value: &Value,
+    resource: &ManagedResource,
+) -> Result<DynamicObject, Fault> {
+    let (metadata, spec) = (&live.metadata, &resource.spec);
+    let nothing = Value::Null;
+    let wanted = |field: &str| value["metadata"].get(field).unwrap_or(&nothing);
+    let labels = surplus(
+        metadata.labels.as_ref(),
+        wanted("labels"),
+        spec.force_overwrite_labels == Some(true),
+    );
+    let force = spec.force_overwrite_annotations == Some(true);
+    let annotations = surplus(metadata.annotations.as_ref(), wanted("annotations"), force);
+    if labels.is_empty() && annotations.is_empty() {
+        return Ok(live);
+    }
+    let nulls = |keys: Vec<String>| Value::Object(keys.into_iter().map(|key| (key, Value::Null)).collect());
+    let patch = json!({"metadata": {
+        "resourceVersion": metadata.resource_version,
+        "labels": nulls(labels),
+        "annotations": nulls(annotations),
+    }});
+    let stripped = api
+        .patch(&live.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await;
+    stripped.map_err(|error| fault_of(error, "take off what others have put on it"))
+}
+
+/// Whether an object that cannot be updated may be deleted: it says so, or it is immutable and has no other way.
+fn may_replace(object: &Desired, value: &Value, refusal: &str) -> bool {
+    let immutable = object.api_version == "v1"
+        && matches!(object.kind.as_str(), "ConfigMap" | "Secret")
+        && refusal.contains("field is immutable when `immutable` is set");
+    immutable
+        || serde_json::from_value(value.clone()).is_ok_and(|object| wishes(&object, wish::DELETE_ON_INVALID_UPDATE))
+}
+
+/// Deletes an object that cannot be changed into what is wanted; the next turn creates it.
+async fn replace(object: &Desired, value: &Value, api: &Api<DynamicObject>) -> Result<(), Fault> {
+    let wish = value
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get(wish::DELETION_PROPAGATION));
+    let propagation_policy = match wish.and_then(Value::as_str) {
+        None => PropagationPolicy::Background,
+        Some("Background") => PropagationPolicy::Background,
+        Some("Foreground") => PropagationPolicy::Foreground,
+        Some("Orphan") => PropagationPolicy::Orphan,
+        Some(_) => {
+            let text = format!(
+                "annotation {} is not one of Background, Foreground, Orphan",
+                wish::DELETION_PROPAGATION
+            );
+            return Err(Fault::user(text).hint("correct the named annotation"));
+        }
+    };
     if let Some(live) = api
         .get_opt(&object.name)
         .await
         .map_err(|error| fault_of(error, "read it"))?
     {
-        let params = DeleteParams::background().preconditions(kube::api::Preconditions {
+        let params = DeleteParams {
+            propagation_policy: Some(propagation_policy),
+            ..DeleteParams::default()
+        };
+        let params = params.preconditions(kube::api::Preconditions {
             uid: live.uid(),
             resource_version: None,
         });
@@ -174,12 +264,27 @@ async fn replace(object: &Desired, api: &Api<kube::core::DynamicObject>) -> Resu
     ))
 }
 
-pub(crate) fn reference(object: &Desired, namespace: Option<String>) -> ObjectReference {
+/// The object as it is remembered, with the labels and annotations that it gets.
+pub(crate) fn reference(object: &Desired, namespace: Option<String>, resource: &ManagedResource) -> ObjectReference {
+    let given = |field: &str| {
+        let entries = object
+            .value
+            .pointer("/metadata")
+            .and_then(|metadata| metadata.get(field)?.as_object());
+        let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+        entries.into_iter().flatten().filter_map(text)
+    };
+    let managed = [(MANAGED_BY.to_owned(), MANAGED_BY_GARDENER.to_owned())];
     ObjectReference {
         api_version: Some(object.api_version.clone()),
         kind: Some(object.kind.clone()),
         namespace,
         name: Some(object.name.clone()),
+        labels: given("labels")
+            .chain(resource.spec.inject_labels.clone())
+            .chain(managed)
+            .collect(),
+        annotations: given("annotations").collect(),
         ..ObjectReference::default()
     }
 }

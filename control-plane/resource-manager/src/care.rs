@@ -1,14 +1,18 @@
 //! ResourcesHealthy and ResourcesProgressing: judges what is applied by mirrors of the target's kinds that have a
-//! health. Never applies anything.
+//! health, and says of workloads that are not healthy what their pods wait for. Never applies anything.
+
+mod pods;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use api_meta::conditions::managed_resource::RESOURCES_APPLIED;
 use api_meta::{Condition, ConditionStatus, Fault};
 use api_resources::{ManagedResource, ObjectReference};
 use base_controller::{Cache, Controller, Next, ObjectKey};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -20,12 +24,16 @@ use crate::health::Judged;
 use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, resource_of_origin, shown, wish};
 use crate::report::{Report, write};
 
-/// Mirrors of what was applied in the target.
+/// Mirrors of what was applied in the target, and of the pods that came of it.
 pub(crate) struct Targets {
     deployments: Cache<Deployment>,
     stateful_sets: Cache<StatefulSet>,
     daemon_sets: Cache<DaemonSet>,
+    replica_sets: Cache<ReplicaSet>,
+    controllers: Cache<ReplicationController>,
     jobs: Cache<Job>,
+    pods: Cache<Pod>,
+    services: Cache<Service>,
     definitions: Cache<CustomResourceDefinition>,
 }
 
@@ -35,7 +43,11 @@ impl Targets {
             deployments: mirror(client, stop),
             stateful_sets: mirror(client, stop),
             daemon_sets: mirror(client, stop),
+            replica_sets: mirror(client, stop),
+            controllers: mirror(client, stop),
             jobs: mirror(client, stop),
+            pods: mirror(client, stop),
+            services: mirror(client, stop),
             definitions: mirror(client, stop),
         }
     }
@@ -44,7 +56,11 @@ impl Targets {
         self.deployments.ready().await;
         self.stateful_sets.ready().await;
         self.daemon_sets.ready().await;
+        self.replica_sets.ready().await;
+        self.controllers.ready().await;
         self.jobs.ready().await;
+        self.pods.ready().await;
+        self.services.ready().await;
         self.definitions.ready().await;
     }
 
@@ -58,20 +74,64 @@ impl Targets {
         let controller = watch(controller, &self.deployments, cluster_id, concerns);
         let controller = watch(controller, &self.stateful_sets, cluster_id, concerns);
         let controller = watch(controller, &self.daemon_sets, cluster_id, concerns);
+        let controller = watch(controller, &self.replica_sets, cluster_id, concerns);
+        let controller = watch(controller, &self.controllers, cluster_id, concerns);
         let controller = watch(controller, &self.jobs, cluster_id, concerns);
+        let controller = watch(controller, &self.pods, cluster_id, concerns);
+        let controller = watch(controller, &self.services, cluster_id, concerns);
         watch(controller, &self.definitions, cluster_id, concerns)
+    }
+
+    /// Lets changes of pods call for the ManagedResource that their workload came from.
+    pub(crate) fn call_by_pods(
+        self: &Arc<Self>,
+        controller: Controller<ManagedResource>,
+        cluster_id: &str,
+    ) -> Controller<ManagedResource> {
+        let (targets, cluster_id) = (self.clone(), cluster_id.to_owned());
+        controller.watches(&self.pods, move |change| {
+            let origin = pods::workload_of(&change.object).and_then(|workload| targets.origin_of(&workload));
+            origin
+                .and_then(|origin| resource_of_origin(&cluster_id, &origin))
+                .into_iter()
+                .collect()
+        })
+    }
+
+    fn origin_of(&self, (kind, key): &pods::Workload) -> Option<String> {
+        fn origin<K: Resource>(object: &K) -> Option<String> {
+            object.meta().annotations.as_ref()?.get(ORIGIN).cloned()
+        }
+        match *kind {
+            "Deployment" => origin(&*self.deployments.get(key)?),
+            "StatefulSet" => origin(&*self.stateful_sets.get(key)?),
+            "DaemonSet" => origin(&*self.daemon_sets.get(key)?),
+            _ => origin(&*self.jobs.get(key)?),
+        }
     }
 
     /// What there is to say about an applied object; `None` for kinds without health.
     fn judge(&self, reference: &ObjectReference) -> Option<Verdict> {
-        match (group_of(reference).as_str(), reference.kind.as_deref()?) {
-            ("apps", "Deployment") => Some(judge(&self.deployments, reference)),
-            ("apps", "StatefulSet") => Some(judge(&self.stateful_sets, reference)),
-            ("apps", "DaemonSet") => Some(judge(&self.daemon_sets, reference)),
-            ("batch", "Job") => Some(judge(&self.jobs, reference)),
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(judge(&self.definitions, reference)),
-            _ => None,
+        let mut verdict = match (group_of(reference).as_str(), reference.kind.as_deref()?) {
+            ("apps", "Deployment") => judge(&self.deployments, reference),
+            ("apps", "StatefulSet") => judge(&self.stateful_sets, reference),
+            ("apps", "DaemonSet") => judge(&self.daemon_sets, reference),
+            ("apps", "ReplicaSet") => judge(&self.replica_sets, reference),
+            ("batch", "Job") => judge(&self.jobs, reference),
+            ("", "ReplicationController") => judge(&self.controllers, reference),
+            ("", "Pod") => judge(&self.pods, reference),
+            ("", "Service") => judge(&self.services, reference),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => judge(&self.definitions, reference),
+            _ => return None,
+        };
+        for text in [&mut verdict.unhealthy, &mut verdict.rolling_out].into_iter().flatten() {
+            let namespace = reference.namespace.as_deref().unwrap_or_default();
+            if let Some(waiting) = pods::waiting(&self.pods.list_in(namespace), reference) {
+                text.push_str("; ");
+                text.push_str(&waiting);
+            }
         }
+        Some(verdict)
     }
 }
 
@@ -79,8 +139,9 @@ impl Targets {
 pub(crate) fn is_mirrored(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
-        ("apps", "Deployment" | "StatefulSet" | "DaemonSet")
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
             | ("batch", "Job")
+            | ("", "ReplicationController" | "Pod" | "Service")
             | ("apiextensions.k8s.io", "CustomResourceDefinition")
     )
 }
@@ -129,6 +190,14 @@ where
 {
     let cluster_id = cluster_id.to_owned();
     controller.watches(cache, move |change| {
+        // What a controller has made of an applied object has its labels and annotations too, and is not applied.
+        let made = change
+            .object
+            .meta()
+            .owner_references
+            .iter()
+            .flatten()
+            .any(|owner| owner.controller == Some(true));
         let origin = change
             .object
             .meta()
@@ -137,7 +206,7 @@ where
             .and_then(|all| all.get(ORIGIN));
         let concerned = concerns.concerns(change.old.as_deref(), change.new());
         let key = origin
-            .filter(|_| concerned)
+            .filter(|_| concerned && !made)
             .and_then(|origin| resource_of_origin(&cluster_id, origin));
         key.into_iter().collect()
     })

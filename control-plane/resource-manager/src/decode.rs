@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use api_meta::{Classified, FaultClass};
-use api_resources::ManagedResource;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::GroupVersion;
 use serde_json::Value;
@@ -221,23 +220,6 @@ fn drop_empty_times(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(drop_empty_times),
         _ => {}
     }
-}
-
-/// What ManagedResource asks for that is not done yet.
-pub(crate) fn unsupported(resource: &ManagedResource) -> Option<&'static str> {
-    let spec = &resource.spec;
-    let asked = [
-        (spec.force_overwrite_labels, "spec.forceOverwriteLabels"),
-        (spec.force_overwrite_annotations, "spec.forceOverwriteAnnotations"),
-        (
-            spec.delete_persistent_volume_claims,
-            "spec.deletePersistentVolumeClaims",
-        ),
-    ];
-    asked
-        .into_iter()
-        .find(|(value, _)| *value == Some(true))
-        .map(|(_, field)| field)
 }
 
 /// SHA-256 over the data of the Secrets.

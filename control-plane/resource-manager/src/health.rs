@@ -1,8 +1,9 @@
 //! Whether an object runs well, and whether it is being rolled out (gardener/gardener v1.150
 //! pkg/utils/kubernetes/health). Pure.
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -62,6 +63,7 @@ impl Judged for Deployment {
             self.metadata.generation,
         )
         .or_else(|| not_as_wanted(&told, "Available", "True", false))
+        .or_else(|| not_as_wanted(&told, "Progressing", "True", true))
         .or_else(|| not_as_wanted(&told, "ReplicaFailure", "False", true))
     }
 
@@ -100,9 +102,12 @@ impl Judged for DaemonSet {
         let status = self.status.clone().unwrap_or_default();
         let (desired, current) = (status.desired_number_scheduled, status.current_number_scheduled);
         let missing = status.number_unavailable.unwrap_or(0);
-        let allowed = unavailable_max(self, desired);
+        let misplaced = status.number_misscheduled;
+        let rolled_out = status.updated_number_scheduled.unwrap_or(0) >= desired;
+        let allowed = if rolled_out { 0 } else { unavailable_max(self, desired) };
         outdated(status.observed_generation, self.metadata.generation)
             .or_else(|| (current < desired).then(|| format!("not enough scheduled pods ({current}/{desired})")))
+            .or_else(|| (misplaced > 0).then(|| format!("misscheduled pods found ({misplaced})")))
             .or_else(|| {
                 (missing > allowed).then(|| {
                     format!("too many unavailable pods found ({missing}/{desired}, max unavailable: {allowed})")
@@ -121,7 +126,7 @@ impl Judged for DaemonSet {
     }
 }
 
-/// How many pods of a DaemonSet may be missing while it counts as healthy: what its roll-out takes down at once, 1 by
+/// How many pods of a DaemonSet may be missing while it is rolled out and counts as healthy: what its roll-out takes down at once, 1 by
 /// default.
 fn unavailable_max(set: &DaemonSet, desired: i32) -> i32 {
     let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
@@ -160,6 +165,50 @@ impl Judged for CustomResourceDefinition {
         let told = told!(self.status.as_ref());
         not_as_wanted(&told, "NamesAccepted", "True", false)
             .or_else(|| not_as_wanted(&told, "Established", "True", false))
+            .or_else(|| not_as_wanted(&told, "Terminating", "False", true))
+    }
+}
+
+impl Judged for ReplicaSet {
+    fn unhealthy(&self) -> Option<String> {
+        let status = self.status.clone().unwrap_or_default();
+        let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        outdated(status.observed_generation, self.metadata.generation)
+            .or_else(|| too_few(status.ready_replicas.unwrap_or(0), wanted))
+    }
+}
+
+impl Judged for ReplicationController {
+    fn unhealthy(&self) -> Option<String> {
+        let status = self.status.clone().unwrap_or_default();
+        let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        outdated(status.observed_generation, self.metadata.generation)
+            .or_else(|| too_few(status.ready_replicas.unwrap_or(0), wanted))
+    }
+}
+
+fn too_few(ready: i32, wanted: i32) -> Option<String> {
+    (ready < wanted).then(|| format!("not enough ready replicas ({ready}/{wanted})"))
+}
+
+impl Judged for Pod {
+    fn unhealthy(&self) -> Option<String> {
+        let phase = self
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref())
+            .unwrap_or_default();
+        let is_well = matches!(phase, "Running" | "Succeeded");
+        (!is_well).then(|| format!("pod is in phase \"{phase}\" (expected Running or Succeeded)"))
+    }
+}
+
+impl Judged for Service {
+    fn unhealthy(&self) -> Option<String> {
+        let is_balanced = self.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer");
+        let balancer = self.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+        let has_address = balancer.is_some_and(|balancer| balancer.ingress.iter().flatten().next().is_some());
+        (is_balanced && !has_address).then(|| "its load balancer has no address yet".to_owned())
     }
 }
 
@@ -220,26 +269,54 @@ mod tests {
     }
 
     #[test]
+    fn pods_and_services_are_judged_by_phase_and_address() {
+        let pod = |phase: &str| judged::<Pod>(json!({"status": {"phase": phase}})).0;
+        assert_eq!((pod("Running"), pod("Succeeded")), (String::new(), String::new()));
+        assert_eq!(
+            pod("Failed"),
+            "pod is in phase \"Failed\" (expected Running or Succeeded)"
+        );
+        let service = |type_: &str, ingress: Value| {
+            judged::<Service>(json!({"spec": {"type": type_}, "status": {"loadBalancer": {"ingress": ingress}}})).0
+        };
+        assert_eq!(
+            service("LoadBalancer", json!([])),
+            "its load balancer has no address yet"
+        );
+        assert_eq!(
+            service("ClusterIP", json!([])) + &service("LoadBalancer", json!([{"ip": "10.0.0.1"}])),
+            ""
+        );
+        let set = json!({"metadata": {"generation": 1}, "spec": {"replicas": 2, "selector": {}}, "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": 1}});
+        assert_eq!(judged::<ReplicaSet>(set.clone()).0, "not enough ready replicas (1/2)");
+        assert_eq!(
+            judged::<ReplicationController>(set).0,
+            "not enough ready replicas (1/2)"
+        );
+    }
+
+    #[test]
     fn sets_jobs_and_definitions_are_judged_by_their_own_rules() {
         let spec = json!({"selector": {}, "template": {}, "serviceName": "s"});
         assert_eq!(
             judged::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})),
             of("not enough ready replicas (0/1)", "0 of 1 replica(s) have been updated")
         );
-        let set = |spec: Value, missing: i32| {
-            judged::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": 10}})).0
+        let set = |spec: Value, missing: i32, updated: i32| {
+            judged::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": updated}})).0
         };
         let percent =
             json!({"selector": {}, "template": {}, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}});
         assert_eq!(
-            (set(spec.clone(), 1), set(percent.clone(), 3)),
+            (set(spec.clone(), 1, 9), set(percent.clone(), 3, 9)),
             (String::new(), String::new())
         );
         assert_eq!(
-            set(spec, 2),
+            set(spec.clone(), 2, 9),
             "too many unavailable pods found (2/10, max unavailable: 1)"
         );
-        assert!(set(percent, 4).contains("max unavailable: 3"));
+        assert!(set(percent, 4, 9).contains("max unavailable: 3"));
+        assert!(set(spec, 1, 10).contains("max unavailable: 0"));
         let job =
             |conditions: Value| judged::<Job>(json!({"spec": {"template": {}}, "status": {"conditions": conditions}}));
         assert_eq!(job(json!([])), of("", "it has not completed yet"));

@@ -2,24 +2,34 @@
 //! for, and reports whether it runs (semantics of gardener/gardener v1.150 pkg/resourcemanager/controller/managedresource).
 //!
 //! It reads ManagedResources and their Secrets in the *source* cluster and writes objects in the *target*, by
-//! server-side apply: fields that others set stay theirs. Values of keys that end in `.br` are decompressed. What it
-//! does not do yet it refuses aloud: `forceOverwriteLabels`, `forceOverwriteAnnotations`,
-//! `deletePersistentVolumeClaims`. The annotation `finalize-deletion-after` has no effect yet.
+//! server-side apply: fields that others set stay theirs. Values of keys that end in `.br` are decompressed. Beside
+//! that it fills Secrets with tokens of the target, and deletes Secrets and ConfigMaps that nothing refers to any more,
+//! each only where [`Options`] ask for it.
+//!
+//! What it refuses: an object that belongs to another ManagedResource which still wants it (upstream takes it over, and
+//! the two overwrite each other), a kind that the target does not serve, an object that is given twice. Labels and
+//! annotations that others add where `forceOverwriteLabels` or `forceOverwriteAnnotations` is set are removed at the
+//! next turn, whatever calls for it; those of Kubernetes' own controllers stay. Of upstream's kinds with a health it
+//! leaves out those of custom resources: Prometheus, Alertmanager, VerticalPodAutoscaler, Certificate, Issuer.
 //!
 //! What somebody else changes or deletes in the target is applied again, and a target that comes back without its data
 //! gets everything: upstream leaves both to its regular resync, here watches tell.
 
 mod apply;
 mod care;
+mod collect;
 mod decode;
 mod drift;
 mod health;
 mod identity;
 mod kinds;
+mod merge;
 mod naming;
+mod owner;
 mod plan;
 mod prepare;
 mod reconcile;
+mod release;
 mod remove;
 mod report;
 
@@ -50,7 +60,7 @@ pub struct Options {
     pub class: Option<String>,
     /// Stands before the origin on every applied object, so that two sources of one target tell theirs apart; may be empty.
     pub cluster_id: String,
-    /// Whether Secrets and ConfigMaps of the source that nothing refers to any more are deleted.
+    /// Whether Secrets and ConfigMaps of the target that nothing refers to any more are deleted.
     pub garbage_collection: bool,
     /// Class of the Secrets that are filled with tokens of the target; none means that none are.
     pub token_requestor: Option<String>,
@@ -62,9 +72,10 @@ pub(crate) struct Context {
     pub(crate) target: Client,
     pub(crate) options: Options,
     pub(crate) clock: Clock,
+    pub(crate) resources: Cache<ManagedResource>,
     pub(crate) secrets: Cache<Secret>,
     pub(crate) kinds: Kinds,
-    pub(crate) targets: Targets,
+    pub(crate) targets: Arc<Targets>,
     pub(crate) drifts: Drifts,
     pub(crate) identity: Arc<Identity>,
 }
@@ -74,8 +85,9 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let resources: Cache<ManagedResource> =
         Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
+    let collecting = collecting(&target, &options, &clock, &stop);
     let requesting = requesting(&source, &target, &options, &clock, &stop);
-    let targets = Targets::start(&target, &stop);
+    let targets = Arc::new(Targets::start(&target, &stop));
     let identity = Identity::start(&target, &stop);
     let (drifts, drifted) = Drifts::new(target.clone(), options.cluster_id.clone(), stop.clone());
     let context = Arc::new(Context {
@@ -84,6 +96,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         target,
         options,
         clock,
+        resources: resources.clone(),
         secrets,
         targets,
         drifts,
@@ -91,7 +104,23 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     });
     let applying = applying(&resources, &context, drifted, stop.clone());
     let caring = caring(&resources, &context, stop);
-    tokio::join!(applying, caring, requesting);
+    tokio::join!(applying, caring, requesting, collecting);
+}
+
+/// Deletes what nothing refers to any more, if that is asked for.
+fn collecting(
+    target: &Client,
+    options: &Options,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let (wanted, stop) = (options.garbage_collection, stop.clone());
+    let (target, clock) = (target.clone(), clock.clone());
+    async move {
+        if wanted {
+            stop.run_until_cancelled(collect::run(target, clock)).await;
+        }
+    }
 }
 
 /// Fills Secrets with tokens of the target, if that is asked for.
@@ -150,6 +179,7 @@ async fn caring(resources: &Cache<ManagedResource>, context: &Arc<Context>, stop
         // The other controller writes into the status what there is to look after.
         .when(|_, _| true);
     controller = context.targets.call(controller, &context.options.cluster_id, All);
+    controller = context.targets.call_by_pods(controller, &context.options.cluster_id);
     if stop.run_until_cancelled(context.targets.ready()).await.is_none() {
         return;
     }

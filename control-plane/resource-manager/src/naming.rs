@@ -18,6 +18,9 @@ pub(crate) const MANAGED_BY: &str = labels::RESOURCES_MANAGED_BY;
 /// Value of [`MANAGED_BY`].
 pub(crate) const MANAGED_BY_GARDENER: &str = "gardener";
 
+/// Beginning of the annotations that name Secrets and ConfigMaps in use: see [`crate::collect`].
+pub(crate) const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
+
 /// Annotations by which an object, or a ManagedResource, asks for special treatment.
 pub(crate) mod wish {
     pub(crate) const IGNORE: &str = "resources.gardener.cloud/ignore";
@@ -25,6 +28,8 @@ pub(crate) mod wish {
     pub(crate) const MODE_IGNORE: &str = "Ignore";
     pub(crate) const KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
     pub(crate) const DELETE_ON_INVALID_UPDATE: &str = "resources.gardener.cloud/delete-on-invalid-update";
+    pub(crate) const DELETION_PROPAGATION: &str = "resources.gardener.cloud/deletion-propagation-on-invalid-update";
+    pub(crate) const FINALIZE_DELETION_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";
     pub(crate) const PRESERVE_REPLICAS: &str = "resources.gardener.cloud/preserve-replicas";
     pub(crate) const PRESERVE_RESOURCES: &str = "resources.gardener.cloud/preserve-resources";
     pub(crate) const SKIP_HEALTH_CHECK: &str = "resources.gardener.cloud/skip-health-check";
@@ -72,6 +77,15 @@ pub(crate) fn wishes(object: &DynamicObject, annotation: &str) -> bool {
         .as_ref()
         .and_then(|all| all.get(annotation))
         .is_some_and(|value| value == "true")
+}
+
+/// Whether the object is a Secret or ConfigMap that goes when nothing refers to it any more.
+pub(crate) fn is_collectable(object: &DynamicObject, reference: &ObjectReference) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    let labelled = labels.and_then(|all| all.get(labels::GARBAGE_COLLECTABLE_REFERENCE));
+    labelled.is_some_and(|value| value == "true")
+        && reference.api_version.as_deref() == Some("v1")
+        && matches!(reference.kind.as_deref(), Some("Secret" | "ConfigMap"))
 }
 
 /// The API group of a reference.

@@ -76,7 +76,8 @@ fn namespace_fits(wanted: Option<&str>, applied: Option<&str>) -> bool {
     }
 }
 
-fn same_kind(one: (&str, &str), other: (&str, &str), equivalences: &[Vec<GroupKind>]) -> bool {
+/// Whether two pairs of group and kind mean the same objects.
+pub(crate) fn same_kind(one: (&str, &str), other: (&str, &str), equivalences: &[Vec<GroupKind>]) -> bool {
     let of_kind = |kind: &str| {
         EQUIVALENT
             .iter()

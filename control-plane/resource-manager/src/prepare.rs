@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
 
-use crate::naming::{DESCRIPTION, DESCRIPTION_TEXT, MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, wish};
+use crate::naming::{DESCRIPTION, DESCRIPTION_TEXT, MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, REFERENCE_PREFIX};
 
-/// The object as it is sent: with its namespace, origin, description, managed-by label and the injected labels (which
-/// also go into pod templates).
+/// Annotations that Kubernetes' controllers write: removed, they come back, and are removed again without end.
+const SERVERS_ANNOTATIONS: [&str; 2] = ["deployment.kubernetes.io/", "deprecated.daemonset.template.generation"];
+
+/// The object as it is sent: with its namespace, origin, description, managed-by label and the injected labels. Labels
+/// also go into templates of pods, by which we find them, and the injected ones into those of volume claims.
 pub(crate) fn prepare(
     value: &Value,
     namespace: Option<&str>,
@@ -24,69 +26,46 @@ pub(crate) fn prepare(
     let annotations = [(ORIGIN, origin), (DESCRIPTION, DESCRIPTION_TEXT)];
     put(metadata, "annotations", annotations);
     put(metadata, "labels", [(MANAGED_BY, MANAGED_BY_GARDENER)]);
-    put(
-        metadata,
-        "labels",
-        inject.iter().map(|(key, value)| (key.as_str(), value.as_str())),
-    );
-    if !inject.is_empty() {
-        for template in ["/spec/template", "/spec/jobTemplate/spec/template"] {
-            if let Some(template) = value.pointer_mut(template) {
-                put(
-                    member(template, "metadata"),
-                    "labels",
-                    inject.iter().map(|(key, value)| (key.as_str(), value.as_str())),
-                );
-            }
+    let labels = || inject.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    put(metadata, "labels", labels());
+    for pointer in ["/spec/template", "/spec/jobTemplate/spec/template"] {
+        // Other kinds have templates too, of something else than pods.
+        if let Some(template) = value
+            .pointer_mut(pointer)
+            .filter(|template| template.pointer("/spec/containers").is_some())
+        {
+            let managed = [(MANAGED_BY, MANAGED_BY_GARDENER)];
+            put(
+                member(template, "metadata"),
+                "labels",
+                managed.into_iter().chain(labels()),
+            );
         }
+    }
+    for claim in value
+        .pointer_mut("/spec/volumeClaimTemplates")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        put(member(claim, "metadata"), "labels", labels());
     }
     value
 }
 
-/// Takes over from the live object what the object's annotations say is others' to set: replicas, resources.
-pub(crate) fn preserve(value: &mut Value, live: &DynamicObject) {
-    let asked = |name: &str| {
-        value
-            .pointer("/metadata/annotations")
-            .and_then(|all| all.get(name))
-            .and_then(Value::as_str)
-            == Some("true")
+/// Keys of metadata's `labels` or `annotations` of a live object that nobody asks for and that must go: all of them
+/// where `force` says so, and references of the garbage collector always, as a stale one keeps what nobody uses.
+pub(crate) fn surplus(live: Option<&BTreeMap<String, String>>, wanted: &Value, force: bool) -> Vec<String> {
+    let goes = |key: &&String| {
+        let asked = wanted.get(key.as_str()).is_some();
+        let forced = force && !SERVERS_ANNOTATIONS.iter().any(|own| key.starts_with(own));
+        !asked && (forced || key.starts_with(REFERENCE_PREFIX))
     };
-    let (replicas, resources) = (asked(wish::PRESERVE_REPLICAS), asked(wish::PRESERVE_RESOURCES));
-    if replicas
-        && let (Some(live), Some(wanted)) = (live.data.pointer("/spec/replicas"), value.pointer_mut("/spec/replicas"))
-    {
-        *wanted = live.clone();
-    }
-    if resources {
-        let of = |name: &Value| {
-            live.data
-                .pointer("/spec/template/spec/containers")
-                .and_then(Value::as_array)?
-                .iter()
-                .find(|container| &container["name"] == name)?
-                .get("resources")
-                .cloned()
-        };
-        for container in value
-            .pointer_mut("/spec/template/spec/containers")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let (Some(found), Some(container)) = (of(&container["name"]), container.as_object_mut()) {
-                container.insert("resources".to_owned(), found);
-            }
-        }
-    }
-}
-
-/// Whether [`preserve`] needs the live object.
-pub(crate) fn preserves(value: &Value) -> bool {
-    let annotations = value.pointer("/metadata/annotations");
-    [wish::PRESERVE_REPLICAS, wish::PRESERVE_RESOURCES]
-        .iter()
-        .any(|name| annotations.and_then(|all| all.get(*name)).and_then(Value::as_str) == Some("true"))
+    live.into_iter()
+        .flat_map(BTreeMap::keys)
+        .filter(goes)
+        .cloned()
+        .collect()
 }
 
 /// The member as an object; anything else in its place is replaced.
@@ -113,7 +92,7 @@ mod tests {
 
     #[test]
     fn labels_go_into_object_and_template_and_a_namespace_by_mistake_goes() {
-        let given = json!({"metadata": {"name": "d", "namespace": "n", "labels": {"own": "1"}, "annotations": null}, "spec": {"template": {"spec": {}}}});
+        let given = json!({"metadata": {"name": "d", "namespace": "n", "labels": {"own": "1"}, "annotations": null}, "spec": {"template": {"spec": {"containers": []}}, "volumeClaimTemplates": [{}]}});
         let inject = BTreeMap::from([("shoot.gardener.cloud/no-cleanup".to_owned(), "true".to_owned())]);
         let made = prepare(&given, None, "ns/mr", &inject);
         assert_eq!(
@@ -127,34 +106,41 @@ mod tests {
         assert_eq!(made["metadata"].get("namespace"), None);
         assert_eq!(
             made["spec"]["template"]["metadata"]["labels"],
-            json!({"shoot.gardener.cloud/no-cleanup": "true"})
+            json!({"shoot.gardener.cloud/no-cleanup": "true", "resources.gardener.cloud/managed-by": "gardener"})
         );
-        let plain = prepare(&given, Some("default"), "ns/mr", &BTreeMap::new());
         assert_eq!(
-            (
-                &plain["metadata"]["namespace"],
-                plain["spec"]["template"].get("metadata")
-            ),
-            (&json!("default"), None)
+            made["spec"]["volumeClaimTemplates"],
+            json!([{"metadata": {"labels": {"shoot.gardener.cloud/no-cleanup": "true"}}}])
+        );
+        let other = json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {}}}});
+        let plain = prepare(&other, Some("default"), "ns/mr", &BTreeMap::new());
+        assert_eq!(
+            (&plain["metadata"]["namespace"], &plain["spec"]["template"]),
+            (&json!("default"), &json!({"spec": {}}))
         );
     }
 
     #[test]
-    fn replicas_and_resources_stay_as_others_set_them_only_when_asked() {
-        let given = json!({"metadata": {"name": "d", "annotations": {"resources.gardener.cloud/preserve-replicas": "true"}}, "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "a", "resources": {"x": 1}}, {"name": "b"}]}}}});
-        let live: DynamicObject = serde_json::from_value(json!({"metadata": {}, "spec": {"replicas": 3, "template": {"spec": {"containers": [{"name": "a", "resources": {"x": 2}}]}}}})).unwrap();
-        let mut made = given.clone();
-        assert!(preserves(&made));
-        preserve(&mut made, &live);
+    fn only_forced_keys_and_stale_references_are_surplus() {
+        let of = |keys: &[&str]| -> BTreeMap<String, String> {
+            keys.iter().map(|key| ((*key).to_owned(), String::new())).collect()
+        };
+        let live = of(&[
+            "a",
+            "deployment.kubernetes.io/revision",
+            "reference.resources.gardener.cloud/secret-1",
+            "theirs",
+        ]);
+        let wanted = json!({"a": "1"});
         assert_eq!(
-            (&made["spec"]["replicas"], &made["spec"]["template"]),
-            (&json!(3), &given["spec"]["template"])
+            surplus(Some(&live), &wanted, false),
+            ["reference.resources.gardener.cloud/secret-1"]
         );
-        made["metadata"]["annotations"] = json!({"resources.gardener.cloud/preserve-resources": "true"});
-        preserve(&mut made, &live);
         assert_eq!(
-            made["spec"]["template"]["spec"]["containers"],
-            json!([{"name": "a", "resources": {"x": 2}}, {"name": "b"}])
+            surplus(Some(&live), &wanted, true),
+            ["reference.resources.gardener.cloud/secret-1", "theirs"]
         );
+        let asked = json!({"reference.resources.gardener.cloud/secret-1": "s"});
+        assert!(surplus(Some(&live), &asked, false).is_empty() && surplus(None, &wanted, true).is_empty());
     }
 }

@@ -11,11 +11,12 @@ use kube::{Api, ResourceExt};
 
 use crate::Context;
 use crate::apply::{Applied, apply_all, reference};
-use crate::decode::{checksum, decode, unsupported};
-use crate::naming::{all_shown, finalizer, shown, wish};
+use crate::decode::{checksum, decode};
+use crate::naming::{all_shown, finalizer, wish};
 use crate::plan::{Plan, plan, rank};
+use crate::release::release_all;
 use crate::remove::{Removed, remove_all};
-use crate::report::{Report, reason, write};
+use crate::report::{Report, reason, told, write};
 
 pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
     if is_ignored(resource) {
@@ -54,10 +55,6 @@ async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fa
         Err(fault) => return fail(&resource, reason::CANNOT_READ_SECRET, fault, context).await,
     };
     let secrets: Vec<&Secret> = secrets.iter().map(Arc::as_ref).collect();
-    if let Some(field) = unsupported(&resource) {
-        let fault = Fault::user(format!("{field} is not supported")).hint("leave the named field out");
-        return fail(&resource, reason::APPLY_FAILED, fault, context).await;
-    }
     let desired = match decode(&secrets) {
         Ok(desired) => desired,
         Err(error) => return fail(&resource, reason::DECODING_FAILED, error.into(), context).await,
@@ -99,7 +96,7 @@ async fn announce(
     report.checks_pending();
     let mut resources: Vec<ObjectReference> = before.to_vec();
     for object in &plan.apply {
-        let new = reference(object, object.namespace.clone());
+        let new = reference(object, object.namespace.clone(), &resource);
         // The namespace of one that names none is known only once its kind is.
         let known = |old: &ObjectReference| {
             old.kind == new.kind
@@ -117,40 +114,35 @@ async fn announce(
 
 async fn execute(resource: ManagedResource, plan: Plan, checksum: String, context: &Context) -> Result<Next, Fault> {
     let Removed { pending, failed } = remove_all(&plan.delete, &resource, context).await;
+    let unreleased = release_all(&plan.release, &resource, context).await;
     let applied = apply_all(&plan.apply, &resource, context).await;
     let mut after = resource.clone();
     let status = after.status.get_or_insert_default();
-    status.resources = applied.references.clone();
-    status.resources.extend(pending.iter().cloned());
-    status
-        .resources
-        .extend(failed.iter().map(|(reference, _)| reference.clone()));
+    // What is still to be deleted or released stays ours until it is.
+    let left = failed
+        .iter()
+        .chain(&unreleased)
+        .map(|(reference, _)| reference)
+        .chain(&pending);
+    status.resources = applied.references.iter().chain(left).cloned().collect();
     status.observed_generation = resource.metadata.generation;
     status.secrets_data_checksum = Some(checksum);
-    let deletions = (!failed.is_empty())
-        .then(|| {
-            Applied {
-                references: Vec::new(),
-                failed,
-            }
-            .fault()
-        })
-        .flatten();
+    let (deletion, release) = (fault_of_all(failed), fault_of_all(unreleased));
     let mut report = Report::of(&mut after, context.clock.now());
+    let mut failure = |reason: &str, what: &str, fault: Fault| {
+        report.applied(ConditionStatus::False, reason, &format!("{what}: {}", told(&fault)));
+        Some(fault)
+    };
     let fault = if let Some(fault) = applied.fault() {
-        report.applied(
-            ConditionStatus::False,
-            reason::APPLY_FAILED,
-            &format!("Could not apply all new resources: {}", fault.chain()),
-        );
-        Some(fault)
-    } else if let Some(fault) = deletions {
-        report.applied(
-            ConditionStatus::False,
-            reason::DELETION_FAILED,
-            &format!("Could not delete all old resources: {}", fault.chain()),
-        );
-        Some(fault)
+        failure(reason::APPLY_FAILED, "Could not apply all new resources", fault)
+    } else if let Some(fault) = release {
+        failure(
+            reason::RELEASE_FAILED,
+            "Could not release all orphaned resources",
+            fault,
+        )
+    } else if let Some(fault) = deletion {
+        failure(reason::DELETION_FAILED, "Could not delete all old resources", fault)
     } else if !pending.is_empty() {
         let text = format!("Deletion of old resources is still pending: {}", all_shown(&pending));
         report.applied(ConditionStatus::Progressing, reason::DELETION_PENDING, &text);
@@ -167,10 +159,18 @@ async fn execute(resource: ManagedResource, plan: Plan, checksum: String, contex
     fault.map_or(Ok(Next::Change), Err)
 }
 
+fn fault_of_all(failed: Vec<(ObjectReference, Fault)>) -> Option<Fault> {
+    let failed = Applied {
+        references: Vec::new(),
+        failed,
+    };
+    failed.fault()
+}
+
 /// Reports what kept us from applying; what is applied stays.
 async fn fail(resource: &ManagedResource, why: &str, fault: Fault, context: &Context) -> Result<Next, Fault> {
     let mut after = resource.clone();
-    Report::of(&mut after, context.clock.now()).applied(ConditionStatus::False, why, &fault.chain());
+    Report::of(&mut after, context.clock.now()).applied(ConditionStatus::False, why, &told(&fault));
     after.status.get_or_insert_default().observed_generation = resource.metadata.generation;
     write(resource, after, context).await?;
     Err(fault)
@@ -232,25 +232,18 @@ async fn not_gone(
         .collect();
     after.status.get_or_insert_default().resources = left;
     let mut report = Report::of(&mut after, context.clock.now());
-    let fault = match (Applied {
-        references: Vec::new(),
-        failed,
-    })
-    .fault()
-    {
+    report.deleting();
+    let fault = match fault_of_all(failed) {
         Some(fault) => {
             report.applied(
                 ConditionStatus::False,
                 reason::DELETION_FAILED,
-                &format!("Could not delete all resources: {}", fault.chain()),
+                &format!("Could not delete all resources: {}", told(&fault)),
             );
             fault
         }
         None => {
-            let text = format!(
-                "Deletion of resources is still pending: {}",
-                pending.iter().map(shown).collect::<Vec<_>>().join(", ")
-            );
+            let text = format!("Deletion of resources is still pending: {}", all_shown(&pending));
             report.applied(ConditionStatus::Progressing, reason::DELETION_PENDING, &text);
             Fault::dependency(text).hint("look at the finalizers of the named objects")
         }

@@ -3,17 +3,19 @@
 
 use std::time::Duration;
 
-use api_meta::Fault;
+use api_meta::{Fault, GoDuration};
 use api_resources::{ManagedResource, ObjectReference};
-use base_client::{fault_of, is_missing};
+use base_client::{delete, fault_of, is_missing};
 use base_controller::ObjectKey;
-use kube::api::{DeleteParams, Preconditions};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::DynamicObject;
 use kube::runtime::wait::{await_condition, conditions::is_deleted};
 use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
 
 use crate::Context;
-use crate::naming::{ORIGIN, group_of, origin, wish, wishes};
+use crate::naming::{ORIGIN, group_of, is_collectable, origin, wish, wishes};
 
 /// How long one turn waits for deleted objects to be gone before it reports what it waits for.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -83,11 +85,17 @@ async fn remove_one(
         .annotations()
         .get(ORIGIN)
         .is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
-    if !own || wishes(&live, wish::KEEP_OBJECT) {
+    let collected = context.options.garbage_collection && is_collectable(&live, reference);
+    if !own || wishes(&live, wish::KEEP_OBJECT) || collected {
         return Ok(None);
     }
+    if resource.spec.delete_persistent_volume_claims == Some(true) {
+        remove_claims(&live, reference, context).await?;
+    }
     let uid = live.uid().unwrap_or_default();
-    if live.metadata.deletion_timestamp.is_none() {
+    if live.metadata.deletion_timestamp.is_some() {
+        finalize(&api, &live, reference, context).await?;
+    } else {
         let preconditions = Preconditions {
             uid: Some(uid.clone()),
             resource_version: None,
@@ -102,6 +110,89 @@ async fn remove_one(
         }
     }
     Ok(Some((api, uid)))
+}
+
+/// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names that
+/// begin with those of a template and the set.
+async fn remove_claims(live: &DynamicObject, reference: &ObjectReference, context: &Context) -> Result<(), Fault> {
+    if reference.kind.as_deref() != Some("StatefulSet") || !matches!(&*group_of(reference), "apps" | "extensions") {
+        return Ok(());
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let templates = live
+        .data
+        .pointer("/spec/volumeClaimTemplates")
+        .and_then(Value::as_array);
+    let names = templates
+        .into_iter()
+        .flatten()
+        .filter_map(|template| text(template.pointer("/metadata/name")?));
+    let prefixes: Vec<String> = names.map(|name| format!("{name}-{}-", live.name_any())).collect();
+    let labels = live
+        .data
+        .pointer("/spec/selector/matchLabels")
+        .and_then(Value::as_object);
+    let selector: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+        .collect();
+    if prefixes.is_empty() || selector.is_empty() {
+        return Ok(());
+    }
+    let namespace = reference.namespace.as_deref().unwrap_or_default();
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.target.clone(), namespace);
+    let found = claims.list(&ListParams::default().labels(&selector.join(","))).await;
+    for claim in found.map_err(|error| fault_of(error, "list its volume claims"))? {
+        let name = claim.name_any();
+        if claim.metadata.deletion_timestamp.is_none() && prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            delete(&claims, &name).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes off all finalizers of an object that has been going for longer than its annotation allows.
+async fn finalize(
+    api: &Api<DynamicObject>,
+    live: &DynamicObject,
+    reference: &ObjectReference,
+    context: &Context,
+) -> Result<(), Fault> {
+    let Some(text) = live.annotations().get(wish::FINALIZE_DELETION_AFTER) else {
+        return Ok(());
+    };
+    let grace: GoDuration = text.parse().map_err(|_| {
+        let what = format!("annotation {} is no duration such as 1h", wish::FINALIZE_DELETION_AFTER);
+        Fault::user(what).hint("correct the named annotation")
+    })?;
+    let going = live
+        .metadata
+        .deletion_timestamp
+        .as_ref()
+        .map(|since| context.clock.since(since.0));
+    if grace.as_nanos() <= 0 || going.is_none_or(|going| going < grace.to_std()) {
+        return Ok(());
+    }
+    let (name, params) = (live.name_any(), PatchParams::default());
+    let is_namespace = reference.kind.as_deref() == Some("Namespace") && group_of(reference).is_empty();
+    if is_namespace {
+        // Namespaces have finalizers of their own, behind a subresource.
+        let mut without = live.clone();
+        without.data["spec"]["finalizers"] = json!([]);
+        let done = api
+            .replace_subresource("finalize", &name, &PostParams::default(), &without)
+            .await;
+        done.map_err(|error| fault_of(error, "take off its finalizers"))?;
+    }
+    if live.finalizers().is_empty() {
+        return Ok(());
+    }
+    let patch = json!({"metadata": {"finalizers": null}});
+    match api.patch(&name, &params, &Patch::Merge(patch)).await {
+        Err(error) if !is_missing(&error) => Err(fault_of(error, "take off its finalizers")),
+        _ => Ok(()),
+    }
 }
 
 /// Workloads go after their pods; everything else at once.

@@ -18,8 +18,16 @@ pub(crate) mod reason {
     pub(crate) const CANNOT_READ_SECRET: &str = "CannotReadSecret";
     pub(crate) const DELETION_FAILED: &str = "DeletionFailed";
     pub(crate) const DELETION_PENDING: &str = "DeletionPending";
+    pub(crate) const RELEASE_FAILED: &str = "ReleaseOfOrphanedResourcesFailed";
     pub(crate) const IGNORED: &str = "ManagedResourceIgnored";
     pub(crate) const CHECKS_PENDING: &str = "ChecksPending";
+}
+
+/// A fault for people: what is wrong, and the one thing to do about it.
+pub(crate) fn told(fault: &Fault) -> String {
+    let hint = fault.hint.as_str();
+    let separator = if hint.is_empty() { "" } else { "; " };
+    format!("{}{separator}{hint}", fault.chain())
 }
 
 /// A status in the making.
@@ -57,6 +65,13 @@ impl<'a> Report<'a> {
         let message = "The health checks have not yet been executed for the current set of resources.";
         self.healthy(ConditionStatus::Unknown, reason::CHECKS_PENDING, message);
         self.progressing(ConditionStatus::Unknown, reason::CHECKS_PENDING, message);
+    }
+
+    /// All of it is going.
+    pub(crate) fn deleting(&mut self) {
+        let message = "The resources are currently being deleted.";
+        self.healthy(ConditionStatus::False, reason::DELETION_PENDING, message);
+        self.progressing(ConditionStatus::True, reason::DELETION_PENDING, message);
     }
 
     pub(crate) fn ignored(&mut self) {
