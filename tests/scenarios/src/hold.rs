@@ -24,8 +24,7 @@ const DEPLOYMENT: &str = "provider-local";
 
 /// A provider that is held back until it is released.
 pub struct Hold {
-    /// What the provider had been given.
-    /// What its role became by that.
+    /// What its role was before.
     before: Option<Vec<PolicyRule>>,
 }
 

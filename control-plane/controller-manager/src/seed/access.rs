@@ -58,7 +58,7 @@ fn roles(namespace: &str) -> [Role; 2] {
         metadata: metadata(name, namespace),
         rules: Some(rules),
     };
-    let accounts = ["create", "get", "list", "watch", "patch", "delete"];
+    let accounts = ["create", "get", "list", "watch", "update", "patch", "delete"];
     let leases = [
         "create",
         "get",

@@ -297,15 +297,10 @@ mod tests {
             name: "f".to_owned(),
             data: vec![b'x'; bytes].into(),
         };
-        let inner = Chart {
-            files: Arc::new(vec![file(10)]),
-            ..Chart::default()
-        };
-        let chart = Chart {
-            templates: Arc::new(vec![file(100)]),
-            dependencies: vec![inner],
-            ..Chart::default()
-        };
+        let (mut chart, mut inner) = (Chart::default(), Chart::default());
+        inner.files = Arc::new(vec![file(10)]);
+        chart.templates = Arc::new(vec![file(100)]);
+        chart.dependencies = vec![inner];
         assert_eq!(weight(&chart), 310);
     }
 }

@@ -87,7 +87,7 @@ async fn install(context: Arc<Context>, stop: CancellationToken) {
         })
         .watches(&in_seed.managed_resources, |change| {
             let concerns = change.deleted || changed_by_others(change.old.as_deref(), &change.object);
-            concerns.then(|| owner(&*change.object)).unwrap_or_default()
+            if concerns { owner(&*change.object) } else { Vec::new() }
         })
         .watches(&in_seed.extension_namespaces, |change: &Change<Namespace>| {
             let name = change.object.name_any();

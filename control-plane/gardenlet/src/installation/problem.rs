@@ -10,7 +10,7 @@ pub(crate) struct Problem {
     condition: &'static str,
     status: ConditionStatus,
     pub reason: &'static str,
-    pub fault: Fault,
+    fault: Box<Fault>,
 }
 
 impl Problem {
@@ -20,7 +20,7 @@ impl Problem {
             condition: reason::VALID,
             status: ConditionStatus::False,
             reason,
-            fault,
+            fault: Box::new(fault),
         }
     }
 
@@ -62,14 +62,14 @@ impl Problem {
 #[derive(Debug)]
 pub(crate) enum Halt {
     /// What its conditions report.
-    Problem(Box<Problem>),
+    Problem(Problem),
     /// An API server did not do what we asked it: tried again, and nothing is reported of the installation.
     Fault(Fault),
 }
 
 impl From<Problem> for Halt {
     fn from(problem: Problem) -> Self {
-        Self::Problem(Box::new(problem))
+        Self::Problem(problem)
     }
 }
 

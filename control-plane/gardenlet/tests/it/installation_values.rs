@@ -9,7 +9,7 @@ use tests_kit::until;
 
 use api_meta::conditions::installation as reason;
 
-use crate::installation::{Installing, NAME, NAMESPACE, chart, data_of};
+use crate::installing::{Installing, NAME, NAMESPACE, chart, data_of};
 
 /// Prints all values, as JSON.
 const ALL: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made, namespace: x}\n\

@@ -9,6 +9,7 @@ mod extensions_there;
 mod going;
 mod installation;
 mod installation_values;
+mod installing;
 mod lies;
 mod seed_system;
 mod timeouts;

@@ -135,10 +135,11 @@ pub async fn observe_installation(access: &Access, name: &str, now: Timestamp) -
         Some(name) => base_client::observe(&Api::<Seed>::all(garden.clone()), &name).await,
         None => Seen::Absent,
     };
-    let in_seed = match &access.seed {
-        Err(why) => Seen::Unknown(why.clone()),
+    let seed_name = seed.present().map(ResourceExt::name_any).unwrap_or_default();
+    let in_seed = match (access.seeds)(&seed_name) {
+        Err(why) => Seen::Unknown(why),
         Ok(client) => {
-            let reading = Box::pin(seed::installed(client, seed.present(), name));
+            let reading = Box::pin(seed::installed(&client, seed.present(), name));
             tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(|_| late())
         }
     };

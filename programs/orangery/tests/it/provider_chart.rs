@@ -12,6 +12,6 @@ fn the_chart_of_the_local_provider_has_no_findings() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(
         (output.status.code(), text.as_str()),
-        (Some(0), "provider-local: 6 objects, 0 errors, 0 warnings\n")
+        (Some(0), "provider-local 0.1.0: 6 objects, 0 errors, 0 warnings\n")
     );
 }

@@ -33,7 +33,7 @@ fn clients(landscape: &Landscape) -> (Client, Client) {
 async fn signs(garden: &Client, seed: &Client) -> (Option<String>, Vec<i32>) {
     let leases: Api<Lease> = Api::namespaced(garden.clone(), "gardener-system-seed-lease");
     let pods: Api<Pod> = Api::all(seed.clone());
-    let ours = ListParams::default().labels(api_meta::labels::CONTROLLER_INSTALLATION_NAME);
+    let ours = ListParams::default().labels("app=provider-local");
     let pods = pods.list(&ours).await.unwrap();
     let starts = |pod: &Pod| {
         let statuses = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap();

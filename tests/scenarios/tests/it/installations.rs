@@ -4,8 +4,10 @@ use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, Seed};
 use api_meta::{Condition, ConditionStatus};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tests_scenarios::{NAMESPACE, SHOOT, SURROUNDINGS, World, merge, wait};
+
+use crate::several_seeds::{register, until_installed_on};
 
 const GOOD: [(&str, ConditionStatus); 4] = [
     ("Valid", ConditionStatus::True),
@@ -41,17 +43,25 @@ async fn until_the_seed_says(world: &World, reason: &str) {
     .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_wrong_image_is_told_where_people_look_and_forgotten_once_it_is_right_again() {
-    let world = World::start().await;
+/// The installation of a registration on the one seed.
+async fn installation_of(world: &World, registration: &str) -> String {
     let installations: Api<ControllerInstallation> = Api::all(world.garden.clone());
-    let name = installations.list(&ListParams::default()).await.unwrap().items[0].name_any();
-    until(&world, &name, &GOOD).await;
+    let listed = installations.list(&ListParams::default()).await.unwrap();
+    let is_of = |one: &&ControllerInstallation| one.spec.registration_ref.name.as_deref() == Some(registration);
+    listed.items.iter().find(is_of).unwrap().name_any()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operators_wrong_image_is_told_and_forgotten_once_it_is_right_again() {
+    let world = World::start().await;
+    register(&world, "moon", json!({"policy": "Always"})).await;
+    until_installed_on(&world, "moon", &["local"]).await;
+    let name = installation_of(&world, "moon").await;
 
     let deployments: Api<ControllerDeployment> = Api::all(world.garden.clone());
-    let before = deployments.get("provider-local").await.unwrap().provider_config;
+    let before = deployments.get("moon").await.unwrap().provider_config;
     let wrong = json!({"providerConfig": {"image": "nowhere.example/none:v9"}});
-    merge(&deployments, "provider-local", &wrong).await;
+    merge(&deployments, "moon", &wrong).await;
     let conditions = until(&world, &name, &BAD).await;
     for (type_, reason) in [
         ("Installed", "InstallationPending"),
@@ -68,8 +78,31 @@ async fn a_wrong_image_is_told_where_people_look_and_forgotten_once_it_is_right_
         );
     }
     until_the_seed_says(&world, "NotAllExtensionsInstalled").await;
+    merge(&deployments, "moon", &json!({"providerConfig": before})).await;
+    until(&world, &name, &GOOD).await;
+    until_the_seed_says(&world, "AllExtensionsReady").await;
+}
 
-    merge(&deployments, "provider-local", &json!({"providerConfig": before})).await;
+#[tokio::test(start_paused = true)]
+async fn a_charts_wrong_image_makes_it_unhealthy_until_it_is_right_again() {
+    let world = World::start().await;
+    let name = installation_of(&world, "provider-local").await;
+    until(&world, &name, &GOOD).await;
+
+    let deployments: Api<ControllerDeployment> = Api::all(world.garden.clone());
+    let image = |image: Value| json!({"providerConfig": {"values": {"image": image}}});
+    merge(&deployments, "provider-local", &image(json!("nowhere.example/none:v9"))).await;
+    let unhealthy = [
+        ("Valid", ConditionStatus::True),
+        ("Installed", ConditionStatus::True),
+        ("Healthy", ConditionStatus::False),
+    ];
+    let conditions = until(&world, &name, &unhealthy).await;
+    let healthy = Condition::find(&conditions, "Healthy").unwrap();
+    assert_eq!(healthy.reason, "ControllerNotHealthy");
+    assert!(healthy.message.contains("provider-local"), "{healthy:?}");
+
+    merge(&deployments, "provider-local", &image(Value::Null)).await;
     until(&world, &name, &GOOD).await;
     until_the_seed_says(&world, "AllExtensionsReady").await;
     world.apply(&SURROUNDINGS).await;

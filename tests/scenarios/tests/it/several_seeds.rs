@@ -34,7 +34,7 @@ async fn has_namespace(client: &kube::Client, name: &str) -> bool {
 }
 
 /// An extension of type `NAME-ext`, installed by the builtin operator.
-async fn register(world: &World, name: &str, deployment: Value) {
+pub(crate) async fn register(world: &World, name: &str, deployment: Value) {
     let objects = vec![
         json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment", "metadata": {"name": name},
@@ -81,7 +81,7 @@ async fn installed_on(world: &World, registration: &str) -> BTreeSet<String> {
 }
 
 /// Waits until a registration is installed on these seeds and on no other.
-async fn until_installed_on(world: &World, registration: &str, seeds: &[&str]) {
+pub(crate) async fn until_installed_on(world: &World, registration: &str, seeds: &[&str]) {
     let wanted: BTreeSet<String> = seeds.iter().map(|&seed| seed.to_owned()).collect();
     let installations: Api<ControllerInstallation> = Api::all(world.garden.clone());
     let mut changes = std::pin::pin!(base_client::watch(installations, Default::default()));
