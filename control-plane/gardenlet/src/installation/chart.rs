@@ -138,7 +138,7 @@ impl Charts {
         let Some((digest, read)) = known else {
             return (None, false);
         };
-        let is_fresh = self.clock.now().duration_since(read).unsigned_abs() < TAG_AGE_MAX;
+        let is_fresh = self.clock.since(read) < TAG_AGE_MAX;
         (self.find(&digest), is_fresh)
     }
 
@@ -289,6 +289,29 @@ mod tests {
         assert_eq!(["a", "b", "c", "d"].map(is_there), [true, false, true, true]);
         charts.keep(kept(KEPT_BYTES_MAX, "large"));
         assert_eq!(["a", "c", "d", "large"].map(is_there), [false, false, false, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_tag_meant_last_will_do_while_its_registry_is_down() {
+        let (clock, hand) = Clock::settable(Timestamp::UNIX_EPOCH);
+        let charts = Charts::new(clock, Entropy::seeded(1));
+        // Nothing listens on port 1.
+        let repository = OCIRepository {
+            reference: Some("127.0.0.1:1/a/b:1.0".to_owned()),
+            ..OCIRepository::default()
+        };
+        let down = charts.of_repository(&repository, Access::default()).await.unwrap_err();
+        assert_eq!(down.reason, reason::OCI_CHART_CANNOT_BE_PULLED);
+        assert!(!down.waits_for_change(), "it is tried again: {}", down.message());
+        let (weight, chart) = kept(1, "sha256:known");
+        charts.keep((weight, chart));
+        let named = reference(&repository).unwrap();
+        charts.remember(&named, "sha256:known");
+        assert!(charts.known(&named).1, "it has just been read");
+        hand.jump(jiff::SignedDuration::from_mins(10));
+        assert!(!charts.known(&named).1, "it is asked again");
+        let known = charts.of_repository(&repository, Access::default()).await.unwrap();
+        assert_eq!(known.digest, "sha256:known");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use api_meta::{Fault, annotations, conditions::installation as reason, labels};
 use base_helm::Setting;
 use base_helm::values::Values;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use super::access::Access;
@@ -58,6 +58,34 @@ pub(crate) struct Wanted {
 /// # Errors
 /// What the installation's conditions report.
 pub(crate) fn plan(installation: &core::ControllerInstallation, seen: &Seen, config: &Config) -> Result<Plan, Problem> {
+    check_settled(seen)?;
+    let wanted = wanted(installation, seen, config)?;
+    let resource = seen.managed_resource.as_deref();
+    let known = resource.and_then(|known| known.annotations().get(annotations::INSTALLATION_INPUTS));
+    let namespace = seen.namespace.as_deref();
+    let is_there = seen.has_data && namespace.is_some_and(|present| is_as(present, &wanted.namespace));
+    if is_there && known == Some(&wanted.inputs) {
+        return Ok(Plan::Keep);
+    }
+    Ok(Plan::Install(Box::new(wanted)))
+}
+
+/// What others have begun to delete is waited for: what is written into it would go with it.
+fn check_settled(seen: &Seen) -> Result<(), Problem> {
+    fn is_going<K: Resource>(object: Option<&K>) -> bool {
+        object.is_some_and(|object| object.meta().deletion_timestamp.is_some())
+    }
+    let going = match (&seen.namespace, &seen.managed_resource) {
+        (namespace, _) if is_going(namespace.as_deref()) => "Namespace",
+        (_, resource) if is_going(resource.as_deref()) => "ManagedResource",
+        _ => return Ok(()),
+    };
+    let fault = Fault::dependency(format!("the {going} from before is still being deleted"))
+        .hint(format!("look at what holds the {going} up"));
+    Err(Problem::not_installed(reason::INSTALLATION_PENDING, fault))
+}
+
+fn wanted(installation: &core::ControllerInstallation, seen: &Seen, config: &Config) -> Result<Wanted, Problem> {
     let Seen {
         registration,
         seed,
@@ -66,9 +94,9 @@ pub(crate) fn plan(installation: &core::ControllerInstallation, seen: &Seen, con
         resources,
         chart,
         capabilities,
-        namespace: present,
-        managed_resource,
-        has_data,
+        namespace: _,
+        managed_resource: _,
+        has_data: _,
     } = seen;
     let (name, registration) = (installation.name_any(), registration.name_any());
     let seed_is_garden = *seed_identity == config.garden_identity;
@@ -86,19 +114,8 @@ pub(crate) fn plan(installation: &core::ControllerInstallation, seen: &Seen, con
         seed,
         seed_identity,
     };
-    let helm = deployment.helm.as_ref();
-    let values = values(helm.and_then(|helm| helm.values.as_ref()), resources, &mixin)?;
-    let setting = Setting {
-        release: resources::release(&registration, &inside),
-        capabilities: (**capabilities).clone(),
-    };
-    // Kinds come with every extension; that one can be asked for by its version is enough to render again.
-    let versions: Vec<&String> = setting
-        .capabilities
-        .api_versions
-        .iter()
-        .filter(|one| !is_kind(one))
-        .collect();
+    let given = deployment.helm.as_ref().and_then(|helm| helm.values.as_ref());
+    let values = values(given, resources, &mixin)?;
     let inputs = json!([
         FORM,
         name,
@@ -106,48 +123,28 @@ pub(crate) fn plan(installation: &core::ControllerInstallation, seen: &Seen, con
         seed.name_any(),
         chart.digest,
         values,
-        setting.capabilities.kube_version.version(),
-        versions,
+        capabilities.kube_version.version(),
+        // Kinds come with every extension; that a version of an API comes is enough to render again.
+        capabilities
+            .api_versions
+            .iter()
+            .filter(|one| !is_kind(one))
+            .collect::<Vec<_>>(),
     ]);
-    let inputs = data::whole_checksum(inputs.to_string().as_bytes());
-    for (what, going) in [
-        (
-            "Namespace",
-            present
-                .as_ref()
-                .is_some_and(|one| one.metadata.deletion_timestamp.is_some()),
-        ),
-        (
-            "ManagedResource",
-            managed_resource
-                .as_ref()
-                .is_some_and(|one| one.metadata.deletion_timestamp.is_some()),
-        ),
-    ] {
-        if going {
-            let why = format!("the {what} from before is still being deleted");
-            let fault = Fault::dependency(why).hint(format!("look at what holds the {what} up"));
-            return Err(Problem::not_installed(reason::INSTALLATION_PENDING, fault));
-        }
-    }
-    let known = managed_resource
-        .as_ref()
-        .and_then(|known| known.annotations().get(annotations::INSTALLATION_INPUTS).cloned());
-    let is_there = *has_data && present.as_ref().is_some_and(|present| is_as(present, &namespace));
-    if is_there && known.as_ref() == Some(&inputs) {
-        return Ok(Plan::Keep);
-    }
-    Ok(Plan::Install(Box::new(Wanted {
+    Ok(Wanted {
         installation: name,
-        registration,
         seed: seed.name_any(),
         namespace,
         access,
         values,
-        setting,
+        setting: Setting {
+            release: resources::release(&registration, &inside),
+            capabilities: (**capabilities).clone(),
+        },
+        registration,
         resources: resources.clone(),
-        inputs,
-    })))
+        inputs: data::whole_checksum(inputs.to_string().as_bytes()),
+    })
 }
 
 fn access(config: &Config, installation: &str, registration: &str, namespace: &str) -> Result<Access, Problem> {
@@ -181,4 +178,43 @@ fn is_as(present: &Namespace, wanted: &Namespace) -> bool {
     has(present.labels(), wanted.labels())
         && has(present.annotations(), wanted.annotations())
         && present.labels().get(level) == wanted.labels().get(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_apis_are_told_from_kinds() {
+        let cases = [
+            ("v1", false),
+            ("apps/v1", false),
+            ("v1/Pod", true),
+            ("apps/v1/Deployment", true),
+        ];
+        for (version, wanted) in cases {
+            assert_eq!(is_kind(version), wanted, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_as_wanted_whatever_others_put_beside_it() {
+        let namespace = |given: &[(&str, &str)]| {
+            let mut namespace = Namespace::default();
+            let given = given
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            namespace.metadata.labels = Some(given.collect());
+            namespace
+        };
+        let (role, level) = ((labels::ROLE, "extension"), (labels::POD_SECURITY_ENFORCE, "baseline"));
+        let wanted = namespace(&[role]);
+        assert!(is_as(&namespace(&[role, ("other", "label")]), &wanted));
+        assert!(!is_as(&namespace(&[("other", "label")]), &wanted));
+        assert!(
+            !is_as(&namespace(&[role, level]), &wanted),
+            "a level that is no longer wanted"
+        );
+        assert!(is_as(&namespace(&[role, level]), &namespace(&[role, level])));
+    }
 }

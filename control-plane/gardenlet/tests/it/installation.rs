@@ -362,7 +362,7 @@ async fn every_write_that_fails_once_is_made_up_for() {
     let faults = move |call: &Call| {
         let ours = [
             "/extension-ext",
-            "/managedresources",
+            "/namespaces/garden/managedresources",
             "managedresource-ext-",
             "/controllerinstallations/ext",
             "/serviceaccounts",
