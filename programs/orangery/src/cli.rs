@@ -60,7 +60,7 @@ pub enum Command {
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
     ProviderLocal(ProviderLocal),
-    /// Say what blocks a Shoot, who is to act, and one thing to do
+    /// Say what blocks a Shoot or a ControllerInstallation, who is to act, and one thing to do
     Why(Why),
     /// Render Helm charts
     #[command(subcommand)]
@@ -259,8 +259,8 @@ pub struct ProviderLocal {
 /// Arguments of `orangery why`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exit codes: 0 the Shoot is healthy or being worked on; 1 it does not exist, or the garden cannot be asked; \
-2 the command line is wrong; 3 something blocks the Shoot, or nobody can tell.")]
+Exit codes: 0 what is asked about is healthy or being worked on; 1 it does not exist, or the garden cannot be asked; \
+2 the command line is wrong; 3 something blocks it, or nobody can tell.")]
 pub struct Why {
     /// The Shoot, as NAMESPACE/NAME; or the word controllerinstallation, with a NAME behind it
     #[arg(value_name = "NAMESPACE/NAME", value_parser = subject)]

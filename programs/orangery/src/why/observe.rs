@@ -96,7 +96,9 @@ pub async fn observe(access: &Access, wanted: &ShootRef, now: Timestamp) -> Resu
                 seed.present(),
                 installations.present(),
             ));
-            tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(|_| late())
+            tokio::time::timeout(SEED_PATIENCE, reading)
+                .await
+                .unwrap_or_else(|_| late())
         }
     };
     Ok(Facts {
@@ -119,7 +121,11 @@ pub async fn observe_installation(access: &Access, name: &str, now: Timestamp) -
     let garden = &access.garden;
     let installations: Api<ControllerInstallation> = Api::all(garden.clone());
     let Some(installation) = get(&installations, name).await? else {
-        let all: Vec<String> = list(&installations, "").await?.iter().map(ResourceExt::name_any).collect();
+        let all: Vec<String> = list(&installations, "")
+            .await?
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect();
         let fault = Fault::user(format!("ControllerInstallation {name} does not exist"));
         return Err(fault.hint(match near(name, &all).as_slice() {
             [] => "choose one that `kubectl get controllerinstallations` lists".to_owned(),
@@ -140,7 +146,9 @@ pub async fn observe_installation(access: &Access, name: &str, now: Timestamp) -
         Err(why) => Seen::Unknown(why),
         Ok(client) => {
             let reading = Box::pin(seed::installed(&client, seed.present(), name));
-            tokio::time::timeout(SEED_PATIENCE, reading).await.unwrap_or_else(|_| late())
+            tokio::time::timeout(SEED_PATIENCE, reading)
+                .await
+                .unwrap_or_else(|_| late())
         }
     };
     Ok(InstallationFacts {

@@ -15,9 +15,9 @@ use control_plane_gardenlet::judged::{Deletion, Readiness, deletion, not_served,
 use jiff::Timestamp;
 use kube::ResourceExt;
 
+use super::webhook::Webhook;
 use super::{Blocker, Cause, has_succeeded, is_given_up, next_try};
 use crate::why::facts::{ExtensionFact, Facts, InSeed};
-use super::webhook::Webhook;
 use controller::{Controls, controls};
 
 pub(super) use controller::sentence;

@@ -27,7 +27,10 @@ pub fn plan(facts: &InstallationFacts) -> Answer {
         (true, true) => State::Working,
         (true, false) => State::Healthy,
     };
-    let changed = conditions.iter().map(|condition| condition.last_transition_time.0).max();
+    let changed = conditions
+        .iter()
+        .map(|condition| condition.last_transition_time.0)
+        .max();
     Answer {
         about: About::ControllerInstallation(facts.installation.name_any()),
         state,
@@ -50,7 +53,11 @@ fn conditions(installation: &ControllerInstallation) -> &[Condition] {
 pub(super) fn of_conditions(installation: &ControllerInstallation) -> Option<Blocker> {
     let conditions = conditions(installation);
     let name = installation.name_any();
-    let seed = installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref());
+    let seed = installation
+        .spec
+        .seed_ref
+        .as_ref()
+        .and_then(|seed| seed.name.as_deref());
     let gardenlet = format!("gardenlet of seed {}", seed.unwrap_or_default());
     let bad = |type_: &str| Condition::find(conditions, type_).filter(|one| one.status != ConditionStatus::True);
     let found = bad(VALID).or_else(|| bad(INSTALLED)).or_else(|| bad(HEALTHY));
@@ -67,7 +74,12 @@ pub(super) fn of_conditions(installation: &ControllerInstallation) -> Option<Blo
     };
     let (who, to_do) = what_to_do(condition, &name, gardenlet);
     Some(Blocker {
-        says: format!("condition {} is {}: {}", condition.type_, condition.status, said(condition)),
+        says: format!(
+            "condition {} is {}: {}",
+            condition.type_,
+            condition.status,
+            said(condition)
+        ),
         since: Some(condition.last_transition_time.0),
         to_do,
         ..of_installation(&name, who)
@@ -99,7 +111,8 @@ fn what_to_do(condition: &Condition, name: &str, gardenlet: String) -> (String, 
         ),
         "NoOperator" => (
             "the operator of its type".to_owned(),
-            "start the operator of that type, or give the ControllerDeployment the type \"helm\" and a chart".to_owned(),
+            "start the operator of that type, or give the ControllerDeployment the type \"helm\" and a chart"
+                .to_owned(),
         ),
         "OCIChartCannotBePulled" => (
             "the registry of its chart".to_owned(),
@@ -109,20 +122,29 @@ fn what_to_do(condition: &Condition, name: &str, gardenlet: String) -> (String, 
         ),
         "ChartInformationInvalid" | "RenderingHelmValuesFailed" | "ChartCannotBeRendered" => (
             registrar(),
-            "correct chart or values in the ControllerDeployment; `orangery chart lint` shows the same before".to_owned(),
+            "correct chart or values in the ControllerDeployment; `orangery chart lint` shows the same before"
+                .to_owned(),
         ),
-        "SeedNotFound" => ("whoever operates the garden".to_owned(), "create the Seed again".to_owned()),
+        "SeedNotFound" => (
+            "whoever operates the garden".to_owned(),
+            "create the Seed again".to_owned(),
+        ),
         "RegistrationReadError" | "SeedReadError" => (gardenlet.clone(), format!("look at the log of the {gardenlet}")),
         // Of charts alone: an operator has no ManagedResource.
         "InstallationPending" | "InstallationFailed" | "DeletionPending" | "DeletionFailed"
             if condition.message.contains("ManagedResource") =>
-        (
-            who_applies(Some("seed")),
-            format!("look at ManagedResource garden/{name} in the seed: its conditions name the object"),
-        ),
+        {
+            (
+                who_applies(Some("seed")),
+                format!("look at ManagedResource garden/{name} in the seed: its conditions name the object"),
+            )
+        }
         _ => (
             "whoever installs extensions on the seed".to_owned(),
-            format!("look at its pods in namespace {} of the seed", extension_namespace(name)),
+            format!(
+                "look at its pods in namespace {} of the seed",
+                extension_namespace(name)
+            ),
         ),
     }
 }
@@ -132,7 +154,10 @@ fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
     let told = of_conditions(&facts.installation)?;
     let conditions = conditions(&facts.installation);
     let is_true = |type_| Condition::find(conditions, type_).is_some_and(|one| one.status == ConditionStatus::True);
-    let chart = facts.deployment.present().is_none_or(|one| one.type_ == DEPLOYMENT_TYPE_HELM);
+    let chart = facts
+        .deployment
+        .present()
+        .is_none_or(|one| one.type_ == DEPLOYMENT_TYPE_HELM);
     let Some(seed) = facts.in_seed.present().filter(|_| is_true(VALID)) else {
         return Some(told);
     };
@@ -196,7 +221,10 @@ fn of_program(seed: &Installed, told: &Blocker) -> Option<Blocker> {
              node has no program for the image"
                 .to_owned()
         }
-        Some((pod, _)) => format!("look at the events and the log of Pod {}/{}", workload.namespace, pod.name),
+        Some((pod, _)) => format!(
+            "look at the events and the log of Pod {}/{}",
+            workload.namespace, pod.name
+        ),
         None => format!("look at the events of {} in the seed", workload.title()),
     };
     Some(Blocker {
@@ -231,7 +259,10 @@ fn held(facts: &InstallationFacts) -> Option<Blocker> {
         says: format!("it is to be deleted, and finalizers hold it: {names}"),
         since: Some(deleting.0),
         next_try: "at once when what it has installed is gone".to_owned(),
-        to_do: format!("look at what is left in namespace {} of the seed", extension_namespace(&name)),
+        to_do: format!(
+            "look at what is left in namespace {} of the seed",
+            extension_namespace(&name)
+        ),
         ..of_installation(&name, format!("the owner of the finalizer {names}"))
     })
 }

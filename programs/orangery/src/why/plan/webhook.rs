@@ -49,12 +49,18 @@ mod tests {
         let refused = "apply Worker: admission webhook \"w.example.com\" denied the request: no";
         assert_eq!(
             Webhook::in_text(refused),
-            Some(Webhook { name: "w.example.com", asked: true })
+            Some(Webhook {
+                name: "w.example.com",
+                asked: true
+            })
         );
         let silent = "Internal error occurred: failed calling webhook \"w.example.com\": failed to call webhook: EOF";
         assert_eq!(
             Webhook::in_text(silent),
-            Some(Webhook { name: "w.example.com", asked: false })
+            Some(Webhook {
+                name: "w.example.com",
+                asked: false
+            })
         );
         assert_eq!(Webhook::in_text("the admission webhook \"w\" is new"), None);
     }

@@ -2,7 +2,7 @@
 
 use api_core::v1beta1::ControllerDeployment;
 
-use super::super::super::facts::{Installed, InstallationFacts};
+use super::super::super::facts::{InstallationFacts, Installed};
 use super::super::About;
 use super::super::installation::plan;
 use super::*;
@@ -72,7 +72,11 @@ fn an_installation_without_trouble_is_healthy() {
 fn each_reason_before_the_seed_has_one_thing_to_do() {
     for (status, reason, to_do) in [
         ("False", "NoDeployment", "name a ControllerDeployment"),
-        ("False", "ControllerDeploymentNotFound", "create the ControllerDeployment"),
+        (
+            "False",
+            "ControllerDeploymentNotFound",
+            "create the ControllerDeployment",
+        ),
         ("Unknown", "NoOperator", "start the operator"),
         ("False", "ChartCannotBeRendered", "orangery chart lint"),
         ("False", "OCIChartCannotBePulled", "the registry"),
@@ -80,7 +84,10 @@ fn each_reason_before_the_seed_has_one_thing_to_do() {
         let blocker = only(&facts(&[("Valid", status, reason), PENDING]), Cause::NotInstalled);
         says(&blocker, &[reason, to_do, "ControllerInstallation provider-moon-abcde"]);
     }
-    says(&only(&facts(&[]), Cause::NotInstalled), &["nobody has reported condition Valid"]);
+    says(
+        &only(&facts(&[]), Cause::NotInstalled),
+        &["nobody has reported condition Valid"],
+    );
 }
 
 #[test]
@@ -94,11 +101,17 @@ fn objects_that_are_not_applied_are_told_with_who_refuses_them() {
         deleting: None,
     });
     let blocker = only(&facts, Cause::ResourceNotHealthy);
-    says(&blocker, &["Deployment moon: forbidden", "gardener-resource-manager of the seed"]);
+    says(
+        &blocker,
+        &["Deployment moon: forbidden", "gardener-resource-manager of the seed"],
+    );
     if let Seen::Present(resource) = &mut installed(&mut facts).resource {
         resource.trouble = format!("ApplyFailed: {REFUSED}");
     }
-    says(&only(&facts, Cause::WebhookRefused), &["no craters", "webhook guard.moon.example"]);
+    says(
+        &only(&facts, Cause::WebhookRefused),
+        &["no craters", "webhook guard.moon.example"],
+    );
 }
 
 #[test]
@@ -107,7 +120,10 @@ fn a_resource_manager_that_is_gone_is_named() {
     installed(&mut facts).resource_manager = Seen::Absent;
     says(
         &only(&facts, Cause::NotInstalled),
-        &["garden/gardener-resource-manager does not exist", "bring the seed's gardener-resource-manager back"],
+        &[
+            "garden/gardener-resource-manager does not exist",
+            "bring the seed's gardener-resource-manager back",
+        ],
     );
 }
 
@@ -116,9 +132,16 @@ fn a_program_that_does_not_run_is_told_with_its_reason() {
     let mut facts = facts(&[VALID, INSTALLED, UNWELL]);
     for (reason, to_do) in [
         ("ImageNotInCatalogue", "scale its Deployment to 0"),
-        ("CrashLoopBackOff", "log of Pod extension-provider-moon-abcde/provider-moon-x"),
+        (
+            "CrashLoopBackOff",
+            "log of Pod extension-provider-moon-abcde/provider-moon-x",
+        ),
     ] {
-        let pod = workload("extension-provider-moon-abcde", "provider-moon", &[Some((reason, "why"))]);
+        let pod = workload(
+            "extension-provider-moon-abcde",
+            "provider-moon",
+            &[Some((reason, "why"))],
+        );
         installed(&mut facts).controller.workloads = Seen::Present(vec![pod]);
         let blocker = only(&facts, Cause::PodNotRunning);
         says(&blocker, &[reason, to_do]);

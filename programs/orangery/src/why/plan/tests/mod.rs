@@ -483,7 +483,10 @@ fn an_installation_that_nobody_has_taken_up_has_no_pods_to_look_at() {
     untouched.status = None;
     facts.installations = Seen::Present(vec![untouched]);
     let blocker = only(&facts, Cause::NotInstalled);
-    says(&blocker, &["wait a minute; if it lasts, look at the log of the gardenlet of seed seed"]);
+    says(
+        &blocker,
+        &["wait a minute; if it lasts, look at the log of the gardenlet of seed seed"],
+    );
     let command = blocker.command.as_deref();
     assert_eq!(command, Some("orangery why controllerinstallation provider-moon-abcde"));
     let mut abandoned = condition("Valid", "Unknown");
@@ -507,10 +510,17 @@ fn a_webhook_that_refuses_what_an_extension_has_to_write_is_named_instead_of_sil
     };
     in_seed(&mut facts).refusals = Seen::Present(vec![refusal("2026-01-01T00:06:00Z")]);
     let blocker = only(&facts, Cause::WebhookRefused);
-    says(&blocker, &["no craters", "correct what webhook guard.moon.example objects to"]);
+    says(
+        &blocker,
+        &["no craters", "correct what webhook guard.moon.example objects to"],
+    );
     assert_eq!(blocker.who, "webhook guard.moon.example");
     in_seed(&mut facts).refusals = Seen::Present(vec![refusal("2026-01-01T00:01:00Z")]);
-    assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent], "that was before it was asked");
+    assert_eq!(
+        causes(&plan(&facts)),
+        [Cause::ExtensionSilent],
+        "that was before it was asked"
+    );
 }
 
 #[test]
@@ -531,7 +541,11 @@ fn resources_of_class_seed_are_applied_by_the_seeds_resource_manager() {
         since: Some(at(BEFORE)),
         deleting: None,
     };
-    for (class, who) in [(Some("seed"), "of the seed"), (None, "of the Shoot"), (Some("x"), "of class \"x\"")] {
+    for (class, who) in [
+        (Some("seed"), "of the seed"),
+        (None, "of the Shoot"),
+        (Some("x"), "of class \"x\""),
+    ] {
         in_seed(&mut facts).resources = Seen::Present(vec![resource(class)]);
         let blocker = only(&facts, Cause::ResourceNotHealthy);
         assert!(blocker.who.ends_with(who), "{}", blocker.who);
