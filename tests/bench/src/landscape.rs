@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use api_core::v1beta1::Shoot;
 use base_clock::Clock;
-use kube::Api;
+use kube::{Api, Client};
 use programs_orangery::follow::{Ended, follow};
 use programs_orangery::kubeconfig;
 
@@ -22,11 +22,16 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Waits until the example Shoot has `Succeeded`; gives access to the Shoots beside it.
 pub(crate) async fn first_shoot(landscape: &mut Landscape) -> Result<Api<Shoot>, String> {
-    wait_for_kubeconfig(landscape).await?;
-    let client = kubeconfig::garden_client(landscape.folder()).map_err(|fault| fault.to_string())?;
+    let client = garden(landscape).await?;
     let shoots: Api<Shoot> = Api::namespaced(client, NAMESPACE);
     succeeded(&shoots, EXAMPLE).await?;
     Ok(shoots)
+}
+
+/// Waits until the garden can be reached; gives a client for its administrator.
+pub(crate) async fn garden(landscape: &mut Landscape) -> Result<Client, String> {
+    wait_for_kubeconfig(landscape).await?;
+    kubeconfig::garden_client(landscape.folder()).map_err(|fault| fault.to_string())
 }
 
 /// Waits until the Shoot `name` has `Succeeded`.

@@ -8,6 +8,7 @@
 
 mod api;
 mod first_light;
+mod installations;
 mod landscape;
 mod lives;
 mod process;
@@ -51,6 +52,8 @@ enum What {
         #[arg(long, default_value_t = 100)]
         runs: u8,
     },
+    /// Extensions by chart on five seeds and on one: time from a registration to its installations, memory, processor, removal
+    Installations(installations::Arguments),
 }
 
 #[tokio::main]
@@ -60,6 +63,7 @@ async fn main() -> ExitCode {
         What::Shoots { runs, state } => shoots::run(runs, state).await,
         What::Api(arguments) => api::run(&arguments).await,
         What::Lives { runs } => lives::run(runs).await,
+        What::Installations(arguments) => installations::run(&arguments).await,
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

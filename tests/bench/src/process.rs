@@ -5,6 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use clap::ValueEnum;
 
+/// Parts of a second in which Linux counts the time of processes (proc(5); the same on all machines).
+const TICKS: f64 = 100.0;
+
 /// Where a landscape keeps its state.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Place {
@@ -38,21 +41,43 @@ pub(crate) fn megabytes(process: u32, figure: &str) -> Option<f64> {
     tests_parts::memory_kib(process, figure).map(|size| size as f64 / 1024.0)
 }
 
-/// A running `orangery up --example --port 0`.
+/// Seconds that processors have worked for a process since it began, from /proc; what cannot be read makes the result no
+/// number, so that nobody takes it for one.
+pub(crate) fn processor_seconds(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name in parentheses may hold blanks. Behind it: state, then 10 fields, then the times in user and system mode.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+    let mut times = fields
+        .split_whitespace()
+        .skip(11)
+        .map_while(|field| field.parse::<f64>().ok());
+    match (times.next(), times.next()) {
+        (Some(user), Some(system)) => (user + system) / TICKS,
+        _ => f64::NAN,
+    }
+}
+
+/// A running `orangery up --port 0`.
 pub(crate) struct Landscape {
     child: Child,
     folder: PathBuf,
 }
 
 impl Landscape {
-    /// Starts the binary beside this program.
+    /// Starts the binary beside this program, with the example.
     pub(crate) fn start(number: u8, place: Place) -> Result<Self, String> {
+        Self::start_with(number, place, &["--example"])
+    }
+
+    /// Starts the binary beside this program with further arguments.
+    pub(crate) fn start_with(number: u8, place: Place, arguments: &[&str]) -> Result<Self, String> {
         let binary = beside_this("orangery")?;
         let folder = std::env::temp_dir().join(format!("orangery-bench-{}-{number}", std::process::id()));
         let mut command = Command::new(&binary);
         command
-            .args(["up", "--example", "--port", "0", "--data-dir"])
-            .arg(&folder);
+            .args(["up", "--port", "0", "--data-dir"])
+            .arg(&folder)
+            .args(arguments);
         if let Place::Memory = place {
             command.arg("--memory");
         }
@@ -77,6 +102,11 @@ impl Landscape {
     /// What it holds in memory now beside its own program file, in megabytes; `None` where the system does not tell.
     pub(crate) fn own_megabytes(&self) -> Option<f64> {
         megabytes(self.child.id(), "RssAnon")
+    }
+
+    /// Seconds that processors have worked for it so far.
+    pub(crate) fn processor_seconds(&self) -> f64 {
+        processor_seconds(self.child.id())
     }
 
     /// Says so when the process has ended by itself.

@@ -10,14 +10,12 @@ use http::Method;
 use tests_conformance::real::{Options, Real};
 use tests_conformance::{Call, Endpoint};
 
-use crate::process::beside_this;
+use crate::process::{beside_this, processor_seconds};
 
 /// Between two looks at whether the server answers.
 const LOOK: Duration = Duration::from_millis(1);
 /// Far beyond what any of them takes.
 const GIVE_UP: Duration = Duration::from_secs(60);
-/// Parts of a second in which Linux counts the time of processes (proc(5); the same on all machines).
-const TICKS: f64 = 100.0;
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,21 +153,7 @@ async fn reach(kubeconfig: &Path) -> Option<Endpoint> {
     ready.status.is_success().then_some(endpoint)
 }
 
-/// Both from /proc; what cannot be read makes the result no number, so that nobody takes it for one.
-fn processor_seconds(process: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name in parentheses may hold blanks. Behind it: state, then 10 fields, then the times in user and system mode.
-    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
-    let mut times = fields
-        .split_whitespace()
-        .skip(11)
-        .map_while(|field| field.parse::<f64>().ok());
-    match (times.next(), times.next()) {
-        (Some(user), Some(system)) => (user + system) / TICKS,
-        _ => f64::NAN,
-    }
-}
-
+/// What cannot be read makes the result no number, so that nobody takes it for one.
 fn megabytes(process: u32) -> f64 {
     crate::process::megabytes(process, "VmRSS").unwrap_or(f64::NAN)
 }
