@@ -24,7 +24,7 @@ const LINE: usize = 70;
 /// A key pair for SSH.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SshKeyPair {
-    seed: [u8; 32],
+    secret_key: [u8; 32],
     public: [u8; 32],
     /// The same number twice tells a reader that decryption succeeded.
     check: [u8; 4],
@@ -40,13 +40,17 @@ impl SshKeyPair {
     /// Draws a new pair.
     #[must_use]
     pub fn generate(entropy: &Entropy) -> Self {
-        let (mut seed, mut check) = ([0; 32], [0; 4]);
-        entropy.fill(&mut seed);
+        let (mut secret_key, mut check) = ([0; 32], [0; 4]);
+        entropy.fill(&mut secret_key);
         entropy.fill(&mut check);
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("any 32 bytes are an Ed25519 key");
+        let pair = Ed25519KeyPair::from_seed_unchecked(&secret_key).expect("any 32 bytes are an Ed25519 key");
         let mut public = [0; 32];
         public.copy_from_slice(pair.public_key().as_ref());
-        Self { seed, public, check }
+        Self {
+            secret_key,
+            public,
+            check,
+        }
     }
 
     /// The public half as it stands in `authorized_keys`, with the line's end.
@@ -61,7 +65,7 @@ impl SshKeyPair {
         let mut secret = [self.check, self.check].concat();
         string(&mut secret, ALGORITHM.as_bytes());
         string(&mut secret, &self.public);
-        string(&mut secret, &[self.seed, self.public].concat());
+        string(&mut secret, &[self.secret_key, self.public].concat());
         string(&mut secret, b"");
         let padding = (1..).take(secret.len().next_multiple_of(BLOCK) - secret.len());
         secret.extend(padding);
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn a_pair_is_written_as_openssh_reads_it() {
         let pair = SshKeyPair {
-            seed: [1; 32],
+            secret_key: [1; 32],
             public: Ed25519KeyPair::from_seed_unchecked(&[1; 32])
                 .expect("a key")
                 .public_key()

@@ -104,7 +104,13 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     });
     let applying = applying(&resources, &context, drifted, stop.clone());
     let caring = caring(&resources, &context, stop);
-    tokio::join!(applying, caring, requesting, collecting);
+    // Each on the heap: together they are larger than a future on the stack should be.
+    tokio::join!(
+        Box::pin(applying),
+        Box::pin(caring),
+        Box::pin(requesting),
+        Box::pin(collecting)
+    );
 }
 
 /// Deletes what nothing refers to any more, if that is asked for.

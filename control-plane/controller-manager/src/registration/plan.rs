@@ -225,6 +225,12 @@ fn is_required(installation: &ControllerInstallation) -> bool {
     Condition::find(conditions, REQUIRED).is_some_and(|condition| condition.status == ConditionStatus::True)
 }
 
+/// Name of the ControllerDeployment that a registration is installed by. Validation admits at most one.
+fn deployment_name(registration: &ControllerRegistration) -> Option<&String> {
+    let deployment = registration.spec.deployment.as_ref()?;
+    deployment.deployment_refs.first().map(|reference| &reference.name)
+}
+
 fn plan_installation(
     seen: &Seen,
     registration: &ControllerRegistration,
@@ -238,17 +244,12 @@ fn plan_installation(
         ));
         return;
     }
-    let references = registration
-        .spec
-        .deployment
-        .as_ref()
-        .map_or(&[][..], |deployment| &deployment.deployment_refs);
-    let reference = references.first();
-    let deployment = reference.and_then(|reference| seen.deployments.get(&reference.name));
-    if let (Some(reference), None) = (reference, deployment) {
+    let reference = deployment_name(registration);
+    let deployment = reference.and_then(|name| seen.deployments.get(name));
+    if let (Some(name), None) = (reference, deployment) {
         plan.problems.push(Problem::NoDeployment {
             registration: registration.name_any(),
-            deployment: reference.name.clone(),
+            deployment: name.clone(),
         });
         // What is installed stays. What is not gets its installation all the same: there it is said what is missing.
         if existing.is_some() {
@@ -282,7 +283,7 @@ fn plan_installation(
         deployment_ref: match (deployment, reference) {
             (Some(deployment), _) => Some(reference_to(&**deployment)),
             (None, Some(missing)) => Some(ObjectReference {
-                name: Some(missing.name.clone()),
+                name: Some(missing.clone()),
                 ..ObjectReference::default()
             }),
             (None, None) => None,

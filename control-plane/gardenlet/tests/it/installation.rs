@@ -15,12 +15,11 @@ use tests_kit::{until, until_gone};
 
 use crate::installing::{Installing, NAME, NAMESPACE, chart, config_map, data_of};
 
-#[tokio::test(start_paused = true)]
-async fn a_chart_is_handed_over_whole_and_removed_without_a_trace() {
-    let world = Installing::start().await;
+/// A chart with a definition, a hook, a ConfigMap and a Deployment.
+fn whole_chart() -> String {
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: run\n  namespace: {{ .Release.Namespace }}\n\
         spec:\n  template:\n    spec:\n      initContainers: [{name: i}]\n      containers:\n      - name: c\n        env:\n        - {name: SEED_NAME, value: old}\n";
-    let raw = chart(&[
+    chart(&[
         (
             "templates/map.yaml",
             &config_map("  greeting: {{ .Values.greeting }} of {{ .Release.Name }}"),
@@ -35,8 +34,13 @@ async fn a_chart_is_handed_over_whole_and_removed_without_a_trace() {
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.org}\n",
         ),
         ("values.yaml", "greeting: hello\n"),
-    ]);
-    world.install(json!({"helm": {"rawChart": raw}})).await;
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chart_becomes_a_managed_resource_and_a_namespace() {
+    let world = Installing::start().await;
+    world.install(json!({"helm": {"rawChart": whole_chart()}})).await;
     let valid = world.condition("Valid", reason::REGISTRATION_VALID).await;
     assert_eq!(
         (valid.status, valid.message.as_str()),
@@ -67,16 +71,19 @@ async fn a_chart_is_handed_over_whole_and_removed_without_a_trace() {
         (&variable, &variable)
     );
     let namespace = world.namespaces().get(NAMESPACE).await.unwrap();
-    assert_eq!(namespace.labels()["gardener.cloud/role"], "extension");
-    assert_eq!(
-        namespace.labels()["controllerregistration.core.gardener.cloud/name"],
-        NAME
-    );
-    assert_eq!(
-        namespace.labels()["high-availability-config.resources.gardener.cloud/consider"],
-        "true"
-    );
+    for (label, value) in [
+        ("gardener.cloud/role", "extension"),
+        ("controllerregistration.core.gardener.cloud/name", NAME),
+        ("high-availability-config.resources.gardener.cloud/consider", "true"),
+    ] {
+        assert_eq!(namespace.labels()[label], value, "{label}");
+    }
+}
 
+#[tokio::test(start_paused = true)]
+async fn conditions_follow_the_managed_resource_until_nothing_is_left() {
+    let world = Installing::start().await;
+    world.install(json!({"helm": {"rawChart": whole_chart()}})).await;
     world.condition("Installed", reason::INSTALLATION_PENDING).await;
     let no = "Deployment \"run\": image \"x\" is not in the catalogue";
     world.report(("True", ""), ("False", no), ("False", "")).await;
@@ -88,34 +95,19 @@ async fn a_chart_is_handed_over_whole_and_removed_without_a_trace() {
     world.condition("Healthy", reason::CONTROLLER_HEALTHY).await;
     world.condition("Progressing", reason::CONTROLLER_NOT_ROLLED_OUT).await;
 
-    // Something that its manager has not taken away yet holds the removal up.
-    let held = Patch::Merge(json!({"metadata": {"finalizers": ["test/held"]}}));
-    world
-        .resources()
-        .patch(NAME, &PatchParams::default(), &held)
-        .await
-        .unwrap();
+    // A ManagedResource that its manager still holds delays the removal.
+    let patch = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    let (resources, params) = (world.resources(), PatchParams::default());
+    let held = patch(json!(["test/held"]));
+    resources.patch(NAME, &params, &held).await.unwrap();
     world.delete().await;
     let pending = world.condition("Installed", reason::DELETION_PENDING).await;
     assert_eq!(pending.message, "Deletion of ManagedResource \"ext\" is still pending.");
-    assert!(
-        world
-            .namespaces()
-            .get(NAMESPACE)
-            .await
-            .unwrap()
-            .metadata
-            .deletion_timestamp
-            .is_none()
-    );
-    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    world
-        .resources()
-        .patch(NAME, &PatchParams::default(), &free)
-        .await
-        .unwrap();
+    let namespace = world.namespaces().get(NAMESPACE).await.unwrap();
+    assert!(namespace.metadata.deletion_timestamp.is_none());
+    resources.patch(NAME, &params, &patch(Value::Null)).await.unwrap();
     until_gone(&world.installations(), NAME).await;
-    assert!(world.resources().get_opt(NAME).await.unwrap().is_none());
+    assert!(resources.get_opt(NAME).await.unwrap().is_none());
     assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
     let left = ListParams::default().labels("controllerinstallation-name=ext");
     assert_eq!(world.secrets().list(&left).await.unwrap().items.len(), 0);
@@ -173,78 +165,53 @@ async fn a_chart_with_random_values_is_rendered_again_only_for_a_reason() {
         .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_bad_chart_ends_in_its_condition_and_a_good_one_mends_it() {
-    let world = Installing::start().await;
+/// ControllerDeployments that cannot be installed, with reason and a part of the message of condition Valid.
+fn bad_deployments() -> Vec<(Value, &'static str, &'static str)> {
     let template = |text: &str| json!({"helm": {"rawChart": chart(&[("templates/a.yaml", text)])}});
-    let cases = [
+    let head = "apiVersion: v2\nname: ext\nversion: 1.0.0\nkubeVersion: '>=1.99'\n";
+    let rendered = [
         (
             json!({"helm": {"rawChart": STANDARD.encode("no archive")}}),
-            reason::CHART_CANNOT_BE_RENDERED,
             "cannot be read",
         ),
-        (
-            template("{{ .Values.a.b.c }}"),
-            reason::CHART_CANNOT_BE_RENDERED,
-            "templates/a.yaml",
-        ),
-        (
-            template("{{ fail \"no way\" }}"),
-            reason::CHART_CANNOT_BE_RENDERED,
-            "no way",
-        ),
-        (
-            template("just a text"),
-            reason::CHART_CANNOT_BE_RENDERED,
-            "templates/a.yaml",
-        ),
-        (
-            template("apiVersion: v1\nmetadata: {name: a}"),
-            reason::CHART_CANNOT_BE_RENDERED,
-            "kind is missing",
-        ),
-        (
-            template("kind: [1]"),
-            reason::CHART_CANNOT_BE_RENDERED,
-            "templates/a.yaml",
-        ),
-        (
-            json!({"helm": {"rawChart": chart(&[
-                ("Chart.yaml", "apiVersion: v2\nname: ext\nversion: 1.0.0\nkubeVersion: '>=1.99'\n"),
-            ])}}),
-            reason::CHART_CANNOT_BE_RENDERED,
-            ">=1.99",
-        ),
+        (template("{{ .Values.a.b.c }}"), "templates/a.yaml"),
+        (template("{{ fail \"no way\" }}"), "no way"),
+        (template("just a text"), "templates/a.yaml"),
+        (template("apiVersion: v1\nmetadata: {name: a}"), "kind is missing"),
+        (template("kind: [1]"), "templates/a.yaml"),
+        (json!({"helm": {"rawChart": chart(&[("Chart.yaml", head)])}}), ">=1.99"),
+    ];
+    let read = [
         (
             json!({"helm": {"rawChart": chart(&[]), "values": [1]}}),
-            reason::CHART_INFORMATION_INVALID,
             "is array, not an object",
         ),
         (
             json!({"helm": {"rawChart": chart(&[])}, "injectGardenKubeconfig": true}),
-            reason::CHART_INFORMATION_INVALID,
             "injectGardenKubeconfig",
         ),
     ];
-    let mut cases = cases.into_iter();
-    let (first, ..) = cases.clone().next().unwrap();
-    world.install(first).await;
-    let mut told = 0;
-    for (deployment, reason, part) in &mut cases {
-        let mut patch = deployment.clone();
-        for field in ["values", "rawChart"] {
-            patch["helm"]
-                .as_object_mut()
-                .unwrap()
-                .entry(field)
-                .or_insert(Value::Null);
-        }
-        patch
-            .as_object_mut()
-            .unwrap()
-            .entry("injectGardenKubeconfig")
-            .or_insert(Value::Null);
-        world.change_deployment(patch).await;
+    let rendered = rendered.map(|(deployment, part)| (deployment, reason::CHART_CANNOT_BE_RENDERED, part));
+    let read = read.map(|(deployment, part)| (deployment, reason::CHART_INFORMATION_INVALID, part));
+    rendered.into_iter().chain(read).collect()
+}
+
+/// A patch that leaves nothing of the deployment before.
+fn whole_patch(mut deployment: Value) -> Value {
+    deployment["injectGardenKubeconfig"] = deployment["injectGardenKubeconfig"].take();
+    for field in ["values", "rawChart"] {
+        deployment["helm"][field] = deployment["helm"][field].take();
+    }
+    deployment
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_chart_ends_in_its_condition_and_a_good_one_mends_it() {
+    let world = Installing::start().await;
+    let cases = bad_deployments();
+    world.install(cases[0].0.clone()).await;
+    for (deployment, reason, part) in cases {
+        world.change_deployment(whole_patch(deployment)).await;
         let found = until(&world.installations(), NAME, part, |one| {
             let conditions = one.status.as_ref().map(|status| status.conditions.as_slice());
             Condition::find(conditions.unwrap_or_default(), "Valid").is_some_and(|valid| valid.message.contains(part))
@@ -259,14 +226,11 @@ async fn a_bad_chart_ends_in_its_condition_and_a_good_one_mends_it() {
             valid.message
         );
         assert!(valid.message.ends_with(')'), "one thing to do: {}", valid.message);
-        told += 1;
     }
-    assert_eq!(told, 9);
     assert!(world.resources().get_opt(NAME).await.unwrap().is_none());
     assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
-    let good = json!({"injectGardenKubeconfig": null, "helm": {"values": null,
-        "rawChart": chart(&[("templates/map.yaml", &config_map("  a: b"))])}});
-    world.change_deployment(good).await;
+    let good = json!({"helm": {"rawChart": chart(&[("templates/map.yaml", &config_map("  a: b"))])}});
+    world.change_deployment(whole_patch(good)).await;
     world.condition("Valid", reason::REGISTRATION_VALID).await;
     world
         .objects("made", |objects| data_of(objects, "a") == Some("b"))

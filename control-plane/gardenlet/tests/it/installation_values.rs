@@ -137,9 +137,8 @@ async fn resources_of_the_garden_are_resolved_followed_and_never_repeated() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn pods_get_a_kubeconfig_of_the_garden_unless_opted_out() {
-    let world = Installing::start_with_garden_access().await;
+/// Two Deployments, the second of which opts out, and a ConfigMap with the kubeconfig's name.
+fn chart_with_pods() -> String {
     let run = |name: &str, labels: &str| {
         format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  namespace: {{{{ .Release.Namespace }}}}\n  \
@@ -152,8 +151,14 @@ async fn pods_get_a_kubeconfig_of_the_garden_unless_opted_out() {
         ("templates/c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\ndata: {name: {{ .Values.gardener.garden.genericKubeconfigSecretName }}}\n".to_owned()),
     ];
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    chart(&files)
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_get_a_kubeconfig_of_the_garden_unless_opted_out() {
+    let world = Installing::start_with_garden_access().await;
     world
-        .install(json!({"helm": {"rawChart": chart(&files)}, "injectGardenKubeconfig": true}))
+        .install(json!({"helm": {"rawChart": chart_with_pods()}, "injectGardenKubeconfig": true}))
         .await;
     let objects = world.objects("made", |objects| objects.len() == 3).await;
     let kubeconfig = data_of(&objects, "name").unwrap();

@@ -4,6 +4,7 @@
 mod cases;
 mod drift;
 mod in_process;
+mod token_requestor;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

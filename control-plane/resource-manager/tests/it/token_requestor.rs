@@ -1,5 +1,4 @@
 //! The token requestor between a source and a target API server, in virtual time.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 use std::time::Duration;
 
