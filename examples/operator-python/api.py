@@ -9,13 +9,14 @@ import ssl
 import tempfile
 import urllib.parse
 
-# A server that says nothing for so long is gone; watches are told to end before.
-TIMEOUT_SECONDS = 330
-WATCH_SECONDS = 300
+# A server that is silent for so long after it should have answered is gone.
+TIMEOUT_SECONDS = 30
+# The hint of problems that pass by themselves.
+RETRIED = "nothing is to be done: it is tried again"
 
 
 class Problem(Exception):
-    """What cannot be done, and one thing to do about it."""
+    """What cannot be done, and one thing to do about it. The code is that of HTTP, or 0."""
 
     def __init__(self, what, hint, code=0):
         super().__init__(what)
@@ -42,13 +43,15 @@ def _block(lines, at):
     indent, text = lines[at]
     if text == "-" or text.startswith("- "):
         return _list(lines, at, indent)
-    return _map(lines, at, indent)
+    if text.endswith(":") or ": " in text:
+        return _map(lines, at, indent)
+    return _scalar(text), at + 1
 
 
 def _list(lines, at, indent):
     items = []
     while at < len(lines) and lines[at][0] == indent and (lines[at][1] == "-" or lines[at][1].startswith("- ")):
-        # What stands behind the dash is a block that begins there.
+        # A block begins behind the dash.
         rest = lines[at][1][1:]
         inner = indent + 1 + len(rest) - len(rest.lstrip())
         if rest.strip():
@@ -63,7 +66,7 @@ def _list(lines, at, indent):
 def _map(lines, at, indent):
     fields = {}
     while at < len(lines) and lines[at][0] == indent and not lines[at][1].startswith("- "):
-        key, colon, value = lines[at][1].partition(":")
+        key, colon, value = f"{lines[at][1]} ".partition(": ")
         if not colon:
             raise ValueError("a line is neither a list item nor a field")
         key, value, at = _scalar(key), value.strip(), at + 1
@@ -87,10 +90,10 @@ def _scalar(text):
 
 
 class _Connection(http.client.HTTPSConnection):
-    """As its parent, with the name that the server's certificate is checked for."""
+    """As its parent, but the server's certificate is verified for another name than that of the host."""
 
-    def __init__(self, host, port, name, context):
-        super().__init__(host, port, timeout=TIMEOUT_SECONDS, context=context)
+    def __init__(self, host, port, name, context, timeout):
+        super().__init__(host, port, timeout=timeout, context=context)
         self._name, self._tls = name, context
 
     def connect(self):
@@ -116,8 +119,9 @@ class Client:
     def _prepare(self, cluster, user):
         server = urllib.parse.urlsplit(cluster["server"])
         if server.scheme != "https":
-            raise ValueError("its server is not reached by https")
-        self.server, self._host, self._port = cluster["server"], server.hostname, server.port or 443
+            raise ValueError("the address of its server does not begin with https://")
+        self.server, self._prefix = cluster["server"], server.path.rstrip("/")
+        self._host, self._port = server.hostname, server.port or 443
         self._name = cluster.get("tls-server-name") or server.hostname
         self._tls = ssl.create_default_context()
         authorities = self._data(cluster, "certificate-authority")
@@ -125,7 +129,7 @@ class Client:
             self._tls = ssl.create_default_context(cadata=authorities.decode())
         certificate, key = self._data(user, "client-certificate"), self._data(user, "client-key")
         if certificate and key:
-            # Python reads them from a file alone: one that only we can read, gone at once.
+            # Python reads them from files only: one that no other user can read, and that is removed at once.
             with tempfile.NamedTemporaryFile() as file:
                 file.write(certificate + b"\n" + key)
                 file.flush()
@@ -140,36 +144,54 @@ class Client:
         with open(os.path.join(self._folder, part[field]), "rb") as file:
             return file.read()
 
-    def _send(self, method, path, body=None, media="application/json"):
+    def _send(self, method, path, body=None, media="application/json", timeout=TIMEOUT_SECONDS):
         headers = {"Accept": "application/json", "Content-Type": media, "User-Agent": "operator-python"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        connection = _Connection(self._host, self._port, self._name, self._tls)
+        connection = _Connection(self._host, self._port, self._name, self._tls, timeout)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            content = None if body is None else json.dumps(body).encode()
+            connection.request(method, self._prefix + path, content, headers)
             return connection, connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            hint = "see that it runs and that the kubeconfig is of this server"
+            hint = "check that it runs and that the kubeconfig is of this server"
             raise Problem(f"cannot reach {self.server}: {error}", hint) from error
 
     def call(self, method, path, body=None, media="application/json"):
-        """The object that the server answers with."""
+        """The object in the server's answer."""
         connection, response = self._send(method, path, body, media)
         try:
             text = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise Problem(f"{method} {path}: the answer breaks off: {error}", "it is tried again") from error
+            if response.status >= 300:
+                raise _refusal(f"{method} {path.partition('?')[0]}", response.status, text)
+            return json.loads(text)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Problem(f"{method} {path.partition('?')[0]}: the answer is incomplete: {error}", RETRIED) from error
         finally:
             connection.close()
-        if response.status < 300:
-            return json.loads(text)
-        raise _refusal(f"{method} {path}", response.status, text)
 
-    def watch(self, path, version):
-        """The events of a collection from a version on, until the server ends it."""
-        query = f"watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}"
-        connection, response = self._send("GET", f"{path}?{query}")
+    def get(self, path):
+        """An object, or None when it does not exist."""
+        try:
+            return self.call("GET", path)
+        except Problem as problem:
+            if problem.code == 404:
+                return None
+            raise
+
+    def delete(self, path):
+        """Requests the deletion of an object, which may be gone already."""
+        try:
+            self.call("DELETE", path)
+        except Problem as problem:
+            if problem.code != 404:
+                raise
+
+    def watch(self, path, version, seconds):
+        """The events of a collection from a version on, for so many seconds."""
+        query = f"watch=true&timeoutSeconds={seconds}&resourceVersion={version}"
+        connection, response = self._send("GET", f"{path}?{query}", timeout=seconds + TIMEOUT_SECONDS)
         try:
             if response.status >= 300:
                 raise _refusal(f"watch {path}", response.status, response.read())
@@ -177,10 +199,10 @@ class Client:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     status = event["object"]
-                    raise _refusal(f"watch {path}", status.get("code", 0), json.dumps(status).encode())
+                    raise _refusal(f"watch {path}", status.get("code", 0), json.dumps(status))
                 yield event["type"], event["object"]
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Problem(f"watch {path}: it breaks off: {error}", "it is begun again") from error
+            raise Problem(f"watch {path}: the event stream is broken: {error}", RETRIED) from error
         finally:
             connection.close()
 
@@ -192,7 +214,7 @@ def _named(items, name):
     raise KeyError(name)
 
 
-def _refusal(asked, code, text):
+def _refusal(request, code, text):
     try:
         message = json.loads(text)["message"]
     except (ValueError, KeyError, TypeError):
@@ -200,6 +222,6 @@ def _refusal(asked, code, text):
     hints = {
         401: "renew the credentials in the kubeconfig",
         403: "grant the user of the kubeconfig what is refused (see README.md)",
-        404: "see that the server is a garden's",
+        404: "check that the server is a garden's",
     }
-    return Problem(f"{asked}: {message}", hints.get(code, "it is tried again"), code)
+    return Problem(f"{request}: {message}", hints.get(code, RETRIED), code)
