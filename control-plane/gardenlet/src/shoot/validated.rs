@@ -3,6 +3,7 @@
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::required::ShootExtension;
 
@@ -142,6 +143,20 @@ impl ValidatedShoot {
     #[must_use]
     pub(crate) fn backup_entry(&self) -> String {
         names::backup_entry(&self.namespace, &self.uid)
+    }
+
+    /// Makes an object of the garden go with the Shoot.
+    #[must_use]
+    pub(crate) fn owner_reference(&self) -> OwnerReference {
+        OwnerReference {
+            api_version: "core.gardener.cloud/v1beta1".to_owned(),
+            kind: "Shoot".to_owned(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            controller: Some(true),
+            // The Shoot waits for its finalizer anyway.
+            block_owner_deletion: Some(false),
+        }
     }
 
     /// The cluster's identity, unique over all gardens.

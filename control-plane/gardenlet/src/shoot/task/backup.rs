@@ -4,7 +4,7 @@ use api_core::v1beta1::{BackupEntry, BackupEntrySpec};
 use api_meta::{Fault, LastOperationState};
 use base_client::{Judgement, Waited, apply};
 use base_controller::ObjectKey;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
@@ -19,14 +19,7 @@ pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
         metadata: ObjectMeta {
             name: Some(shoot.backup_entry()),
             namespace: Some(shoot.garden_namespace.clone()),
-            owner_references: Some(vec![OwnerReference {
-                api_version: "core.gardener.cloud/v1beta1".to_owned(),
-                kind: "Shoot".to_owned(),
-                name: shoot.name.clone(),
-                uid: shoot.uid.clone(),
-                controller: Some(true),
-                block_owner_deletion: Some(false),
-            }]),
+            owner_references: Some(vec![shoot.owner_reference()]),
             ..ObjectMeta::default()
         },
         spec: BackupEntrySpec {

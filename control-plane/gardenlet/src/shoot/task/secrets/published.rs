@@ -9,7 +9,7 @@ use base_client::{apply, delete};
 use base_secrets::data;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::super::operation::Operation;
 use super::{CA, CA_CLIENT, SSH_KEY_PAIR, ours};
@@ -49,15 +49,6 @@ fn name(op: &Operation, suffix: &str) -> String {
 /// Metadata of `<shoot>.<suffix>`, which goes with its Shoot.
 fn metadata(op: &Operation, suffix: &str, role: &str) -> ObjectMeta {
     let shoot = &op.shoot;
-    let owner = OwnerReference {
-        api_version: "core.gardener.cloud/v1beta1".to_owned(),
-        kind: "Shoot".to_owned(),
-        name: shoot.name.clone(),
-        uid: shoot.uid.clone(),
-        controller: Some(true),
-        // The Shoot waits for its finalizer anyway.
-        block_owner_deletion: Some(false),
-    };
     ObjectMeta {
         name: Some(name(op, suffix)),
         namespace: Some(shoot.garden_namespace.clone()),
@@ -65,7 +56,7 @@ fn metadata(op: &Operation, suffix: &str, role: &str) -> ObjectMeta {
             (labels::ROLE.to_owned(), role.to_owned()),
             ("shoot.gardener.cloud/name".to_owned(), shoot.name.clone()),
         ])),
-        owner_references: Some(vec![owner]),
+        owner_references: Some(vec![shoot.owner_reference()]),
         ..ObjectMeta::default()
     }
 }
