@@ -19,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
 use super::operation::Operation;
 use super::plan::{Decision, OnHold, decide};
-use super::report::{Failure, ShootStatusWriter, failed, is_for_good, sentence, started, succeeded, summary, taken_up};
+use super::report::{
+    Failure, ShootStatusWriter, cleaned, failed, is_for_good, sentence, started, succeeded, summary, taken_up,
+};
 use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
 use crate::context::Context;
@@ -225,6 +227,9 @@ async fn work(
         Ok(goal) => goal,
         Err(fault) => return give_up(&turn, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
     };
+    // No task of the flow takes back what these said in an earlier attempt.
+    let passed = [TASK_READ, TASK_EXTENSIONS, TASK_PREPARE].map(str::to_owned);
+    status.update(|state| cleaned(state, &passed)).await?;
     let flow = shoot_flow(&facts(&observed, &shoot), &goal)
         .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
     let operation = Operation::new(context.clone(), observed, status, known_nodes(&shoot));

@@ -192,17 +192,22 @@ pub(crate) fn taken_up(status: &mut core::ShootStatus, shoot: &core::Shoot, gard
     status.gardener = gardener.clone();
 }
 
-/// While it runs. `cleaned`: tasks that failed last time and have succeeded now.
+/// Takes back the errors of tasks that have succeeded since.
+pub(crate) fn cleaned(status: &mut core::ShootStatus, tasks: &[String]) {
+    status
+        .last_errors
+        .retain(|error| error.task_id.as_ref().is_none_or(|task| !tasks.contains(task)));
+}
+
+/// While it runs. `succeeded`: tasks that failed last time and have succeeded now.
 pub(crate) fn progressed(
     status: &mut core::ShootStatus,
     percent: i32,
     description: &str,
-    cleaned: &[String],
+    succeeded: &[String],
     now: Timestamp,
 ) {
-    status
-        .last_errors
-        .retain(|error| error.task_id.as_ref().is_none_or(|task| !cleaned.contains(task)));
+    cleaned(status, succeeded);
     if let Some(last) = &mut status.last_operation
         && (last.progress != percent || last.description != description)
     {

@@ -8,6 +8,7 @@ mod domains;
 mod extensions_there;
 mod going;
 mod installation;
+mod installation_trouble;
 mod installation_values;
 mod installing;
 mod lies;
@@ -369,8 +370,14 @@ async fn a_missing_installation_is_named_and_other_shoots_go_on() {
         errors(&shoot)
     );
     assert!(registrations.get_opt("late").await.unwrap().is_some());
+    world.extensions.silence("Infrastructure");
     world.install("late").await;
     assert!(installations.get_opt("late").await.unwrap().is_some());
+    until(&shoots, "b", "without error while it goes on", |shoot| {
+        state(shoot).is_some_and(|(state, _)| state == LastOperationState::Processing) && errors(shoot).is_empty()
+    })
+    .await;
+    world.extensions.speak("Infrastructure");
     until(&shoots, "b", "ready", succeeded).await;
 }
 
