@@ -19,7 +19,8 @@ use crate::remove::{Removed, remove_all};
 use crate::report::{Report, reason, told, write};
 
 pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
-    if is_ignored(resource) {
+    // One that is being deleted goes with its objects, whatever else is asked of it.
+    if is_ignored(resource) && resource.metadata.deletion_timestamp.is_none() {
         let mut after = resource.clone();
         Report::of(&mut after, context.clock.now()).ignored();
         write(resource, after, context).await?;

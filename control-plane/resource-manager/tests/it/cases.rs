@@ -86,6 +86,8 @@ impl Default for Named {
 pub(crate) struct Apply {
     by: Option<String>,
     pub(crate) objects: Vec<Value>,
+    /// Annotations that it gets.
+    annotations: BTreeMap<String, String>,
     /// More of its spec.
     spec: ManagedResourceSpec,
 }
@@ -101,6 +103,8 @@ pub(crate) struct Expect {
     progressing: Option<String>,
     /// Parts of the conditions' messages.
     says: Vec<String>,
+    /// What no condition's message contains.
+    never: Vec<String>,
     /// Kinds in the order in which they are applied.
     order: Vec<String>,
     /// Objects of the target that have at least these fields; null is a field that is not there.
@@ -251,11 +255,14 @@ impl Ground {
             ..ManagedResource::default()
         };
         resource.metadata.name = Some(by.to_owned());
+        resource.metadata.annotations = Some(apply.annotations.clone());
         resource.spec.secret_refs = vec![LocalObjectReference { name: secret }];
         loop {
             let written = match self.resources().get_opt(by).await? {
                 Some(there) => {
                     resource.metadata = there.metadata;
+                    let annotations = resource.metadata.annotations.get_or_insert_default();
+                    annotations.extend(apply.annotations.clone());
                     self.resources().replace(by, &PostParams::default(), &resource).await
                 }
                 None => self.resources().create(&PostParams::default(), &resource).await,
@@ -302,7 +309,10 @@ impl Ground {
 
 fn look_at_resource(expect: &Expect, resource: &ManagedResource) -> Result<(), String> {
     let status = resource.status.clone().unwrap_or_default();
-    if resource.metadata.deletion_timestamp.is_none() && status.observed_generation != resource.metadata.generation {
+    // The manager leaves the generation of an ignored one as it was.
+    let is_ignored = expect.applied.as_deref() == Some("True ManagedResourceIgnored");
+    let is_observed = is_ignored || status.observed_generation == resource.metadata.generation;
+    if resource.metadata.deletion_timestamp.is_none() && !is_observed {
         return Err("its newest form was not seen".to_owned());
     }
     let wanted = [
@@ -327,6 +337,15 @@ fn look_at_resource(expect: &Expect, resource: &ManagedResource) -> Result<(), S
             .any(|condition| condition.message.contains(part))
         {
             return Err(format!("no condition says {part:?}: {:?}", status.conditions));
+        }
+    }
+    for part in &expect.never {
+        if status
+            .conditions
+            .iter()
+            .any(|condition| condition.message.contains(part))
+        {
+            return Err(format!("a condition contains {part:?}: {:?}", status.conditions));
         }
     }
     let order: Vec<String> = status
