@@ -73,9 +73,16 @@ impl Judged for Deployment {
         let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let updated = status.updated_replicas.unwrap_or(0);
         let surplus = status.replicas.unwrap_or(0) - updated;
+        // One that allows all its pods to be missing is available without any: only this condition says that none runs. It
+        // is absent where there is no deadline.
+        let told = told!(self.status.as_ref());
+        let not_over = told.iter().find(|(type_, status, reason, _)| {
+            *type_ == "Progressing" && (*status, *reason) != ("True", Some("NewReplicaSetAvailable"))
+        });
         outdated
             .or_else(|| (updated < wanted).then(|| format!("{updated} of {wanted} replica(s) have been updated")))
             .or_else(|| (surplus > 0).then(|| format!("{surplus} old replica(s) are pending termination")))
+            .or_else(|| not_over.map(|told| told.3.unwrap_or_default().to_owned()))
     }
 }
 
@@ -260,6 +267,18 @@ mod tests {
         assert_eq!(
             deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "conditions": available})),
             of("", "")
+        );
+        let progressing = |status: &str, reason: &str| {
+            let progressing = json!({"type": "Progressing", "status": status, "reason": reason, "message": "m"});
+            let conditions = json!([{"type": "Available", "status": "True"}, progressing]);
+            deployment(json!({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "conditions": conditions}))
+        };
+        assert_eq!(progressing("True", "NewReplicaSetAvailable"), of("", ""));
+        assert_eq!(progressing("True", "ReplicaSetUpdated"), of("", "m"));
+        let (unhealthy, rolling_out) = progressing("False", "ProgressDeadlineExceeded");
+        assert!(
+            unhealthy.contains("due to ProgressDeadlineExceeded") && rolling_out == "m",
+            "{unhealthy}"
         );
         let failing = json!([{"type": "Available", "status": "True"}, {"type": "ReplicaFailure", "status": "True", "reason": "R", "message": "m"}]);
         assert_eq!(
