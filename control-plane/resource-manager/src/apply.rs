@@ -18,7 +18,7 @@ use crate::Context;
 use crate::decode::Desired;
 use crate::kinds::Served;
 use crate::merge::{differs_in_replicas, merge};
-use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, origin, shown, wish, wishes};
+use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, is_true, origin, shown, wish};
 use crate::owner::refuse_others;
 use crate::plan::same_kind;
 use crate::prepare::{prepare, surplus};
@@ -147,7 +147,7 @@ async fn send(
                 context.kinds.forget(&object.api_version, &object.kind);
             }
             match &error {
-                kube::Error::Api(status) if status.code == 422 && may_replace(object, &value, &status.message) => {
+                kube::Error::Api(status) if status.code == 422 && may_replace(object, &status.message) => {
                     replace(object, &value, &api).await
                 }
                 _ => Err(fault_of(error, "apply it")),
@@ -216,12 +216,11 @@ async fn strip(
 }
 
 /// Whether an object that cannot be updated may be deleted: it says so, or it is immutable and has no other way.
-fn may_replace(object: &Desired, value: &Value, refusal: &str) -> bool {
+fn may_replace(object: &Desired, refusal: &str) -> bool {
     let immutable = object.api_version == "v1"
         && matches!(object.kind.as_str(), "ConfigMap" | "Secret")
         && refusal.contains("field is immutable when `immutable` is set");
-    immutable
-        || serde_json::from_value(value.clone()).is_ok_and(|object| wishes(&object, wish::DELETE_ON_INVALID_UPDATE))
+    immutable || is_true(Some(&object.annotations()), wish::DELETE_ON_INVALID_UPDATE)
 }
 
 /// Deletes an object that cannot be changed into what is wanted; the next turn creates it.
@@ -266,25 +265,17 @@ async fn replace(object: &Desired, value: &Value, api: &Api<DynamicObject>) -> R
 
 /// The object as it is remembered, with the labels and annotations that it gets.
 pub(crate) fn reference(object: &Desired, namespace: Option<String>, resource: &ManagedResource) -> ObjectReference {
-    let given = |field: &str| {
-        let entries = object
-            .value
-            .pointer("/metadata")
-            .and_then(|metadata| metadata.get(field)?.as_object());
-        let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-        entries.into_iter().flatten().filter_map(text)
-    };
     let managed = [(MANAGED_BY.to_owned(), MANAGED_BY_GARDENER.to_owned())];
     ObjectReference {
         api_version: Some(object.api_version.clone()),
         kind: Some(object.kind.clone()),
         namespace,
         name: Some(object.name.clone()),
-        labels: given("labels")
+        labels: (object.labels().into_iter())
             .chain(resource.spec.inject_labels.clone())
             .chain(managed)
             .collect(),
-        annotations: given("annotations").collect(),
+        annotations: object.annotations(),
         ..ObjectReference::default()
     }
 }

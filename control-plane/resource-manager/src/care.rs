@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Context;
 use crate::health::Judged;
 use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, resource_of_origin, shown, wish};
+use crate::reconcile::is_ignored;
 use crate::report::{Report, write};
 
 /// Mirrors of what was applied in the target, and of the pods that came of it.
@@ -273,14 +274,8 @@ pub(crate) async fn care(resource: &ManagedResource, context: &Context) -> Resul
 fn is_applied(resource: &ManagedResource) -> bool {
     let Some(status) = &resource.status else { return false };
     let applied = Condition::find(&status.conditions, RESOURCES_APPLIED);
-    let ignored = resource
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(wish::IGNORE))
-        .is_some_and(|value| value == "true");
     resource.metadata.deletion_timestamp.is_none()
-        && !ignored
+        && !is_ignored(resource)
         && status.observed_generation == resource.metadata.generation
         && applied.is_some_and(|condition| condition.status == ConditionStatus::True)
 }

@@ -1,7 +1,7 @@
 //! From Secrets to objects. Pure: never asks an API server what a kind is.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use api_meta::{Classified, FaultClass};
@@ -30,6 +30,26 @@ pub(crate) struct Desired {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) value: Value,
+}
+
+impl Desired {
+    /// Its annotations as written.
+    pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
+        self.texts("annotations")
+    }
+
+    /// Its labels as written.
+    pub(crate) fn labels(&self) -> BTreeMap<String, String> {
+        self.texts("labels")
+    }
+
+    /// Entries of a member of its metadata that are text, as all of them must be.
+    fn texts(&self, member: &str) -> BTreeMap<String, String> {
+        let metadata = self.value.get("metadata");
+        let entries = metadata.and_then(|metadata| metadata.get(member)?.as_object());
+        let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+        entries.into_iter().flatten().filter_map(text).collect()
+    }
 }
 
 /// Why objects could not be read.

@@ -1,5 +1,7 @@
 //! Names of the wire: annotations, labels, finalizers, references. Pure.
 
+use std::collections::BTreeMap;
+
 use api_meta::{finalizers, labels};
 use api_resources::{ManagedResource, ObjectReference};
 use base_controller::ObjectKey;
@@ -69,21 +71,16 @@ pub(crate) fn resource_of_origin(cluster_id: &str, origin: &str) -> Option<Objec
     Some(ObjectKey::namespaced(namespace, name))
 }
 
-/// Whether the annotation says `true`.
-pub(crate) fn wishes(object: &DynamicObject, annotation: &str) -> bool {
-    object
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(annotation))
-        .is_some_and(|value| value == "true")
+/// Whether a label or annotation has a value that Go's `strconv.ParseBool` takes for true, as upstream reads most of
+/// them.
+pub(crate) fn is_true(entries: Option<&BTreeMap<String, String>>, key: &str) -> bool {
+    let value = entries.and_then(|entries| entries.get(key));
+    value.is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
 /// Whether the object is a Secret or ConfigMap that goes when nothing refers to it any more.
 pub(crate) fn is_collectable(object: &DynamicObject, reference: &ObjectReference) -> bool {
-    let labels = object.metadata.labels.as_ref();
-    let labelled = labels.and_then(|all| all.get(labels::GARBAGE_COLLECTABLE_REFERENCE));
-    labelled.is_some_and(|value| value == "true")
+    is_true(object.metadata.labels.as_ref(), labels::GARBAGE_COLLECTABLE_REFERENCE)
         && reference.api_version.as_deref() == Some("v1")
         && matches!(reference.kind.as_deref(), Some("Secret" | "ConfigMap"))
 }
@@ -112,4 +109,17 @@ pub(crate) fn shown(reference: &ObjectReference) -> String {
 /// A list for people.
 pub(crate) fn all_shown<'a>(references: impl IntoIterator<Item = &'a ObjectReference>) -> String {
     references.into_iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_true_as_go_parses_them() {
+        let of = |value: &str| is_true(Some(&BTreeMap::from([("key".to_owned(), value.to_owned())])), "key");
+        assert!(["1", "t", "T", "true", "TRUE", "True"].into_iter().all(of));
+        assert!(!["", "0", "f", "false", "yes", "tRUE", " true"].into_iter().any(of));
+        assert!(!is_true(None, "key") && !is_true(Some(&BTreeMap::new()), "key"));
+    }
 }

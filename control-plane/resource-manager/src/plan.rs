@@ -1,10 +1,9 @@
 //! What to apply, in which order, what to take back and what to leave. Pure.
 
 use api_resources::{GroupKind, ObjectReference};
-use serde_json::Value;
 
 use crate::decode::Desired;
-use crate::naming::{group_of, wish};
+use crate::naming::{group_of, is_true, wish};
 
 /// What to do in the target.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,14 +55,9 @@ pub(crate) fn plan(desired: Vec<Desired>, applied: &[ObjectReference], equivalen
 }
 
 fn is_ignored(object: &Desired) -> bool {
-    let annotation = |name: &str| {
-        object
-            .value
-            .pointer("/metadata/annotations")
-            .and_then(|all| all.get(name))
-            .and_then(Value::as_str)
-    };
-    annotation(wish::IGNORE) == Some("true") || annotation(wish::MODE) == Some(wish::MODE_IGNORE)
+    let annotations = object.annotations();
+    is_true(Some(&annotations), wish::IGNORE)
+        || annotations.get(wish::MODE).map(String::as_str) == Some(wish::MODE_IGNORE)
 }
 
 /// An object without namespace is applied to `default` if its kind has namespaces.

@@ -7,12 +7,12 @@ use api_resources::{ManagedResource, ObjectReference};
 use base_client::{add_finalizer, has_finalizer, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt};
+use kube::Api;
 
 use crate::Context;
 use crate::apply::{Applied, apply_all, reference};
 use crate::decode::{checksum, decode};
-use crate::naming::{all_shown, finalizer, wish};
+use crate::naming::{all_shown, finalizer, is_true, wish};
 use crate::plan::{Plan, plan, rank};
 use crate::release::release_all;
 use crate::remove::{Removed, remove_all};
@@ -33,11 +33,8 @@ pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> 
     }
 }
 
-fn is_ignored(resource: &ManagedResource) -> bool {
-    resource
-        .annotations()
-        .get(wish::IGNORE)
-        .is_some_and(|value| value == "true")
+pub(crate) fn is_ignored(resource: &ManagedResource) -> bool {
+    is_true(resource.metadata.annotations.as_ref(), wish::IGNORE)
 }
 
 fn api(resource: &ManagedResource, context: &Context) -> Api<ManagedResource> {

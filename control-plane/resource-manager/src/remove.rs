@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::Context;
-use crate::naming::{ORIGIN, group_of, is_collectable, origin, wish, wishes};
+use crate::naming::{ORIGIN, group_of, is_collectable, is_true, origin, wish};
 
 /// How long one turn waits for deleted objects to be gone before it reports what it waits for.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ async fn remove_one(
         .get(ORIGIN)
         .is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
     let collected = context.options.garbage_collection && is_collectable(&live, reference);
-    if !own || wishes(&live, wish::KEEP_OBJECT) || collected {
+    if !own || is_true(live.metadata.annotations.as_ref(), wish::KEEP_OBJECT) || collected {
         return Ok(None);
     }
     if resource.spec.delete_persistent_volume_claims == Some(true) {
