@@ -39,6 +39,9 @@ pub struct Options {
     pub namespace: Option<String>,
     /// Value of the label `resources.gardener.cloud/class`.
     pub class: String,
+    /// Namespace of the target in which all ServiceAccounts are, whatever the Secrets name: a source that is not
+    /// trusted with the whole target gets tokens of this namespace alone. None: each Secret names the namespace.
+    pub account_namespace: Option<String>,
     /// PEM bundle of the target's authorities, for Secrets that ask for it. None: that of the ConfigMap
     /// `kube-root-ca.crt` beside the ServiceAccount.
     pub ca_bundle: Option<String>,
@@ -79,7 +82,8 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         secrets: secrets.clone(),
         accounts,
     });
-    let controller = Controller::new(NAME, secrets.clone()).called_by(askers_of(secrets, changed));
+    let askers = askers_of(secrets.clone(), context.options.clone(), changed);
+    let controller = Controller::new(NAME, secrets).called_by(askers);
     let (turns, gone) = (context.clone(), context);
     let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
     let following = stop.run_until_cancelled(reconcile::follow_deletions(&gone));
@@ -105,9 +109,13 @@ async fn turn(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_me
 }
 
 /// The Secrets that ask for the ServiceAccounts that have changed.
-fn askers_of(secrets: Cache<Secret>, changed: BoxStream<'static, ObjectKey>) -> BoxStream<'static, ObjectKey> {
+fn askers_of(
+    secrets: Cache<Secret>,
+    options: Options,
+    changed: BoxStream<'static, ObjectKey>,
+) -> BoxStream<'static, ObjectKey> {
     let askers = move |account: ObjectKey| {
-        let asks = |secret: &Arc<Secret>| Wanted::of(secret).is_ok_and(|wanted| wanted.account == account);
+        let asks = |secret: &Arc<Secret>| Wanted::of(secret, &options).is_ok_and(|wanted| wanted.account == account);
         let keys: Vec<ObjectKey> = secrets
             .list()
             .iter()

@@ -1,7 +1,7 @@
 //! One turn for one Secret: mend the ServiceAccount, look at the token, request another, write it down. And what is left
 //! of a Secret that went.
 
-use api_meta::Fault;
+use api_meta::{Fault, labels};
 use base_client::{add_finalizer, apply, delete, fault_of, get, has_finalizer, patch_changed, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use jiff::{SignedDuration, Timestamp};
@@ -34,7 +34,7 @@ pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next
         }
         return Ok(Next::Change);
     }
-    let wanted = Wanted::of(secret)?;
+    let wanted = Wanted::of(secret, &context.options)?;
     let secret = match context.options.namespace {
         None => &add_finalizer(&api, secret.clone(), FINALIZER).await?,
         Some(_) => secret,
@@ -222,31 +222,63 @@ async fn write_elsewhere(
         .map_err(|error| fault_of(error, &format!("create Secret \"{key}\"")))
 }
 
-/// Deletes the ServiceAccounts of Secrets without finalizer when they are seen to go. What goes unseen stays.
+/// Deletes the ServiceAccounts of Secrets that are seen to go, or to lose the labels that ask for a token. What goes
+/// unseen stays.
 pub(crate) async fn follow_deletions(context: &Context) {
     let mut changes = context.secrets.subscribe();
     loop {
         let change = changes.next().await;
-        if change.new().is_some() || has_finalizer(&*change.object, FINALIZER) {
+        if change.new().is_some() {
             continue;
         }
-        if let Err(fault) = remove_account(&change.object, context).await {
+        let removed = match has_finalizer(&*change.object, FINALIZER) {
+            true => release(&change.object, context).await,
+            false => remove_account(&change.object, context).await,
+        };
+        if let Err(fault) = removed {
             let secret = ObjectKey::of(&*change.object);
             tracing::warn!(%secret, "the ServiceAccount of a deleted Secret stays: {}", fault.chain());
         }
     }
 }
 
+/// A Secret with our finalizer leaves the mirror when it is deleted, which [`reconcile`] has seen to, or when it no longer
+/// asks for a token: then it still exists, and nothing else would take the finalizer off.
+async fn release(secret: &Secret, context: &Context) -> Result<(), Fault> {
+    let api = api(secret, context);
+    let name = secret.metadata.name.as_deref().unwrap_or_default();
+    let Some(live) = get(&api, name).await? else {
+        return Ok(());
+    };
+    if live.metadata.uid != secret.metadata.uid || !has_finalizer(&live, FINALIZER) || asks(&live, context) {
+        return Ok(());
+    }
+    remove_account(secret, context).await?;
+    remove_finalizer(&api, live, FINALIZER).await.map(drop)
+}
+
+/// Whether the labels of a Secret ask for a token of our class.
+fn asks(secret: &Secret, context: &Context) -> bool {
+    let has = |label: &str, value: &str| {
+        let labels = secret.metadata.labels.as_ref();
+        labels
+            .and_then(|labels| labels.get(label))
+            .is_some_and(|found| found == value)
+    };
+    has(labels::RESOURCES_PURPOSE, labels::resources::PURPOSE_TOKEN_REQUESTOR)
+        && has(labels::RESOURCES_CLASS, &context.options.class)
+}
+
 async fn remove_account(secret: &Secret, context: &Context) -> Result<(), Fault> {
     // One that asks for nothing has no ServiceAccount.
-    let Ok(wanted) = Wanted::of(secret) else {
+    let Ok(wanted) = Wanted::of(secret, &context.options) else {
         return Ok(());
     };
     let uid = &secret.metadata.uid;
     let needed = context.secrets.list().iter().any(|other| {
         other.metadata.uid != *uid
             && other.metadata.deletion_timestamp.is_none()
-            && Wanted::of(other).is_ok_and(|other| other.account == wanted.account)
+            && Wanted::of(other, &context.options).is_ok_and(|other| other.account == wanted.account)
     });
     if wanted.keep_account || needed {
         return Ok(());

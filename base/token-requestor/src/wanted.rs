@@ -8,6 +8,8 @@ use base_controller::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 
+use crate::Options;
+
 /// Names of the wire (gardener/gardener v1.150 pkg/apis/resources/v1alpha1/types.go).
 pub(crate) mod annotation {
     pub(crate) const ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
@@ -64,7 +66,7 @@ impl Classified for WantedError {
 }
 
 impl Wanted {
-    pub(crate) fn of(secret: &Secret) -> Result<Self, WantedError> {
+    pub(crate) fn of(secret: &Secret, options: &Options) -> Result<Self, WantedError> {
         let given = |annotation: &str| {
             let annotations = secret.metadata.annotations.as_ref();
             annotations
@@ -92,11 +94,12 @@ impl Wanted {
         let elsewhere = given(annotation::TARGET_NAME)
             .zip(given(annotation::TARGET_NAMESPACE))
             .map(|(name, namespace)| ObjectKey::namespaced(namespace, name));
+        let namespace = match &options.account_namespace {
+            Some(namespace) => namespace,
+            None => required(annotation::ACCOUNT_NAMESPACE)?,
+        };
         Ok(Self {
-            account: ObjectKey::namespaced(
-                required(annotation::ACCOUNT_NAMESPACE)?,
-                required(annotation::ACCOUNT_NAME)?,
-            ),
+            account: ObjectKey::namespaced(namespace, required(annotation::ACCOUNT_NAME)?),
             labels,
             life,
             renew,
@@ -123,7 +126,7 @@ mod tests {
     const ACCOUNT: [(&str, &str); 2] = [(annotation::ACCOUNT_NAME, "a"), (annotation::ACCOUNT_NAMESPACE, "n")];
 
     fn with(more: &[(&str, &str)]) -> Result<Wanted, WantedError> {
-        Wanted::of(&secret(&[&ACCOUNT, more].concat()))
+        Wanted::of(&secret(&[&ACCOUNT, more].concat()), &Options::default())
     }
 
     #[test]
@@ -164,10 +167,22 @@ mod tests {
         );
         assert!(said(&[(expiration, "5m")]).ends_with("is below 10m, the least that Kubernetes grants"));
         assert!(said(&[(annotation::ACCOUNT_LABELS, "a=b")]).ends_with("is no JSON object of texts"));
-        let nameless = Wanted::of(&secret(&ACCOUNT[1..])).unwrap_err();
+        let nameless = Wanted::of(&secret(&ACCOUNT[1..]), &Options::default()).unwrap_err();
         assert_eq!(
             nameless.to_string(),
             format!("annotation {} is missing", annotation::ACCOUNT_NAME)
         );
+    }
+
+    #[test]
+    fn a_fixed_namespace_overrules_the_annotation() {
+        let fixed = Options {
+            account_namespace: Some("fixed".to_owned()),
+            ..Options::default()
+        };
+        for annotations in [&ACCOUNT[..], &ACCOUNT[..1]] {
+            let wanted = Wanted::of(&secret(annotations), &fixed).unwrap();
+            assert_eq!(wanted.account.to_string(), "fixed/a");
+        }
     }
 }

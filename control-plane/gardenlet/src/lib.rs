@@ -84,6 +84,7 @@ pub async fn run(
     tokio::join!(
         seed::run(context.clone(), stop.clone()).boxed(),
         installation::run(context.clone(), stop.clone()).boxed(),
+        installation::request_tokens(context.clone(), stop.clone()).boxed(),
         backup::run_buckets(context.clone(), stop.clone()).boxed(),
         backup::run_entries(context.clone(), stop.clone()).boxed(),
         shoot::run_care(context.clone(), node_changes, stop.clone()).boxed(),

@@ -141,6 +141,7 @@ fn requesting(
         let options = base_token_requestor::Options {
             namespace: options.namespace.clone(),
             class,
+            account_namespace: None,
             ca_bundle: None,
         };
         base_token_requestor::run(source.clone(), target.clone(), options, clock.clone(), stop.clone())

@@ -31,7 +31,7 @@ impl Pair {
         let options = Options {
             namespace: namespace.map(str::to_owned),
             class: "shoot".to_owned(),
-            ca_bundle: None,
+            ..Options::default()
         };
         let (source, target) = (pair.source.admin(), pair.target.admin());
         tokio::spawn(run(
@@ -267,4 +267,21 @@ async fn other_classes_are_left_alone_and_a_wrong_annotation_is_told_in_an_event
         assert!(token(&secret).is_none() && secret.finalizers().is_empty());
     }
     assert!(pair.accounts().get_opt("garden").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_no_longer_asks_is_released_with_its_account() {
+    let pair = Pair::start(None).await;
+    pair.ask("csi", "shoot", json!({}), json!({})).await;
+    pair.filled("csi", "").await;
+    let no_class = json!({"metadata": {"labels": {"resources.gardener.cloud/class": null}}});
+    pair.secrets()
+        .patch("shoot-access-csi", &PatchParams::default(), &Patch::Merge(no_class))
+        .await
+        .unwrap();
+    until(&pair.secrets(), "shoot-access-csi", "released", |secret: &Secret| {
+        secret.finalizers().is_empty()
+    })
+    .await;
+    until_gone(&pair.accounts(), "csi").await;
 }
