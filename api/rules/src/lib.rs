@@ -50,8 +50,8 @@ pub use registration::{
     validate_controller_registration_update,
 };
 pub use required_types::{
-    KindType, is_responsible, required_types_for_seed, required_types_for_shoot, unregistered_types,
-    unregistered_types_of_seed,
+    KindType, extensions_of_seed, is_responsible, required_types_for_seed, required_types_for_shoot,
+    unregistered_types, unregistered_types_of_seed,
 };
 pub use seed::{default_seed, validate_seed, validate_seed_update};
 pub use shoot::{is_workerless, validate_shoot, validate_technical_id};

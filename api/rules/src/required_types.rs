@@ -267,6 +267,26 @@ pub fn required_types_for_seed(seed: &Seed, registrations: &[ControllerRegistrat
     own.chain(automatic).collect()
 }
 
+/// The Extensions of a seed: those that it names, and those that registrations enable for seeds; none while it is being
+/// deleted. Sorted by type.
+pub fn extensions_of_seed(seed: &Seed, registrations: &[ControllerRegistration]) -> Vec<Extension> {
+    if seed.metadata.deletion_timestamp.is_some() {
+        return Vec::new();
+    }
+    let own = &seed.spec.extensions;
+    let named = |type_: &str| own.iter().any(|extension| extension.type_.eq_ignore_ascii_case(type_));
+    let automatic = auto_enabled(registrations, &ClusterType::Seed, own)
+        .filter(|resource| is_primary(resource) && !named(&resource.type_))
+        .map(|resource| Extension {
+            type_: resource.type_.clone(),
+            ..Extension::default()
+        });
+    let enabled = own.iter().filter(|extension| extension.disabled != Some(true)).cloned();
+    let mut all: Vec<Extension> = enabled.chain(automatic).collect();
+    all.sort_by_key(|extension| extension.type_.to_lowercase());
+    all
+}
+
 /// An error for every field of the shoot that asks for a kind and type which no registration controls primarily, or
 /// which does not work for such a cluster.
 pub fn unregistered_types(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Vec<FieldError> {

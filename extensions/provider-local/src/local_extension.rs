@@ -1,4 +1,4 @@
-//! Extension: a ConfigMap in the shoot's namespace with what the shoot's owner configured. It shows that a
+//! Extension of a shoot or of the seed itself: a ConfigMap in its namespace with what was configured. It shows that a
 //! configuration gets through, and goes with the Extension.
 
 use std::collections::BTreeMap;

@@ -150,6 +150,12 @@ pub async fn run(
             of(&options.extension_type).finalizer_suffix(&options.extension_type),
             Arc::new(LocalExtensions),
         )
+        .actuator::<ext::Extension>(
+            of(&options.extension_type)
+                .class(ext::ExtensionClass::Seed)
+                .finalizer_suffix(&options.extension_type),
+            Arc::new(LocalExtensions),
+        )
         .task(restore(dns.clone(), stop.clone()))
         .actuator::<ext::DNSRecord>(of(&options.dns_type), dns)
         .task(machines.run());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::Seed;
+use api_extensions::Extension;
 use api_meta::{Fault, labels, names};
 use base_client::{apply as apply_object, create_or_get};
 use components_seed::ResourceManagerObjects;
@@ -13,6 +14,7 @@ use kube::{Api, Client, ResourceExt};
 use super::plan::Plan;
 use crate::config::Config;
 use crate::context::{Context, MANAGER};
+use crate::extension::{ask, delete_confirmed};
 
 /// Registers our Seed in the garden, or brings its spec up to date.
 ///
@@ -50,6 +52,22 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
     apply_resource_manager(context, &plan.resource_manager).await?;
     if let Some(bucket) = &plan.bucket {
         apply_object(&Api::all(context.garden.clone()), bucket, MANAGER).await?;
+    }
+    let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
+    for wanted in &plan.extensions.request {
+        ask(context, &extensions, wanted.clone()).await?;
+    }
+    delete_extensions(context, &plan.extensions.delete).await
+}
+
+/// Asks for the deletion of the seed's own Extensions of these names.
+///
+/// # Errors
+/// What the seed says.
+pub(super) async fn delete_extensions(context: &Context, names: &[String]) -> Result<(), Fault> {
+    let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
+    for name in names {
+        delete_confirmed(context, &extensions, name).await?;
     }
     Ok(())
 }

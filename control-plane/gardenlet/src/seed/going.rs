@@ -1,15 +1,18 @@
-//! A Seed on its way out: what is still on it is named and waited for, then its backup bucket goes, and our finalizer
-//! last. Nothing is taken from anybody: Shoots and their backups go when their owners say so.
+//! A Seed on its way out: what is still on it is named and waited for, then its own Extensions and its backup bucket go,
+//! and our finalizer last. Nothing is taken from anybody: Shoots and their backups go when their owners say so.
 
 use std::sync::Arc;
 
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerInstallation, Seed, Shoot};
+use api_extensions::Extension;
 use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers};
 use base_client::{delete, list, patch_status_if_changed, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 
+use super::apply::delete_extensions;
+use super::observe::extensions;
 use crate::context::Context;
 use crate::outcome::deletion_waits;
 
@@ -31,6 +34,7 @@ pub(super) async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Nex
     if let Some(bucket) = &plan.delete_bucket {
         delete(&Api::<BackupBucket>::all(context.garden.clone()), bucket).await?;
     }
+    delete_extensions(context, &plan.delete_extensions).await?;
     Ok(Next::Change)
 }
 
@@ -40,6 +44,8 @@ struct Seen {
     entries: Vec<BackupEntry>,
     buckets: Vec<BackupBucket>,
     installations: Vec<ControllerInstallation>,
+    /// The seed's own.
+    extensions: Vec<Extension>,
 }
 
 async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Fault> {
@@ -50,6 +56,7 @@ async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Fault> {
         entries: list(&Api::all(garden()), "").await?,
         buckets: list(&Api::all(garden()), "").await?,
         installations: list(&Api::all(garden()), "").await?,
+        extensions: extensions(context).await?,
     };
     seen.shoots.retain(|shoot| has_shoot(&name, shoot));
     seen.entries.retain(|entry| has_entry(&name, entry));
@@ -83,6 +90,8 @@ struct Plan {
     waits_for: Vec<String>,
     /// Our bucket, once nothing lies in it and nobody can put anything there.
     delete_bucket: Option<String>,
+    /// The seed's own Extensions, once no Shoot can need what they bring.
+    delete_extensions: Vec<String>,
 }
 
 fn plan(seed: &Seed, seen: &Seen) -> Plan {
@@ -91,6 +100,7 @@ fn plan(seed: &Seed, seen: &Seen) -> Plan {
         entries,
         buckets,
         installations,
+        extensions,
     } = seen;
     let ours = buckets
         .iter()
@@ -103,6 +113,7 @@ fn plan(seed: &Seed, seen: &Seen) -> Plan {
                 .map(|entry| format!("BackupEntry {}", ObjectKey::of(entry))),
         )
         .chain(buckets.iter().map(bucket_with_trouble))
+        .chain(extensions.iter().map(|one| format!("Extension {}", ObjectKey::of(one))))
         .chain(
             installations
                 .iter()
@@ -111,6 +122,11 @@ fn plan(seed: &Seed, seen: &Seen) -> Plan {
     Plan {
         waits_for: waits_for.collect(),
         delete_bucket: ours.filter(|_| is_empty).map(ResourceExt::name_any),
+        delete_extensions: extensions
+            .iter()
+            .filter(|one| is_empty && one.metadata.deletion_timestamp.is_none())
+            .map(ResourceExt::name_any)
+            .collect(),
     }
 }
 
@@ -167,6 +183,7 @@ mod tests {
             entries: Vec::new(),
             buckets: Vec::new(),
             installations: Vec::new(),
+            extensions: Vec::new(),
         }
     }
 
@@ -183,17 +200,20 @@ mod tests {
         seen.entries = vec![object(json!({"metadata": {"namespace": "garden-a", "name": "b--1"}}))];
         seen.buckets = vec![bucket("u-1", json!({})), bucket("pail", json!({}))];
         seen.installations = vec![object(json!({"metadata": {"name": "moon-abcde"}}))];
+        seen.extensions = vec![object(json!({"metadata": {"namespace": "garden", "name": "tide"}}))];
         let all = [
             "Shoot garden-a/b",
             "BackupEntry garden-a/b--1",
             "BackupBucket u-1",
             "BackupBucket pail",
+            "Extension garden/tide",
             "ControllerInstallation moon-abcde",
         ];
         for (gone, deletes) in [(0, None), (1, None), (2, Some("u-1"))] {
             let plan = plan(&seed(), &seen);
             assert_eq!(plan.waits_for, all[gone..]);
             assert_eq!(plan.delete_bucket.as_deref(), deletes);
+            assert_eq!(plan.delete_extensions.is_empty(), deletes.is_none());
             seen.shoots.clear();
             if gone == 1 {
                 seen.entries.clear();

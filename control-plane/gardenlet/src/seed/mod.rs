@@ -2,6 +2,7 @@
 
 mod apply;
 mod cluster;
+mod extensions;
 mod going;
 mod observe;
 mod plan;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use api_core::v1beta1::Seed;
 use api_meta::{Fault, finalizers, names};
 use base_client::add_finalizer;
-use base_controller::{Controller, Next, ObjectKey, heartbeat};
+use base_controller::{Controller, Next, ObjectKey, changed_by_others, heartbeat};
 use components_seed::RESOURCE_MANAGER;
 use futures::FutureExt;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -48,11 +49,27 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let call = |concerned: bool, name: &str| -> Vec<ObjectKey> {
         concerned.then(|| ObjectKey::cluster(name)).into_iter().collect()
     };
-    let [ours, system, bucket, shoot, entry, installation] = std::array::from_fn(|_| name.clone());
+    let [
+        ours,
+        system,
+        bucket,
+        shoot,
+        entry,
+        installation,
+        extension,
+        registration,
+    ] = std::array::from_fn(|_| name.clone());
     let controller = Controller::new("seed", caches.seeds.clone())
         .only(move |seed: &Seed| seed.name_any() == ours)
         .watches(&context.seed_caches.deployments, move |change| {
             call(is_resource_manager(&change.object), &system)
+        })
+        .watches(&context.seed_caches.extensions, move |change| {
+            call(extensions::is_of_seed(&change.object), &extension)
+        })
+        .watches(&caches.registrations, move |change| {
+            let concerned = change.deleted || changed_by_others(change.old.as_deref(), &change.object);
+            call(concerned, &registration)
         })
         .watches(&caches.backup_buckets, move |_| call(true, &bucket))
         .watches(&caches.shoots, move |change| {

@@ -1,14 +1,16 @@
 //! What the seed controller sees. Reads only.
 
-use api_core::v1beta1::{BackupBucket, Seed};
+use api_core::v1beta1::{BackupBucket, ControllerRegistration, Seed};
+use api_extensions::Extension;
 use api_meta::{Fault, names};
-use base_client::{fault_of, get};
+use base_client::{fault_of, get, list};
 use base_controller::ObjectKey;
 use components_seed::RESOURCE_MANAGER;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, ResourceExt};
 
+use super::extensions::is_of_seed;
 use crate::context::Context;
 
 /// The seed's cluster and what the garden holds for it.
@@ -23,6 +25,10 @@ pub(crate) struct Seen {
     pub resource_manager: Option<Deployment>,
     /// Its backup bucket in the garden.
     pub bucket: Option<BackupBucket>,
+    /// Its own Extensions.
+    pub extensions: Vec<Extension>,
+    /// What is registered in the garden.
+    pub registrations: Vec<ControllerRegistration>,
 }
 
 /// Looks.
@@ -38,11 +44,24 @@ pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Faul
         .garden_caches
         .backup_buckets
         .get(&ObjectKey::cluster(seed.uid().unwrap_or_default()));
+    let registrations = context.garden_caches.registrations.list();
     Ok(Seen {
+        extensions: extensions(context).await?,
+        registrations: registrations.iter().map(|one| (**one).clone()).collect(),
         kubernetes_version: version.git_version,
         cluster_identity: identity.and_then(|map| map.data?.get(names::CLUSTER_IDENTITY).cloned()),
         cluster_uid: system.and_then(|namespace| namespace.uid()).unwrap_or_default(),
         resource_manager,
         bucket: bucket.map(|bucket| (*bucket).clone()),
     })
+}
+
+/// The seed's own Extensions. Read from the API server: a mirror that is behind would have them requested twice.
+///
+/// # Errors
+/// What the seed says.
+pub(super) async fn extensions(context: &Context) -> Result<Vec<Extension>, Fault> {
+    let mut found = list(&context.in_seed::<Extension>(names::GARDEN_NAMESPACE), "").await?;
+    found.retain(is_of_seed);
+    Ok(found)
 }

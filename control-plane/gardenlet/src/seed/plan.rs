@@ -1,13 +1,14 @@
 //! What the seed needs and how it stands. A plain function.
 
 use api_core::v1beta1::{BackupBucket, BackupBucketProvider, BackupBucketSpec, Gardener, Seed, SeedStatus};
-use api_meta::{Condition, ConditionStatus, LastOperation, LastOperationState, LastOperationType, conditions, names};
+use api_meta::{Condition, ConditionStatus, LastOperationState, conditions, names};
 use components_seed::{RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, resource_manager};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
+use super::extensions;
 use super::observe::Seen;
 use crate::config::Config;
 use crate::shoot::not_rolled_out;
@@ -24,6 +25,8 @@ pub(crate) struct Plan {
     pub resource_manager: ResourceManagerObjects,
     /// The bucket, if the seed has backups.
     pub bucket: Option<BackupBucket>,
+    /// The seed's own Extensions.
+    pub extensions: extensions::Plan,
     /// How the Seed stands after that.
     pub status: SeedStatus,
 }
@@ -44,19 +47,8 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
     // Immutable once written.
     status.cluster_identity.get_or_insert_with(|| identity.clone());
     status.observed_generation = seed.metadata.generation;
-    let done = status
-        .last_operation
-        .as_ref()
-        .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    if !done {
-        status.last_operation = Some(LastOperation {
-            description: "Seed cluster has been successfully reconciled.".to_owned(),
-            last_update_time: Time(now),
-            progress: 100,
-            state: LastOperationState::Succeeded,
-            type_: LastOperationType::Reconcile,
-        });
-    }
+    let extensions = extensions::plan(seed, &seen.registrations, &seen.extensions);
+    status.last_operation = Some(extensions.last_operation(status.last_operation.as_ref(), now));
     let said = "Gardenlet is posting ready status.";
     Condition::new(
         conditions::seed::GARDENLET_READY,
@@ -83,6 +75,7 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
             replicas: RESOURCE_MANAGER_REPLICAS,
         }),
         bucket,
+        extensions,
         status,
     }
 }
@@ -203,6 +196,8 @@ mod tests {
             cluster_uid: "c".into(),
             resource_manager: None,
             bucket,
+            extensions: Vec::new(),
+            registrations: Vec::new(),
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) async fn report(context: &Context, seed: &Seed, planned: SeedStatus) 
     status.kubernetes_version = planned.kubernetes_version;
     status.cluster_identity = status.cluster_identity.or(planned.cluster_identity);
     status.observed_generation = planned.observed_generation;
-    status.last_operation = status.last_operation.or(planned.last_operation);
+    status.last_operation = planned.last_operation;
     patch_status_if_changed(
         &api,
         &before,

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use api_core::v1beta1 as core;
-use api_meta::Fault;
+use api_extensions::{Extension, ExtensionClass};
+use api_meta::{Fault, LastOperationState};
 use base_client::Connector;
 use control_plane_gardenlet::{Addressing, Clients, Config, Images};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -15,7 +16,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tests_kit::{ADMINS, embedded, embedded_with, until};
+use tests_kit::{ADMINS, embedded, embedded_with, until, until_gone};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{GARDENLET, World};
@@ -146,4 +147,40 @@ async fn definitions_of_others_stay_and_old_priorities_are_replaced() {
     assert_eq!(scalers.metadata.labels, None);
     let monitors = definitions.get("servicemonitors.monitoring.coreos.com").await.unwrap();
     assert_eq!(monitors.metadata.labels.unwrap()["orangery.dev/stand-in"], "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_seed_has_an_extension_for_each_type_that_is_enabled_for_seeds() {
+    let world = World::start().await;
+    world.extensions.silence("Extension");
+    let resource =
+        json!({"kind": "Extension", "type": "tide", "clusterCompatibility": ["seed"], "autoEnable": ["seed"]});
+    world
+        .create(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": "tide"},
+            "spec": {"resources": [resource]},
+        }))
+        .await;
+    let extensions: Api<Extension> = Api::namespaced(world.seed.admin(), "garden");
+    let found = until(&extensions, "tide", "requested", |_| true).await;
+    assert_eq!(found.spec.class, Some(ExtensionClass::Seed));
+    let seeds: Api<core::Seed> = Api::all(world.garden.admin());
+    let last = |seed: &core::Seed| seed.status.as_ref()?.last_operation.clone();
+    let waits = until(&seeds, "south", "waiting", |seed| {
+        last(seed).is_some_and(|last| last.description.contains("Extension garden/tide"))
+    })
+    .await;
+    assert_eq!(last(&waits).unwrap().state, LastOperationState::Processing);
+    world.extensions.speak("Extension");
+    until(&seeds, "south", "reconciled", |seed| {
+        last(seed).is_some_and(|last| last.state == LastOperationState::Succeeded)
+    })
+    .await;
+
+    let off = json!({"spec": {"extensions": [{"type": "tide", "disabled": true}]}});
+    seeds
+        .patch("south", &PatchParams::default(), &Patch::Merge(off))
+        .await
+        .unwrap();
+    until_gone(&extensions, "tide").await;
 }
