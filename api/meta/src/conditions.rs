@@ -28,6 +28,9 @@ pub mod installation {
     pub const DELETION_FAILED: &str = "DeletionFailed";
     /// Reason of Valid=False: there is no such ControllerRegistration.
     pub const REGISTRATION_NOT_FOUND: &str = "RegistrationNotFound";
+    /// Reason of Valid=False: the ControllerDeployment that it was installed from is gone. Ours; Gardener's gardenlet only
+    /// logs it.
+    pub const DEPLOYMENT_GONE: &str = "ControllerDeploymentGone";
     /// Reason of Valid=False: there is no such Seed.
     pub const SEED_NOT_FOUND: &str = "SeedNotFound";
     /// Reason of Valid=Unknown: the Seed does not say what is needed of it.

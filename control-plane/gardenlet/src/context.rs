@@ -102,6 +102,8 @@ pub(crate) struct SeedCaches {
     pub deployments: Cache<Deployment>,
     pub stateful_sets: Cache<StatefulSet>,
     pub extension_namespaces: Cache<Namespace>,
+    /// Those that are filled with tokens of the garden.
+    pub access_secrets: Cache<Secret>,
 }
 
 impl GardenCaches {
@@ -142,6 +144,13 @@ impl SeedCaches {
         let control_planes =
             watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
         let extensions = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
+        let access = watcher::Config::default().labels(&format!(
+            "{}={},{}={}",
+            labels::RESOURCES_PURPOSE,
+            labels::resources::PURPOSE_TOKEN_REQUESTOR,
+            labels::RESOURCES_CLASS,
+            labels::resources::CLASS_GARDEN
+        ));
         Self {
             infrastructures: mirror(seed, stop),
             control_planes: mirror(seed, stop),
@@ -159,6 +168,7 @@ impl SeedCaches {
             deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
             extension_namespaces: Cache::start(Api::all(seed.clone()), extensions, stop.clone()),
+            access_secrets: Cache::start(Api::all(seed.clone()), access, stop.clone()),
         }
     }
 }

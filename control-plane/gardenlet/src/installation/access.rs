@@ -116,8 +116,22 @@ impl Access {
     }
 
     /// Gives the kubeconfig to the pods of `object`, unless it is of another namespace, of a kind without pods, has
-    /// been opted out by label, or has one already.
+    /// been opted out by label, or has one already. Whichever Secrets the pods use then are kept from being collected.
     pub(crate) fn inject(&self, object: &mut Value, namespace: &str) {
+        self.give(object, namespace);
+        let Some(pods) = pod_spec(object, &GROUPS, namespace) else {
+            return;
+        };
+        let (pods, kubeconfig) = (pods.to_string(), self.kubeconfig_name());
+        for name in [kubeconfig.as_str(), ACCESS_SECRET] {
+            // Quoted as JSON: no part of a longer name.
+            if pods.contains(&json!(name).to_string()) {
+                annotate(object, &reference("secret", name), name);
+            }
+        }
+    }
+
+    fn give(&self, object: &mut Value, namespace: &str) {
         let opted_out = object["metadata"]["labels"][labels::INJECT_GARDEN_KUBECONFIG]
             .as_str()
             .is_some_and(|label| label != "true");
@@ -141,9 +155,6 @@ impl Access {
             let mount = json!({"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": true});
             set_named(container, "volumeMounts", mount);
             set_variable(container, VARIABLE, &path);
-        }
-        for name in [kubeconfig.as_str(), ACCESS_SECRET] {
-            annotate(object, &reference("secret", name), name);
         }
     }
 }

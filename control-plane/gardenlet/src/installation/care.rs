@@ -107,6 +107,11 @@ fn progressing(resource: &ManagedResource, now: Timestamp) -> Condition {
     Condition::new(reason::PROGRESSING, status, reason, &message, now)
 }
 
+/// Whether the newest form of a ManagedResource is applied.
+pub(super) fn is_applied(resource: &ManagedResource) -> bool {
+    not_applied(resource).is_none()
+}
+
 /// Why the newest form of a ManagedResource is not applied (gardener/gardener v1.150
 /// pkg/utils/kubernetes/health/managedresource.go).
 fn not_applied(resource: &ManagedResource) -> Option<String> {

@@ -39,8 +39,9 @@ use problem::Halt;
 pub(crate) use chart::Charts;
 pub(crate) use observe::Apis;
 
-/// Installations worked on at the same time: a registry that does not answer holds up one worker for a minute.
-const INSTALLATIONS_MAX: usize = 10;
+/// Installations worked on at the same time: a registry that does not answer holds each of its charts up for a minute, and
+/// those of other registries, and removals, must go on meanwhile. Rendering does not wait, so it is bound by the threads.
+const INSTALLATIONS_MAX: usize = 64;
 /// How soon an installation is tried again that waits for something that nothing here watches, such as a registry.
 const RETRY_PERIOD: Duration = Duration::from_secs(30);
 
@@ -50,6 +51,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         let known = async {
             context.seed_caches.managed_resources.ready().await;
             context.seed_caches.extension_namespaces.ready().await;
+            context.seed_caches.access_secrets.ready().await;
         };
         // What is there must be known before anything is written over it.
         if stop.run_until_cancelled(known).await.is_some() {
@@ -60,6 +62,18 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         }
     };
     tokio::join!(required::run(context.clone(), stop.clone()).boxed(), installing.boxed());
+}
+
+/// Fills the Secrets of the seed that ask for access to the garden, until `stop`: tokens of ServiceAccounts in our seed's
+/// own namespace of the garden, whatever else a Secret names.
+pub(crate) async fn request_tokens(context: Arc<Context>, stop: CancellationToken) {
+    let options = base_token_requestor::Options {
+        class: labels::resources::CLASS_GARDEN.to_owned(),
+        account_namespace: Some(names::seed_namespace(context.config.seed_name())),
+        ..base_token_requestor::Options::default()
+    };
+    let (seed, garden) = (context.seed.clone(), context.garden.clone());
+    base_token_requestor::run(seed, garden, options, context.clock.clone(), stop).await;
 }
 
 async fn install(context: Arc<Context>, stop: CancellationToken) {
@@ -86,8 +100,17 @@ async fn install(context: Arc<Context>, stop: CancellationToken) {
             of_map.of_referenced("ConfigMap", &change.object.name_any())
         })
         .watches(&in_seed.managed_resources, |change| {
-            let concerns = change.deleted || changed_by_others(change.old.as_deref(), &change.object);
+            // One that is not applied may lack the Secret with its objects.
+            let concerns = change.deleted
+                || changed_by_others(change.old.as_deref(), &change.object)
+                || !care::is_applied(&change.object);
             if concerns { owner(&*change.object) } else { Vec::new() }
+        })
+        .watches(&in_seed.access_secrets, |change| {
+            let namespace = change.object.namespace().unwrap_or_default();
+            let installation = namespace.strip_prefix(names::EXTENSION_NAMESPACE_PREFIX);
+            let concerned = installation.filter(|_| change.deleted);
+            concerned.map(ObjectKey::cluster).into_iter().collect()
         })
         .watches(&in_seed.extension_namespaces, |change: &Change<Namespace>| {
             let name = change.object.name_any();
@@ -110,6 +133,10 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
         Ok(true) => report::installed(&context, &installation).await?,
         Ok(false) => {}
         Err(Halt::Fault(fault)) => return Err(fault),
+        Err(Halt::Refused(fault)) => {
+            report::refused(&context, &installation, &fault).await?;
+            return Err(fault);
+        }
         Err(Halt::Problem(problem)) => {
             report::problem(&context, &installation, &problem).await?;
             if !problem.waits_for_change() {
@@ -123,6 +150,7 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
 /// Observes, plans and applies. Returns whether the installation is ours.
 async fn turn(context: &Context, installation: &core::ControllerInstallation) -> Result<bool, Halt> {
     let Some(seen) = observe::observe(context, installation).await? else {
+        observe::check_deployment(context, installation)?;
         return Ok(false);
     };
     if let Plan::Install(wanted) = plan::plan(installation, &seen, &context.config)? {
@@ -135,7 +163,7 @@ async fn turn(context: &Context, installation: &core::ControllerInstallation) ->
             finalizers::CONTROLLER_INSTALLATION,
         )
         .await?;
-        apply::apply(context, &wanted, &made).await?;
+        apply::apply(context, &wanted, &made).await.map_err(Halt::Refused)?;
     }
     Ok(true)
 }

@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::core::discovery::v2::APIGroupDiscoveryList;
 use kube::{Client, ResourceExt};
 
+use super::access::ACCESS_SECRET;
 use super::chart::{Access, Loaded};
 use super::problem::{Halt, Problem};
 use super::values::Resources;
@@ -52,6 +53,8 @@ pub(crate) struct Seen {
     pub managed_resource: Option<Arc<ManagedResource>>,
     /// Whether the Secrets that `managed_resource` names are there.
     pub has_data: bool,
+    /// Whether the Secret for a token of the garden is there.
+    pub has_access: bool,
 }
 
 /// The ControllerDeployment of an installation, if it is known and has a chart: any other is its operator's.
@@ -83,6 +86,7 @@ pub(crate) async fn observe(
     let name = installation.name_any();
     let managed_resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, &name);
     let managed_resource = context.seed_caches.managed_resources.get(&managed_resource);
+    let access_secret = ObjectKey::namespaced(names::extension_namespace(&name), ACCESS_SECRET);
     let namespace = ObjectKey::cluster(names::extension_namespace(&name));
     Ok(Some(Seen {
         registration,
@@ -95,7 +99,31 @@ pub(crate) async fn observe(
         has_data: has_data(context, managed_resource.as_deref()).await?,
         managed_resource,
         deployment,
+        has_access: context.seed_caches.access_secrets.get(&access_secret).is_some(),
     }))
+}
+
+/// Refuses an installation that has been installed from a ControllerDeployment which is gone: what it installed stays, and
+/// nothing follows any change.
+pub(crate) fn check_deployment(context: &Context, installation: &core::ControllerInstallation) -> Result<(), Problem> {
+    let reference = installation.spec.deployment_ref.as_ref();
+    let Some(deployment) = reference.and_then(|reference| reference.name.clone()) else {
+        return Ok(());
+    };
+    let name = installation.name_any();
+    let resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, &name);
+    let is_installed = context.seed_caches.managed_resources.get(&resource).is_some();
+    let exists = context
+        .garden_caches
+        .deployments
+        .get(&ObjectKey::cluster(&deployment))
+        .is_some();
+    if exists || !is_installed {
+        return Ok(());
+    }
+    let why = format!("there is no ControllerDeployment {deployment}; what was installed from it stays as it is");
+    let fault = Fault::user(why).hint("create it again, or name another in the ControllerRegistration");
+    Err(Problem::invalid(reason::DEPLOYMENT_GONE, fault))
 }
 
 fn registration(

@@ -63,7 +63,9 @@ pub(crate) fn plan(installation: &core::ControllerInstallation, seen: &Seen, con
     let resource = seen.managed_resource.as_deref();
     let known = resource.and_then(|known| known.annotations().get(annotations::INSTALLATION_INPUTS));
     let namespace = seen.namespace.as_deref();
-    let is_there = seen.has_data && namespace.is_some_and(|present| is_as(present, &wanted.namespace));
+    let is_there = seen.has_data
+        && (seen.has_access || wanted.access.is_none())
+        && namespace.is_some_and(|present| is_as(present, &wanted.namespace));
     if is_there && known == Some(&wanted.inputs) {
         return Ok(Plan::Keep);
     }
@@ -97,6 +99,7 @@ fn wanted(installation: &core::ControllerInstallation, seen: &Seen, config: &Con
         namespace: _,
         managed_resource: _,
         has_data: _,
+        has_access: _,
     } = seen;
     let (name, registration) = (installation.name_any(), registration.name_any());
     let seed_is_garden = *seed_identity == config.garden_identity;

@@ -63,8 +63,10 @@ impl Problem {
 pub(crate) enum Halt {
     /// What its conditions report.
     Problem(Problem),
-    /// An API server did not do what we asked it: tried again, and nothing is reported of the installation.
+    /// What is needed to decide could not be read: tried again, and nothing is reported of the installation.
     Fault(Fault),
+    /// The seed's API server does not take what the chart needs.
+    Refused(Fault),
 }
 
 impl From<Problem> for Halt {

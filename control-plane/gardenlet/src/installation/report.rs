@@ -84,6 +84,26 @@ pub(crate) async fn problem(
     Ok(())
 }
 
+/// Reports that the seed does not take what the chart needs. What may pass is not reported of what is installed already.
+pub(crate) async fn refused(
+    context: &Context,
+    installation: &ControllerInstallation,
+    fault: &Fault,
+) -> Result<(), Fault> {
+    let installed = Condition::find(conditions(installation), reason::INSTALLED);
+    let is_installed = installed.is_some_and(|installed| installed.status == ConditionStatus::True);
+    if fault.class == FaultClass::Transient && is_installed {
+        return Ok(());
+    }
+    let fault = Fault::new(fault.class, fault.chain()).hint(fault.hint.clone());
+    problem(
+        context,
+        installation,
+        &Problem::not_installed(reason::INSTALLATION_FAILED, fault),
+    )
+    .await
+}
+
 /// Puts `ours` among the conditions. Returns whether that changed anything.
 pub(crate) async fn write(
     context: &Context,

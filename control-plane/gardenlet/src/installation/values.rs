@@ -10,6 +10,8 @@ use api_meta::{Fault, RawJson, conditions::installation as reason, names};
 use base_gotemplate::{Context, Functions, Host, Limits, MissingKey, Set, Value as Go};
 use base_helm::values::Values;
 use base_yaml::go;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -32,11 +34,17 @@ const HIDDEN_BYTES_MIN: usize = 4;
 pub(crate) struct Resources(pub BTreeMap<String, BTreeMap<String, String>>);
 
 impl Resources {
-    /// `text` without the contents: a chart may repeat its values where it fails.
+    /// `text` without the contents: a chart may repeat its values where it fails, also trimmed, quoted, in base64, or one
+    /// line of several.
     pub(crate) fn hide(&self, text: &str) -> String {
         let contents = self.0.values().flat_map(BTreeMap::values);
-        let secrets = contents.filter(|content| content.len() >= HIDDEN_BYTES_MIN);
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), HIDDEN))
+        let mut secrets: Vec<String> = contents.flat_map(|content| spellings(content)).collect();
+        // The longest first: a part that is hidden would leave the rest of the whole to be read.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.retain(|secret| secret.len() >= HIDDEN_BYTES_MIN);
+        secrets
+            .iter()
+            .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), HIDDEN))
     }
 
     fn as_go(&self) -> Go {
@@ -47,6 +55,21 @@ impl Resources {
         let all = self.0.iter().map(|(name, data)| (name.as_str(), one(data)));
         Go::map([("resources", Go::map(all))])
     }
+}
+
+/// How a chart may repeat a content.
+fn spellings(content: &str) -> Vec<String> {
+    let lines = content.lines().map(str::trim);
+    let mut all = Vec::new();
+    for text in [content, content.trim()].into_iter().chain(lines) {
+        let quoted = json!(text).to_string();
+        all.extend([
+            text.to_owned(),
+            quoted.trim_matches('"').to_owned(),
+            STANDARD.encode(text),
+        ]);
+    }
+    all
 }
 
 /// What is mixed in.
@@ -221,4 +244,24 @@ fn text(template: &str, data: &Go) -> Result<String, Problem> {
     let bytes = Arc::new(set).render(NAME, data.clone(), &mut context);
     let bytes = bytes.map_err(|why| failed(why.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_hidden_however_a_chart_repeats_them() {
+        let data = BTreeMap::from([("k".to_owned(), "first \"line\"\nsecond line\n".to_owned())]);
+        let resources = Resources(BTreeMap::from([("r".to_owned(), data)]));
+        for text in [
+            "a first \"line\"\nsecond line\n z",
+            "a first \"line\"\nsecond line z",
+            "a first \\\"line\\\"\\nsecond line z",
+            "a second line z",
+            "a Zmlyc3QgImxpbmUiCnNlY29uZCBsaW5lCg== z",
+        ] {
+            assert_eq!(resources.hide(text), "a [hidden] z", "{text}");
+        }
+    }
 }

@@ -310,7 +310,12 @@ async fn a_deployment_that_is_deleted_leaves_what_is_installed_until_the_install
             .deletion_timestamp
             .is_none()
     );
-    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    let gone = world.condition("Valid", reason::DEPLOYMENT_GONE).await;
+    assert!(
+        gone.message.starts_with("there is no ControllerDeployment ext"),
+        "{}",
+        gone.message
+    );
     world.delete().await;
     until_gone(&world.installations(), NAME).await;
     assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());

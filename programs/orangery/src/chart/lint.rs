@@ -249,7 +249,6 @@ fn example_of_root() -> Result<Value, Fault> {
     let spec = &seed.spec;
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "usablePorts": [],
         "garden": {"clusterIdentity": "garden", "genericKubeconfigSecretName": "generic-garden-kubeconfig"},
         "gardenlet": {"featureGates": {}},
         "seed": {

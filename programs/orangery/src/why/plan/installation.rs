@@ -13,6 +13,9 @@ use super::webhook::Webhook;
 use super::{About, Answer, Blocker, Cause, State};
 use crate::why::facts::{InstallationFacts, Installed, Resource, Workload};
 
+/// Reasons of pods that are on their way.
+const STARTING: [&str; 3] = ["ContainerCreating", "PodInitializing", "ContainersNotReady"];
+
 /// Explains a ControllerInstallation.
 #[must_use]
 pub fn plan(facts: &InstallationFacts) -> Answer {
@@ -104,7 +107,9 @@ fn what_to_do(condition: &Condition, name: &str, gardenlet: String) -> (String, 
     let registrar = || "whoever registers extensions".to_owned();
     match condition.reason.as_str() {
         "RegistrationNotFound" => (registrar(), "create the ControllerRegistration again".to_owned()),
-        "ControllerDeploymentNotFound" => (registrar(), "create the ControllerDeployment that is named".to_owned()),
+        "ControllerDeploymentNotFound" | "ControllerDeploymentGone" => {
+            (registrar(), "create the ControllerDeployment that is named".to_owned())
+        }
         "NoDeployment" => (
             registrar(),
             "name a ControllerDeployment in spec.deployment.deploymentRefs of the ControllerRegistration".to_owned(),
@@ -151,7 +156,9 @@ fn what_to_do(condition: &Condition, name: &str, gardenlet: String) -> (String, 
 
 /// What fails, with what the seed shows of it.
 fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
-    let told = of_conditions(&facts.installation)?;
+    let Some(told) = of_conditions(&facts.installation) else {
+        return of_rollout(facts);
+    };
     let conditions = conditions(&facts.installation);
     let is_true = |type_| Condition::find(conditions, type_).is_some_and(|one| one.status == ConditionStatus::True);
     let chart = facts
@@ -208,17 +215,42 @@ fn of_resource(resource: &Resource, told: &Blocker) -> Blocker {
     }
 }
 
+/// What keeps the program of a healthy installation from being rolled out: its pods may all be missing where its Deployment
+/// allows that. Pods that are starting keep nothing.
+fn of_rollout(facts: &InstallationFacts) -> Option<Blocker> {
+    let progressing = Condition::find(conditions(&facts.installation), PROGRESSING);
+    let progressing = progressing.filter(|one| one.status == ConditionStatus::True)?;
+    let seed = facts.in_seed.present()?;
+    let workloads = seed.controller.workloads.present()?;
+    let is_stuck = |one: &Workload| {
+        let mut troubles = one.pods.iter().filter_map(|pod| pod.trouble.as_ref());
+        one.trouble.is_some() && troubles.any(|(reason, _)| !STARTING.contains(&reason.as_str()))
+    };
+    let told = Blocker {
+        since: Some(progressing.last_transition_time.0),
+        ..of_installation(&facts.installation.name_any(), String::new())
+    };
+    workloads
+        .iter()
+        .find(|one| is_stuck(one))
+        .map(|one| of_workload(one, &told))
+}
+
 /// What keeps its program from running.
 fn of_program(seed: &Installed, told: &Blocker) -> Option<Blocker> {
     let workloads = seed.controller.workloads.present()?;
     let workload = workloads.iter().find(|one| one.trouble.is_some())?;
+    Some(of_workload(workload, told))
+}
+
+fn of_workload(workload: &Workload, told: &Blocker) -> Blocker {
     let pod = workload.pods.iter().find_map(|pod| Some((pod, pod.trouble.as_ref()?)));
     let titles = [workload.title()].into_iter();
     let titles = titles.chain(pod.map(|(pod, _)| format!("Pod {}/{}", workload.namespace, pod.name)));
     let to_do = match pod {
         Some((_, (reason, _))) if reason == "ImageNotInCatalogue" => {
-            "start the extension as a process of its own with its ServiceAccount, and scale its Deployment to 0: this \
-             node has no program for the image"
+            "start the extension as a process of its own with its ServiceAccount, and let the values in its \
+             ControllerDeployment set replicas to 0: this node has no program for the image"
                 .to_owned()
         }
         Some((pod, _)) => format!(
@@ -227,7 +259,7 @@ fn of_program(seed: &Installed, told: &Blocker) -> Option<Blocker> {
         ),
         None => format!("look at the events of {} in the seed", workload.title()),
     };
-    Some(Blocker {
+    Blocker {
         cause: Cause::PodNotRunning,
         says: not_running(workload),
         objects: told.objects.iter().cloned().chain(titles).collect(),
@@ -236,7 +268,7 @@ fn of_program(seed: &Installed, told: &Blocker) -> Option<Blocker> {
         next_try: "at once when the pod runs".to_owned(),
         to_do,
         ..told.clone()
-    })
+    }
 }
 
 fn not_running(workload: &Workload) -> String {

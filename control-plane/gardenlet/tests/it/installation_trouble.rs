@@ -1,0 +1,84 @@
+//! Installations in trouble: what the seed refuses is reported, what is lost comes back, and access to the garden works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use api_meta::conditions::installation as reason;
+use base_client::{Call, Injected, Verb};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::Api;
+use kube::api::DeleteParams;
+use serde_json::json;
+use tests_kit::{until, until_gone};
+
+use crate::installing::{Installing, NAME, NAMESPACE, chart, config_map};
+
+fn small_chart() -> String {
+    chart(&[("templates/map.yaml", &config_map("  a: b"))])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_the_seed_is_reported_until_it_ends() {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let switch = refuses.clone();
+    let world = Installing::start_with(move |call: &Call| {
+        let concerns = call.verb == Verb::Patch && call.path.ends_with("/namespaces/extension-ext");
+        match concerns && switch.load(Ordering::Relaxed) {
+            true => Injected::Answer(403),
+            false => Injected::Pass,
+        }
+    })
+    .await;
+    world.install(json!({"helm": {"rawChart": small_chart()}})).await;
+    world.condition("Installed", reason::INSTALLATION_FAILED).await;
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
+    refuses.store(false, Ordering::Relaxed);
+    world.condition("Installed", reason::INSTALLATION_PENDING).await;
+    until(&world.namespaces(), NAMESPACE, "created", |_| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_secret_with_the_objects_is_written_again_when_it_is_lost() {
+    let world = Installing::start().await;
+    world.install(json!({"helm": {"rawChart": small_chart()}})).await;
+    let resource = until(&world.resources(), NAME, "written", |_| true).await;
+    let name = &resource.spec.secret_refs[0].name;
+    let before = world.secrets().get(name).await.unwrap();
+    world.secrets().delete(name, &DeleteParams::default()).await.unwrap();
+    world
+        .report(("False", "Secret does not exist"), ("True", ""), ("False", ""))
+        .await;
+    let again = until(&world.secrets(), name, "written again", |secret| {
+        secret.metadata.uid != before.metadata.uid
+    })
+    .await;
+    assert_eq!(again.data, before.data);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_of_the_garden_is_filled_comes_back_and_goes_with_the_installation() {
+    let world = Installing::start_with_garden_access().await;
+    world
+        .world()
+        .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seed-south"}}))
+        .await;
+    world
+        .install(json!({"helm": {"rawChart": small_chart()}, "injectGardenKubeconfig": true}))
+        .await;
+    let secrets: Api<Secret> = Api::namespaced(world.world().seed.admin(), NAMESPACE);
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.world().garden.admin(), "seed-south");
+    let access = "garden-access-extension";
+    let has_token = |secret: &Secret| secret.data.as_ref().is_some_and(|data| data.contains_key("token"));
+    let filled = until(&secrets, access, "filled", has_token).await;
+    assert!(accounts.get_opt("extension-ext").await.unwrap().is_some());
+    secrets.delete(access, &DeleteParams::default()).await.unwrap();
+    until(&secrets, access, "filled again", |secret| {
+        secret.metadata.uid != filled.metadata.uid && has_token(secret)
+    })
+    .await;
+    world.delete().await;
+    until_gone(&world.installations(), NAME).await;
+    assert!(accounts.get_opt("extension-ext").await.unwrap().is_none());
+    assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
+    assert!(secrets.get_opt(access).await.unwrap().is_none());
+}
