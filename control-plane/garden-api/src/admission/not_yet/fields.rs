@@ -1,6 +1,8 @@
 //! The fields of a Shoot's spec that nobody here brings about yet. What would leave a promise of safety, isolation or
 //! money unkept is refused; the rest is kept and answered with a warning, so that manifests carry over.
 
+use api_core::v1beta1::{Shoot, Worker};
+use api_rules::default_shoot_kubernetes;
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
@@ -235,13 +237,15 @@ pub(super) fn asked(shoot: &Value) -> Asked {
         refused: Vec::new(),
         warned: Vec::new(),
     };
+    let defaults = defaults();
     for row in TO_COME {
+        let default = defaults.pointer(&format!("/{}", row.path.replace('.', "/")));
         at(
             (shoot, shoot),
             row.path,
             Place::default(),
             &mut |place, (value, beside)| {
-                if row.answer == Answer::Told || !(row.asks)(value, beside) {
+                if row.answer == Answer::Told || default == Some(value) || !(row.asks)(value, beside) {
                     return;
                 }
                 let (what, Place { path, place }) = (row.what, place);
@@ -256,6 +260,14 @@ pub(super) fn asked(shoot: &Value) -> Asked {
         );
     }
     asked
+}
+
+/// What is filled in for whoever says nothing. A Shoot with workers has all of it.
+fn defaults() -> Value {
+    let mut shoot = Shoot::default();
+    shoot.spec.provider.workers = vec![Worker::default()];
+    default_shoot_kubernetes(&mut shoot);
+    serde_json::to_value(shoot).unwrap_or_default()
 }
 
 /// Where a value stands, for people and to be found again.
@@ -485,8 +497,17 @@ mod tests {
             "provider": {"workers": [{"cri": {"name": "containerd", "containerRuntimes": []}}],
                 "workersSettings": {"sshAccess": {"enabled": true}}},
         });
-        let asked = asked(&json!({ "spec": spec }));
-        assert!(asked.refused.is_empty() && asked.warned.is_empty());
+        let warned = |shoot: &Value| -> Vec<String> {
+            let asked = asked(shoot);
+            assert!(asked.refused.is_empty());
+            asked.warned.into_iter().map(|said| said.what).collect()
+        };
+        assert_eq!(warned(&json!({ "spec": spec })), [""; 0]);
+        let mut filled_in = defaults();
+        assert!(filled_in["spec"]["kubernetes"]["kubelet"].is_object());
+        assert_eq!(warned(&filled_in), [""; 0]);
+        filled_in["spec"]["kubernetes"]["kubelet"]["maxPods"] = json!(20);
+        assert_eq!(warned(&filled_in).len(), 1);
     }
 
     #[test]
