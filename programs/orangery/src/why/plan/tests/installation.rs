@@ -131,7 +131,7 @@ fn a_resource_manager_that_is_gone_is_named() {
 fn a_program_that_does_not_run_is_told_with_its_reason() {
     let mut facts = facts(&[VALID, INSTALLED, UNWELL]);
     for (reason, to_do) in [
-        ("ImageNotInCatalogue", "scale its Deployment to 0"),
+        ("ImageNotInCatalogue", "set replicas to 0"),
         (
             "CrashLoopBackOff",
             "log of Pod extension-provider-moon-abcde/provider-moon-x",
@@ -150,6 +150,23 @@ fn a_program_that_does_not_run_is_told_with_its_reason() {
     let answer = plan(&facts);
     assert_eq!(causes(&answer), [Cause::NotInstalled]);
     assert_eq!(answer.unknown, ["what is in the seed: no kubeconfig"]);
+}
+
+#[test]
+fn a_program_that_cannot_run_blocks_a_rollout_that_counts_as_healthy() {
+    let well = ("Healthy", "True", "ControllerHealthy");
+    let rolling = ("Progressing", "True", "ControllerNotRolledOut");
+    let mut facts = facts(&[VALID, INSTALLED, well, rolling]);
+    let namespace = "extension-provider-moon-abcde";
+    let mut runs = |reason| {
+        let pod = workload(namespace, "provider-moon", &[Some((reason, "why"))]);
+        installed(&mut facts).controller.workloads = Seen::Present(vec![pod]);
+        plan(&facts)
+    };
+    assert_eq!(runs("ContainerCreating").state, State::Working);
+    let answer = runs("ImageNotInCatalogue");
+    assert_eq!(causes(&answer), [Cause::PodNotRunning], "{answer:#?}");
+    says(&answer.blockers[0], &["ImageNotInCatalogue", "set replicas to 0"]);
 }
 
 #[test]
