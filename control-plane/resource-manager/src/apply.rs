@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::decode::Desired;
+use crate::drift::Writing;
 use crate::kinds::Served;
 use crate::merge::{differs_in_replicas, merge};
-use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, is_true, origin, shown, wish};
+use crate::naming::{DESCRIPTION, MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, is_true, origin, shown, wish};
 use crate::owner::refuse_others;
 use crate::plan::same_kind;
 use crate::prepare::{prepare, surplus};
@@ -110,17 +111,20 @@ async fn send(
 ) -> Result<(), Fault> {
     let api = context.kinds.api(served, namespace);
     let origin = origin(&context.options.cluster_id, resource);
-    let mut value = prepare(&object.value, namespace, &origin, &resource.spec.inject_labels);
-    let live = api.get_opt(&object.name).await;
-    if let Some(live) = live.map_err(|error| fault_of(error, "read it"))? {
-        refuse_others(&live, object, resource, context)?;
-        let is_scaled = differs_in_replicas(&value, &live) && is_scaled(object, namespace, resource, context).await?;
-        merge(&mut value, object, &live, is_scaled);
-    }
+    let mut value = prepare(object, namespace, &origin, &resource.spec.inject_labels);
     let key = ObjectKey {
         namespace: namespace.map(str::to_owned),
         name: object.name.clone(),
     };
+    let live = api.get_opt(&object.name).await;
+    if let Some(live) = live.map_err(|error| fault_of(error, "read it"))? {
+        refuse_others(&live, object, resource, context)?;
+        if object.is_ignored() {
+            return leave(&api, live, context.drifts.writing(&served.resource, key)).await;
+        }
+        let is_scaled = differs_in_replicas(&value, &live) && is_scaled(object, namespace, resource, context).await?;
+        merge(&mut value, object, &live, is_scaled);
+    }
     let writing = context.drifts.writing(&served.resource, key);
     let sent = api
         .patch(
@@ -154,6 +158,19 @@ async fn send(
             }
         }
     }
+}
+
+/// Leaves an object as it is that is ignored once it exists, but for a description that no longer holds.
+async fn leave(api: &Api<DynamicObject>, mut live: DynamicObject, writing: Writing<'_>) -> Result<(), Fault> {
+    if live.annotations().contains_key(DESCRIPTION) {
+        let patch = json!({"metadata": {"annotations": {DESCRIPTION: null}}});
+        let patched = api
+            .patch(&live.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        live = patched.map_err(|error| fault_of(error, "take off its description"))?;
+    }
+    writing.wrote(&live);
+    Ok(())
 }
 
 /// Whether a HorizontalPodAutoscaler sets the replicas of the object.

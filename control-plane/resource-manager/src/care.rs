@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::health::Judged;
-use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, resource_of_origin, shown, wish};
+use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, is_true, resource_of_origin, shown, wish};
 use crate::reconcile::is_ignored;
 use crate::report::{Report, write};
 
@@ -230,8 +230,9 @@ where
         name: reference.name.clone().unwrap_or_default(),
     };
     let Some(object) = cache.get(&key) else {
+        // One that is ignored may have been there before, without the label by which it is mirrored.
         return Verdict {
-            missing: true,
+            missing: !is_true(Some(&reference.annotations), wish::IGNORE),
             ..Verdict::default()
         };
     };

@@ -10,6 +10,8 @@ use kube::core::GroupVersion;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::naming::{is_true, wish};
+
 /// Bytes of YAML in one entry. Secrets hold 1 MiB; this leaves room for nothing else.
 const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 /// Suffix of the keys whose values are compressed.
@@ -41,6 +43,11 @@ impl Desired {
     /// Its labels as written.
     pub(crate) fn labels(&self) -> BTreeMap<String, String> {
         self.texts("labels")
+    }
+
+    /// Whether it is left alone once it exists.
+    pub(crate) fn is_ignored(&self) -> bool {
+        is_true(Some(&self.annotations()), wish::IGNORE)
     }
 
     /// Entries of a member of its metadata that are text, as all of them must be.

@@ -3,7 +3,7 @@
 use api_resources::{GroupKind, ObjectReference};
 
 use crate::decode::Desired;
-use crate::naming::{group_of, is_true, wish};
+use crate::naming::{group_of, wish};
 
 /// What to do in the target.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,10 +38,10 @@ pub(crate) fn plan(desired: Vec<Desired>, applied: &[ObjectReference], equivalen
                 equivalences,
             )
     };
-    let (ignored, mut apply): (Vec<Desired>, Vec<Desired>) = desired.into_iter().partition(is_ignored);
+    let (released, mut apply): (Vec<Desired>, Vec<Desired>) = desired.into_iter().partition(is_released);
     let mut plan = Plan::default();
     for reference in applied {
-        if ignored.iter().any(|object| same(object, reference)) {
+        if released.iter().any(|object| same(object, reference)) {
             plan.release.push(reference.clone());
         } else if !apply.iter().any(|object| same(object, reference)) {
             plan.delete.push(reference.clone());
@@ -54,10 +54,8 @@ pub(crate) fn plan(desired: Vec<Desired>, applied: &[ObjectReference], equivalen
     plan
 }
 
-fn is_ignored(object: &Desired) -> bool {
-    let annotations = object.annotations();
-    is_true(Some(&annotations), wish::IGNORE)
-        || annotations.get(wish::MODE).map(String::as_str) == Some(wish::MODE_IGNORE)
+fn is_released(object: &Desired) -> bool {
+    object.annotations().get(wish::MODE).map(String::as_str) == Some(wish::MODE_IGNORE)
 }
 
 /// An object without namespace is applied to `default` if its kind has namespaces.
@@ -220,21 +218,19 @@ mod tests {
     }
 
     #[test]
-    fn an_ignored_object_is_released_and_neither_applied_nor_deleted() {
+    fn an_object_in_mode_ignore_is_released_and_neither_applied_nor_deleted() {
         let mut object = desired("v1", "ConfigMap", Some("n"), "c");
         let before = [applied(&object)];
-        for annotation in [
-            json!({"resources.gardener.cloud/ignore": "true"}),
-            json!({"resources.gardener.cloud/mode": "Ignore"}),
-        ] {
-            object.value["metadata"]["annotations"] = annotation;
-            assert_eq!(
-                plan(vec![object.clone()], &before, &[]),
-                Plan {
-                    release: before.to_vec(),
-                    ..Plan::default()
-                }
-            );
-        }
+        object.value["metadata"]["annotations"] = json!({"resources.gardener.cloud/mode": "Ignore"});
+        assert_eq!(
+            plan(vec![object.clone()], &before, &[]),
+            Plan {
+                release: before.to_vec(),
+                ..Plan::default()
+            }
+        );
+        object.value["metadata"]["annotations"] = json!({"resources.gardener.cloud/ignore": "true"});
+        let kept = plan(vec![object], &before, &[]);
+        assert_eq!((kept.apply.len(), kept.release.len(), kept.delete.len()), (1, 0, 0));
     }
 }

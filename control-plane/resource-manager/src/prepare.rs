@@ -4,27 +4,32 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::decode::Desired;
 use crate::naming::{DESCRIPTION, DESCRIPTION_TEXT, MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, REFERENCE_PREFIX};
 
 /// Annotations that Kubernetes' controllers write: removed, they come back, and are removed again without end.
 const SERVERS_ANNOTATIONS: [&str; 2] = ["deployment.kubernetes.io/", "deprecated.daemonset.template.generation"];
 
 /// The object as it is sent: with its namespace, origin, description, managed-by label and the injected labels. Labels
-/// also go into templates of pods, by which we find them, and the injected ones into those of volume claims.
+/// also go into templates of pods, by which we find them, and the injected ones into those of volume claims. An object
+/// that is ignored once it exists gets no description: others may edit it.
 pub(crate) fn prepare(
-    value: &Value,
+    object: &Desired,
     namespace: Option<&str>,
     origin: &str,
     inject: &BTreeMap<String, String>,
 ) -> Value {
-    let mut value = value.clone();
+    let is_ignored = object.is_ignored();
+    let mut value = object.value.clone();
     let metadata = member(&mut value, "metadata");
     match namespace {
         Some(namespace) => metadata.insert("namespace".to_owned(), json!(namespace)),
         None => metadata.remove("namespace"),
     };
-    let annotations = [(ORIGIN, origin), (DESCRIPTION, DESCRIPTION_TEXT)];
-    put(metadata, "annotations", annotations);
+    put(metadata, "annotations", [(ORIGIN, origin)]);
+    if !is_ignored {
+        put(metadata, "annotations", [(DESCRIPTION, DESCRIPTION_TEXT)]);
+    }
     put(metadata, "labels", [(MANAGED_BY, MANAGED_BY_GARDENER)]);
     let labels = || inject.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     put(metadata, "labels", labels());
@@ -90,9 +95,32 @@ fn put<'a>(map: &mut Map<String, Value>, name: &str, entries: impl IntoIterator<
 mod tests {
     use super::*;
 
+    fn desired(value: Value) -> Desired {
+        Desired {
+            api_version: "apps/v1".to_owned(),
+            group: "apps".to_owned(),
+            kind: "StatefulSet".to_owned(),
+            namespace: None,
+            name: "d".to_owned(),
+            value,
+        }
+    }
+
+    #[test]
+    fn an_ignored_object_gets_its_origin_and_no_description() {
+        let of = |ignore: &str| {
+            let annotations = json!({"resources.gardener.cloud/ignore": ignore});
+            let object = desired(json!({"metadata": {"name": "d", "annotations": annotations}}));
+            let made = prepare(&object, None, "ns/mr", &BTreeMap::new());
+            let annotations = &made["metadata"]["annotations"];
+            (annotations[ORIGIN].clone(), annotations.get(DESCRIPTION).is_some())
+        };
+        assert_eq!((of("t"), of("false")), ((json!("ns/mr"), false), (json!("ns/mr"), true)));
+    }
+
     #[test]
     fn labels_go_into_object_and_template_and_a_namespace_by_mistake_goes() {
-        let given = json!({"metadata": {"name": "d", "namespace": "n", "labels": {"own": "1"}, "annotations": null}, "spec": {"template": {"spec": {"containers": []}}, "volumeClaimTemplates": [{}]}});
+        let given = desired(json!({"metadata": {"name": "d", "namespace": "n", "labels": {"own": "1"}, "annotations": null}, "spec": {"template": {"spec": {"containers": []}}, "volumeClaimTemplates": [{}]}}));
         let inject = BTreeMap::from([("shoot.gardener.cloud/no-cleanup".to_owned(), "true".to_owned())]);
         let made = prepare(&given, None, "ns/mr", &inject);
         assert_eq!(
@@ -112,7 +140,7 @@ mod tests {
             made["spec"]["volumeClaimTemplates"],
             json!([{"metadata": {"labels": {"shoot.gardener.cloud/no-cleanup": "true"}}}])
         );
-        let other = json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {}}}});
+        let other = desired(json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {}}}}));
         let plain = prepare(&other, Some("default"), "ns/mr", &BTreeMap::new());
         assert_eq!(
             (&plain["metadata"]["namespace"], &plain["spec"]["template"]),

@@ -324,14 +324,14 @@ async fn health_follows_the_deployment_and_drift_is_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kept_objects_stay_and_ignored_ones_are_let_go() {
+async fn kept_objects_stay_and_those_in_mode_ignore_are_let_go() {
     let landscape = Landscape::start().await;
-    let annotated = |name: &str, annotation: &str| {
+    let annotated = |name: &str, annotation: &str, value: &str| {
         let mut object = map(name, "1");
-        object["metadata"]["annotations"] = json!({annotation: "true"});
+        object["metadata"]["annotations"] = json!({annotation: value});
         object
     };
-    let kept = annotated("kept", "resources.gardener.cloud/keep-object");
+    let kept = annotated("kept", "resources.gardener.cloud/keep-object", "true");
     landscape
         .write(&[kept.clone(), map("released", "1"), map("gone", "1")])
         .await;
@@ -339,7 +339,7 @@ async fn kept_objects_stay_and_ignored_ones_are_let_go() {
     landscape
         .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
         .await;
-    let released = annotated("released", "resources.gardener.cloud/ignore");
+    let released = annotated("released", "resources.gardener.cloud/mode", "Ignore");
     landscape.write(&[kept, released, map("gone", "1")]).await;
     let two = |resource: &ManagedResource| {
         resource
