@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::decode::Desired;
 use crate::naming::wish;
+use crate::prepare::object_at;
 
 /// Takes over from the live object what is to stay. `is_scaled` says whether a HorizontalPodAutoscaler sets the replicas.
 pub(crate) fn merge(value: &mut Value, object: &Desired, live: &DynamicObject, is_scaled: bool) {
@@ -67,11 +68,11 @@ fn merge_job(value: &mut Value, live: &Value) {
     let (Some(labels), Some(template)) = (labels, value.pointer_mut("/spec/template")) else {
         return;
     };
+    let Some(wanted) = object_at(template, &["metadata", "labels"]) else {
+        return;
+    };
     for (key, label) in labels {
-        let wanted = &mut template["metadata"]["labels"];
-        if wanted.get(key).is_none() {
-            wanted[key] = label.clone();
-        }
+        wanted.entry(key).or_insert_with(|| label.clone());
     }
 }
 
@@ -109,8 +110,8 @@ fn merge_port(port: &mut Value, live: Option<&Vec<Value>>) {
         .flatten()
         .find(same)
         .and_then(|other| other.get("nodePort"));
-    if let Some(found) = found {
-        port["nodePort"] = found.clone();
+    if let (Some(found), Some(port)) = (found.cloned(), port.as_object_mut()) {
+        port.insert("nodePort".to_owned(), found);
     }
 }
 
@@ -130,8 +131,10 @@ fn merge_resources(containers: Option<&mut Value>, live: Option<&Value>) {
             ("limits", "cpu"),
             ("limits", "memory"),
         ] {
-            if let Some(amount) = found.pointer(&format!("/resources/{list}/{resource}")) {
-                container["resources"][list][resource] = amount.clone();
+            if let Some(amount) = found.pointer(&format!("/resources/{list}/{resource}"))
+                && let Some(amounts) = object_at(container, &["resources", list])
+            {
+                amounts.insert(resource.to_owned(), amount.clone());
             }
         }
     }
@@ -196,6 +199,32 @@ mod tests {
             merged("apps/v1", "DaemonSet", wanted, live, false)["template"]["spec"]["containers"],
             json!([{"name": "a", "resources": {"requests": {"cpu": "2", "x": "1"}, "limits": {"memory": "1Gi"}}}, {"name": "new"}])
         );
+    }
+
+    #[test]
+    fn values_of_another_type_stay_as_they_are() {
+        let live_containers = json!([{"name": "a", "resources": {"requests": {"cpu": "2"}}}]);
+        let live = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30000}],
+            "template": {"metadata": {"labels": {"uid": "1"}}, "spec": {"containers": live_containers}}});
+        for wrong in [json!("x"), json!(["x"]), json!([["x"]]), json!(1)] {
+            let service = json!({"type": "NodePort", "ports": wrong});
+            let job = json!({"template": wrong});
+            let labels = json!({"template": {"metadata": {"labels": wrong}}});
+            let containers = json!({"template": {"spec": {"containers": wrong}}});
+            let resources = json!({"template": {"spec": {"containers": [{"name": "a", "resources": wrong}]}}});
+            for (version, kind, spec) in [
+                ("v1", "Service", service),
+                ("batch/v1", "Job", job),
+                ("batch/v1", "Job", labels),
+                ("apps/v1", "DaemonSet", containers),
+                ("apps/v1", "DaemonSet", resources),
+                ("apps/v1", "StatefulSet", wrong.clone()),
+            ] {
+                let annotations = json!({"resources.gardener.cloud/preserve-resources": "true"});
+                let wanted = json!({"metadata": {"annotations": annotations}, "spec": spec});
+                assert_eq!(merged(version, kind, wanted, live.clone(), false), spec);
+            }
+        }
     }
 
     #[test]

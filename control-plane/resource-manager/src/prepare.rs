@@ -21,18 +21,19 @@ pub(crate) fn prepare(
 ) -> Value {
     let is_ignored = object.is_ignored();
     let mut value = object.value.clone();
-    let metadata = member(&mut value, "metadata");
-    match namespace {
-        Some(namespace) => metadata.insert("namespace".to_owned(), json!(namespace)),
-        None => metadata.remove("namespace"),
-    };
-    put(metadata, "annotations", [(ORIGIN, origin)]);
-    if !is_ignored {
-        put(metadata, "annotations", [(DESCRIPTION, DESCRIPTION_TEXT)]);
+    if let Some(metadata) = object_at(&mut value, &["metadata"]) {
+        match namespace {
+            Some(namespace) => metadata.insert("namespace".to_owned(), json!(namespace)),
+            None => metadata.remove("namespace"),
+        };
     }
-    put(metadata, "labels", [(MANAGED_BY, MANAGED_BY_GARDENER)]);
+    put(&mut value, "annotations", [(ORIGIN, origin)]);
+    if !is_ignored {
+        put(&mut value, "annotations", [(DESCRIPTION, DESCRIPTION_TEXT)]);
+    }
+    put(&mut value, "labels", [(MANAGED_BY, MANAGED_BY_GARDENER)]);
     let labels = || inject.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    put(metadata, "labels", labels());
+    put(&mut value, "labels", labels());
     for pointer in ["/spec/template", "/spec/jobTemplate/spec/template"] {
         // Other kinds have templates too, of something else than pods.
         if let Some(template) = value
@@ -40,11 +41,7 @@ pub(crate) fn prepare(
             .filter(|template| template.pointer("/spec/containers").is_some())
         {
             let managed = [(MANAGED_BY, MANAGED_BY_GARDENER)];
-            put(
-                member(template, "metadata"),
-                "labels",
-                managed.into_iter().chain(labels()),
-            );
+            put(template, "labels", managed.into_iter().chain(labels()));
         }
     }
     for claim in value
@@ -53,7 +50,7 @@ pub(crate) fn prepare(
         .into_iter()
         .flatten()
     {
-        put(member(claim, "metadata"), "labels", labels());
+        put(claim, "labels", labels());
     }
     value
 }
@@ -73,20 +70,21 @@ pub(crate) fn surplus(live: Option<&BTreeMap<String, String>>, wanted: &Value, f
         .collect()
 }
 
-/// The member as an object; anything else in its place is replaced.
-fn member<'a>(value: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
-    if !value[name].is_object() {
-        value[name] = json!({});
+/// The object at the end of a path of members, made where it is missing. `None` where the value or a member is of
+/// another type: that goes to the API server unchanged, which refuses it with a reason.
+pub(crate) fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
+    for member in path {
+        value = value.as_object_mut()?.entry(*member).or_insert(Value::Null);
+        if value.is_null() {
+            *value = json!({});
+        }
     }
-    value[name].as_object_mut().expect("it has just been made an object")
+    value.as_object_mut()
 }
 
-fn put<'a>(map: &mut Map<String, Value>, name: &str, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
-    let inner = map.entry(name).or_insert_with(|| json!({}));
-    if !inner.is_object() {
-        *inner = json!({});
-    }
-    if let Some(inner) = inner.as_object_mut() {
+/// Adds entries to a member of the value's metadata.
+fn put<'a>(value: &mut Value, member: &str, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    if let Some(inner) = object_at(value, &["metadata", member]) {
         inner.extend(entries.into_iter().map(|(key, value)| (key.to_owned(), json!(value))));
     }
 }
@@ -115,12 +113,17 @@ mod tests {
             let annotations = &made["metadata"]["annotations"];
             (annotations[ORIGIN].clone(), annotations.get(DESCRIPTION).is_some())
         };
-        assert_eq!((of("t"), of("false")), ((json!("ns/mr"), false), (json!("ns/mr"), true)));
+        assert_eq!(
+            (of("t"), of("false")),
+            ((json!("ns/mr"), false), (json!("ns/mr"), true))
+        );
     }
 
     #[test]
     fn labels_go_into_object_and_template_and_a_namespace_by_mistake_goes() {
-        let given = desired(json!({"metadata": {"name": "d", "namespace": "n", "labels": {"own": "1"}, "annotations": null}, "spec": {"template": {"spec": {"containers": []}}, "volumeClaimTemplates": [{}]}}));
+        let given = desired(
+            json!({"metadata": {"name": "d", "namespace": "n", "labels": {"own": "1"}, "annotations": null}, "spec": {"template": {"spec": {"containers": []}}, "volumeClaimTemplates": [{}]}}),
+        );
         let inject = BTreeMap::from([("shoot.gardener.cloud/no-cleanup".to_owned(), "true".to_owned())]);
         let made = prepare(&given, None, "ns/mr", &inject);
         assert_eq!(
@@ -146,6 +149,20 @@ mod tests {
             (&plain["metadata"]["namespace"], &plain["spec"]["template"]),
             (&json!("default"), &json!({"spec": {}}))
         );
+    }
+
+    #[test]
+    fn values_of_another_type_stay_as_they_are() {
+        for wrong in [json!("x"), json!(["x"]), json!(1)] {
+            let given = json!({
+                "metadata": {"name": "d", "labels": wrong, "annotations": wrong},
+                "spec": {"template": {"metadata": wrong, "spec": {"containers": wrong}}, "volumeClaimTemplates": [wrong, {"metadata": wrong}]},
+            });
+            let made = prepare(&desired(given.clone()), None, "ns/mr", &BTreeMap::new());
+            assert_eq!(made, given);
+        }
+        let given = desired(json!({"metadata": {"name": "d"}, "spec": "x"}));
+        assert_eq!(prepare(&given, None, "ns/mr", &BTreeMap::new())["spec"], "x");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::naming::{ORIGIN, group_of, is_collectable, is_true, origin, wish};
+use crate::prepare::object_at;
 
 /// How long one turn waits for deleted objects to be gone before it reports what it waits for.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -179,7 +180,9 @@ async fn finalize(
     if is_namespace {
         // Namespaces have finalizers of their own, behind a subresource.
         let mut without = live.clone();
-        without.data["spec"]["finalizers"] = json!([]);
+        if let Some(spec) = object_at(&mut without.data, &["spec"]) {
+            spec.insert("finalizers".to_owned(), json!([]));
+        }
         let done = api
             .replace_subresource("finalize", &name, &PostParams::default(), &without)
             .await;
