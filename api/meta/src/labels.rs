@@ -167,3 +167,6 @@ pub mod extension_types {
     /// SelfHostedShootExposure types.
     pub const SELF_HOSTED_SHOOT_EXPOSURE: &str = "selfhostedshootexposure.extensions.gardener.cloud/";
 }
+
+/// On a ManagedResource: the condition of the Shoot that it counts for.
+pub const CARE_CONDITION_TYPE: &str = "care.gardener.cloud/condition-type";

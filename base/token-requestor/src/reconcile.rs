@@ -65,7 +65,8 @@ pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next
 fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
     let life = expires.duration_since(now).clamp(SignedDuration::ZERO, LIFE_MAX);
     let left_alone = SignedDuration::from_secs((life * RENEW_PERCENT / 100).as_secs());
-    now.checked_add(left_alone).unwrap_or(now)
+    let renewal = now.checked_add(left_alone).unwrap_or(now);
+    Timestamp::from_second(renewal.as_second()).unwrap_or(renewal)
 }
 
 fn api(secret: &Secret, context: &Context) -> Api<Secret> {

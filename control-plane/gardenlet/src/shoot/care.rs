@@ -144,9 +144,35 @@ struct Seen {
     etcd: Option<Option<String>>,
     /// Conditions of the provider's ControlPlane.
     provider: Vec<Condition>,
-    resources: Vec<(String, Option<String>)>,
+    resources: Vec<Managed>,
     /// Nodes with whether they are ready; `Err`: they cannot be seen.
     nodes: Option<Result<Vec<(String, bool)>, String>>,
+}
+
+/// What is seen of a ManagedResource.
+#[derive(Debug)]
+struct Managed {
+    name: String,
+    /// Whether it counts for the control plane, and not for what runs in the shoot.
+    is_control_plane: bool,
+    trouble: Option<String>,
+}
+
+/// Trouble of those that count for the control plane, or of the others.
+fn trouble_of(resources: &[Managed], is_control_plane: bool) -> impl Iterator<Item = String> {
+    let of = resources
+        .iter()
+        .filter(move |one| one.is_control_plane == is_control_plane);
+    of.filter_map(|one| Some(format!("ManagedResource {}: {}", one.name, one.trouble.as_ref()?)))
+}
+
+/// One with a class is applied to the seed, where the control plane runs; a label may say otherwise (gardener/gardener
+/// v1.150 pkg/gardenlet/controller/shoot/care/health.go).
+fn is_control_plane(resource: &ManagedResource) -> bool {
+    match resource.labels().get(labels::CARE_CONDITION_TYPE) {
+        Some(type_) => type_ == conditions::shoot::CONTROL_PLANE_HEALTHY,
+        None => !resource.spec.class.as_deref().unwrap_or_default().is_empty(),
+    }
 }
 
 async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
@@ -158,7 +184,6 @@ async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
     let state = |deployment: &Arc<Deployment>| (deployment.name_any(), task::not_rolled_out(deployment, 0));
     let etcd = caches.stateful_sets.get(&ObjectKey::namespaced(&namespace, ETCD));
     let provider = caches.control_planes.get(&key).and_then(|found| found.status.clone());
-    let ours = |resource: &&Arc<ManagedResource>| resource.spec.class.as_deref().unwrap_or_default().is_empty();
     Seen {
         workerless: workers.is_empty(),
         nodes_min: workers.iter().map(|worker| worker.minimum).sum(),
@@ -169,12 +194,10 @@ async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
             .managed_resources
             .list_in(&namespace)
             .iter()
-            .filter(ours)
-            .map(|resource| {
-                (
-                    resource.name_any(),
-                    not_applied(resource).or_else(|| unhealthy(resource)),
-                )
+            .map(|resource| Managed {
+                name: resource.name_any(),
+                is_control_plane: is_control_plane(resource),
+                trouble: not_applied(resource).or_else(|| unhealthy(resource)),
             })
             .collect(),
         nodes: match workers.is_empty() {
@@ -281,11 +304,7 @@ fn judge(seen: &Seen, now: Timestamp) -> Vec<Condition> {
             &trouble.join("; "),
         ),
     });
-    let unapplied: Vec<String> = seen
-        .resources
-        .iter()
-        .filter_map(|(name, why)| Some(format!("ManagedResource {name}: {}", why.as_ref()?)))
-        .collect();
+    let unapplied: Vec<String> = trouble_of(&seen.resources, false).collect();
     all.push(match unapplied.as_slice() {
         [] => condition(
             conditions::shoot::SYSTEM_COMPONENTS_HEALTHY,
@@ -360,6 +379,7 @@ fn control_plane_trouble(seen: &Seen) -> Vec<String> {
             .filter(bad)
             .map(|bad| format!("ControlPlane: {}: {}", bad.type_, bad.message)),
     );
+    trouble.extend(trouble_of(&seen.resources, true));
     trouble
 }
 
@@ -411,14 +431,19 @@ mod tests {
         let mut seen = healthy();
         seen.deployments
             .insert(API_SERVER.into(), Some("0 of 1 pods are available".into()));
-        seen.resources = vec![("system".into(), Some("ApplyFailed: x".into()))];
+        let managed = |name: &str, is_control_plane| Managed {
+            name: name.into(),
+            is_control_plane,
+            trouble: Some("ApplyFailed: x".into()),
+        };
+        seen.resources = vec![managed("system", false), managed("controllers", true)];
         seen.nodes = Some(Ok(vec![("n".into(), false), ("m".into(), true)]));
         let all = judge(&seen, Timestamp::UNIX_EPOCH);
         assert_eq!(
             all.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(),
             [
                 "0 of 1 pods are available",
-                "Deployment kube-apiserver: 0 of 1 pods are available",
+                "Deployment kube-apiserver: 0 of 1 pods are available; ManagedResource controllers: ApplyFailed: x",
                 "ManagedResource system: ApplyFailed: x",
                 "Nodes not ready: n.",
             ]
@@ -433,5 +458,24 @@ mod tests {
         seen.nodes = Some(Ok(Vec::new()));
         assert_eq!(next_look(&judge(&seen, Timestamp::UNIX_EPOCH)), Next::Change);
         assert!(statuses(&seen).contains(&"EveryNodeReady=False".to_owned()));
+    }
+
+    #[test]
+    fn class_or_label_decides_which_condition_a_managed_resource_counts_for() {
+        let of = |class: Option<&str>, label: Option<&str>| {
+            let mut resource = ManagedResource::default();
+            resource.spec.class = class.map(str::to_owned);
+            if let Some(label) = label {
+                let label = (labels::CARE_CONDITION_TYPE.to_owned(), label.to_owned());
+                resource.labels_mut().extend([label]);
+            }
+            is_control_plane(&resource)
+        };
+        assert_eq!([of(None, None), of(Some("seed"), None)], [false, true]);
+        let labelled = [
+            of(None, Some("ControlPlaneHealthy")),
+            of(Some("seed"), Some("SystemComponentsHealthy")),
+        ];
+        assert_eq!(labelled, [true, false]);
     }
 }
