@@ -11,7 +11,7 @@ use base_clock::Entropy;
 use crate::death::{Deed, Moment, Reaper};
 use crate::life::{Legacy, Life, runtime};
 use crate::picture::Picture;
-use crate::script::{Phase, act};
+use crate::script::{Lifecycle, Phase, act};
 
 /// How long a process still lives after its last phase, so that it can die at what is tidied up later.
 const AFTERMATH: Duration = Duration::from_secs(900);
@@ -23,6 +23,8 @@ const TRIES: u32 = 3;
 /// A run in which nothing dies.
 #[derive(Clone, Debug)]
 pub struct Baseline {
+    /// What the user works on.
+    pub lifecycle: Lifecycle,
     /// Its seed.
     pub seed: u64,
     /// The calls that write, in their order.
@@ -55,37 +57,39 @@ pub struct Tally {
 ///
 /// # Errors
 /// The story does not end well.
-pub fn baseline(seed: u64) -> Result<Baseline, String> {
+pub fn baseline(lifecycle: Lifecycle, seed: u64) -> Result<Baseline, String> {
     let folder = folder()?;
     let reaper = Reaper::new(None);
     let mut pictures = BTreeMap::new();
     runtime()?.block_on(async {
         let life = Life::start(folder.path(), seed, None, &reaper, |_| {}).await?;
-        for phase in Phase::ALL {
+        for phase in lifecycle.phases().iter().copied() {
             reaper.enter(phase);
             live(&life, phase).await?;
             pictures.insert(phase, life.view.at_rest(phase).await?);
         }
         Ok::<_, String>(())
     })?;
-    let leftovers = pictures[&Phase::Delete].naming(&["shoot", "Machine", "folder: buckets/*/"]);
-    let leftovers: Vec<&str> = leftovers
-        .into_iter()
-        .filter(|line| !line.contains("CustomResourceDefinition"))
-        .collect();
+    let leftovers = lifecycle.leftovers(&pictures);
     if !leftovers.is_empty() {
-        return Err(format!("without a death, deletion leaves: {}", leftovers.join("; ")));
+        return Err(format!(
+            "without a death, the last phase leaves: {}",
+            leftovers.join("; ")
+        ));
     }
+    let mut deeds = reaper.deeds();
+    deeds.retain(|deed| lifecycle.fatal_phases().contains(&deed.phase));
     Ok(Baseline {
+        lifecycle,
         seed,
-        deeds: reaper.deeds(),
+        deeds,
         pictures,
     })
 }
 
 async fn live(life: &Life, phase: Phase) -> Result<(), String> {
     life.ready().await?;
-    act(&life.view.garden, phase).await?;
+    act(&life.view, phase).await?;
     if phase == Phase::Create {
         life.view.mark().await?;
     }
@@ -113,7 +117,7 @@ fn first_life(baseline: &Baseline, last: Phase, reaper: &Reaper, folder: &Path) 
     let story = async {
         let keep = |legacy: &Legacy| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(legacy.clone());
         let life = Life::start(folder, baseline.seed, None, reaper, keep).await?;
-        for phase in Phase::ALL.into_iter().filter(|phase| *phase <= last) {
+        for phase in phases(baseline).filter(|phase| *phase <= last) {
             reaper.enter(phase);
             live(&life, phase).await?;
             if phase < last {
@@ -138,8 +142,9 @@ fn first_life(baseline: &Baseline, last: Phase, reaper: &Reaper, folder: &Path) 
 async fn second_life(baseline: &Baseline, died_in: Phase, legacy: Legacy, folder: &Path) -> Result<(), String> {
     let reaper = Reaper::new(None);
     let life = Life::start(folder, baseline.seed, Some(legacy), &reaper, |_| {}).await?;
-    let machines = life.view.machines().await?;
-    for phase in Phase::ALL.into_iter().filter(|phase| *phase >= died_in) {
+    let lasting = baseline.lifecycle.lasting(&life.view).await?;
+    let last = baseline.lifecycle.phases().last();
+    for phase in phases(baseline).filter(|phase| *phase >= died_in) {
         // A pool more is a story of its own.
         if phase == Phase::Update && died_in != Phase::Update {
             continue;
@@ -149,14 +154,18 @@ async fn second_life(baseline: &Baseline, died_in: Phase, legacy: Legacy, folder
             return Err(life.view.explain(phase, wanted, why).await);
         }
         life.view.becomes(phase, wanted).await?;
-        if phase < Phase::Delete {
-            let left = life.view.machines().await?;
-            if let Some(lost) = machines.iter().find(|uid| !left.contains(*uid)) {
-                return Err(format!("after {phase}, the machine of uid {lost} is there no more"));
+        if Some(&phase) != last {
+            let left = baseline.lifecycle.lasting(&life.view).await?;
+            if let Some(lost) = lasting.iter().find(|uid| !left.contains(*uid)) {
+                return Err(format!("after {phase}, the object of uid {lost} is there no more"));
             }
         }
     }
     Ok(())
+}
+
+fn phases(baseline: &Baseline) -> impl Iterator<Item = Phase> {
+    baseline.lifecycle.phases().iter().copied()
 }
 
 /// The moments of a run: each call, executed or not. `part` of them, drawn by the seed and spread over all phases; all when
@@ -170,7 +179,7 @@ pub fn moments(baseline: &Baseline, before: bool, part: Option<usize>) -> Vec<Mo
     let entropy = Entropy::seeded(baseline.seed);
     // One of each phase first: some are much shorter than others.
     let mut chosen = BTreeSet::new();
-    for phase in Phase::ALL {
+    for phase in phases(baseline) {
         let of_phase = (0..baseline.deeds.len()).filter(|at| baseline.deeds[*at].phase == phase);
         let of_phase: Vec<usize> = of_phase.collect();
         if !of_phase.is_empty() && chosen.len() < part {

@@ -6,6 +6,7 @@ pub mod every_call;
 pub mod every_task;
 pub mod flavour;
 pub mod harm;
+pub mod installation;
 pub mod journal;
 pub mod life;
 pub mod names;

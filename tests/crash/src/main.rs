@@ -15,7 +15,7 @@ use tests_crash::every_call::{Survived, baseline, moments, survive_all};
 use tests_crash::every_task::{Usual, alone, play_all, sample, together, usual};
 use tests_crash::harm::Kind;
 use tests_crash::process::{self, Blow};
-use tests_crash::script::Phase;
+use tests_crash::script::{Lifecycle, Phase};
 
 #[derive(Parser)]
 #[command(about = "Crash safety, shown; start it with `cargo xtask crash`")]
@@ -46,6 +46,9 @@ struct Process {
 
 #[derive(clap::Args)]
 struct EveryCall {
+    /// What the user works on meanwhile; else one after the other
+    #[arg(long)]
+    lifecycle: Option<Lifecycle>,
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -109,14 +112,27 @@ fn main() -> ExitCode {
 }
 
 fn every_call(arguments: &EveryCall) -> Result<(), String> {
+    let all = Lifecycle::ALL.into_iter();
+    let wanted = all.filter(|one| arguments.lifecycle.is_none_or(|lifecycle| lifecycle == *one));
+    let failed: Vec<String> = wanted
+        .filter_map(|lifecycle| every_call_of(lifecycle, arguments).err())
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\nerror: "))
+    }
+}
+
+fn every_call_of(lifecycle: Lifecycle, arguments: &EveryCall) -> Result<(), String> {
     let started = Instant::now();
-    let baseline = baseline(arguments.seed)?;
+    let baseline = baseline(lifecycle, arguments.seed)?;
     if arguments.list {
         baseline.deeds.iter().for_each(|deed| println!("{deed}"));
         return Ok(());
     }
-    for phase in Phase::ALL {
-        let calls = baseline.deeds.iter().filter(|deed| deed.phase == phase).count();
+    for phase in lifecycle.fatal_phases() {
+        let calls = baseline.deeds.iter().filter(|deed| deed.phase == *phase).count();
         println!("{phase}: {calls} calls that write");
     }
     println!("without a death: {:.1} s", started.elapsed().as_secs_f64());
@@ -139,7 +155,7 @@ fn every_call(arguments: &EveryCall) -> Result<(), String> {
     });
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "seed {}: {} deaths survived, {} calls not reached, {} failed; {seconds:.0} s, {:.2} s each",
+        "{lifecycle}, seed {}: {} deaths survived, {} calls not reached, {} failed; {seconds:.0} s, {:.2} s each",
         arguments.seed,
         tally.well,
         tally.not_reached.len(),
@@ -149,7 +165,7 @@ fn every_call(arguments: &EveryCall) -> Result<(), String> {
     match tally.failed.first() {
         None => Ok(()),
         Some((moment, _)) => Err(format!(
-            "dying at some calls does harm; repeat one with --seed {} --call {:?}",
+            "dying at some calls of the {lifecycle} does harm; repeat one with --seed {} --call {:?}",
             arguments.seed,
             moment.deed.to_string()
         )),

@@ -16,7 +16,7 @@ use programs_orangery::landscape::BACKUPS;
 use tests_kit::free_port;
 
 use crate::picture::Picture;
-use crate::script::{Phase, act};
+use crate::script::{Lifecycle, Phase, act};
 use crate::view::{Pace, View};
 
 /// Far beyond anything that could still be called a start, or an operation.
@@ -49,7 +49,8 @@ impl Blow {
     /// The blow of this number: the phases in turn, a moment from their beginning to somewhat after their usual end.
     #[must_use]
     pub fn draw(usual: &Usual, number: u32, entropy: &Entropy) -> Self {
-        let phase = Phase::ALL[number as usize % Phase::ALL.len()];
+        let phases = Lifecycle::Shoot.phases();
+        let phase = phases[number as usize % phases.len()];
         let share = entropy.below(1200) as f64 / 1000.0;
         let whole = usual.durations.get(&phase).copied().unwrap_or_default();
         Self {
@@ -71,7 +72,7 @@ pub async fn usual(binary: &Path) -> Result<Usual, String> {
     process.ready().await?;
     let view = view(folder.path(), None)?;
     let mut took = begun.elapsed();
-    for phase in Phase::ALL {
+    for phase in Lifecycle::Shoot.phases().iter().copied() {
         let begun = Instant::now();
         live(&view, phase).await?;
         took = if phase == Phase::Start { took } else { begun.elapsed() };
@@ -82,7 +83,7 @@ pub async fn usual(binary: &Path) -> Result<Usual, String> {
 }
 
 async fn live(view: &View, phase: Phase) -> Result<(), String> {
-    tokio::time::timeout(GIVE_UP, act(&view.garden, phase))
+    tokio::time::timeout(GIVE_UP, act(view, phase))
         .await
         .map_err(|_| format!("{phase} is not done within {GIVE_UP:?}"))??;
     if phase == Phase::Create {
@@ -111,6 +112,7 @@ pub async fn survive(binary: &Path, usual: &Usual, blow: Blow) -> Result<(), Str
 
 async fn killed(binary: &Path, usual: &Usual, blow: Blow, folder: &Path) -> Result<(), String> {
     let port = free_port()?;
+    let phases = Lifecycle::Shoot.phases().iter().copied();
     let mut process = Process::start(binary, folder, port)?;
     let mut before = None;
     if blow.phase == Phase::Start {
@@ -118,7 +120,7 @@ async fn killed(binary: &Path, usual: &Usual, blow: Blow, folder: &Path) -> Resu
     } else {
         process.ready().await?;
         let view = view(folder, None)?;
-        for phase in Phase::ALL.into_iter().filter(|phase| *phase < blow.phase) {
+        for phase in phases.clone().filter(|phase| *phase < blow.phase) {
             live(&view, phase).await?;
             view.becomes(phase, &usual.pictures[&phase]).await?;
         }
@@ -135,7 +137,7 @@ async fn killed(binary: &Path, usual: &Usual, blow: Blow, folder: &Path) -> Resu
     process.ready().await.map_err(|why| format!("after the kill: {why}"))?;
     // What people were given before the kill still opens the door.
     let view = view(folder, before)?;
-    for phase in Phase::ALL.into_iter().filter(|phase| *phase >= blow.phase) {
+    for phase in phases.filter(|phase| *phase >= blow.phase) {
         if phase == Phase::Update && blow.phase != Phase::Update {
             continue;
         }

@@ -1,6 +1,7 @@
-//! What the user does: asks for the example Shoot, gives it a second pool, deletes it. Each step can be repeated by a user
-//! who does not know how far it came.
+//! What the user does, in each of the two lifecycles: asks for the example Shoot, gives it a second pool, deletes it; or
+//! registers an extension, upgrades it, removes it. Each step can be repeated by a user who does not know how far it came.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -11,6 +12,10 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use programs_orangery::landscape::{apply_all, documents};
 use serde_json::{Value, json};
+
+use crate::installation;
+use crate::picture::Picture;
+use crate::view::View;
 
 /// Longer than any wait inside the product; in virtual time it costs little.
 pub const PATIENCE: Duration = Duration::from_secs(3600);
@@ -42,11 +47,79 @@ pub enum Phase {
     Update,
     /// It is deleted.
     Delete,
+    /// An extension is registered with a chart.
+    Install,
+    /// It gets other values, then another chart.
+    Upgrade,
+    /// Its registration is deleted.
+    Remove,
 }
 
-impl Phase {
-    /// All, in the order in which they come.
-    pub const ALL: [Self; 4] = [Self::Start, Self::Create, Self::Update, Self::Delete];
+/// What the user works on, from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Lifecycle {
+    /// A Shoot.
+    Shoot,
+    /// An extension that is installed from a chart.
+    Installation,
+}
+
+impl Lifecycle {
+    /// All.
+    pub const ALL: [Self; 2] = [Self::Shoot, Self::Installation];
+
+    /// Its phases, in the order in which they come.
+    #[must_use]
+    pub fn phases(self) -> &'static [Phase] {
+        match self {
+            Self::Shoot => &[Phase::Start, Phase::Create, Phase::Update, Phase::Delete],
+            Self::Installation => &[Phase::Start, Phase::Install, Phase::Upgrade, Phase::Remove],
+        }
+    }
+
+    /// The phases in which the process dies. The start is the same in both.
+    #[must_use]
+    pub fn fatal_phases(self) -> &'static [Phase] {
+        match self {
+            Self::Shoot => self.phases(),
+            Self::Installation => &self.phases()[1..],
+        }
+    }
+
+    /// The uids of the objects that must stay until the last phase, as far as they exist.
+    ///
+    /// # Errors
+    /// A server's refusal.
+    pub async fn lasting(self, view: &View) -> Result<BTreeSet<String>, String> {
+        match self {
+            Self::Shoot => view.machines().await,
+            Self::Installation => installation::lasting(view).await,
+        }
+    }
+
+    /// What is left after the last phase of a run without a death.
+    #[must_use]
+    pub fn leftovers(self, pictures: &BTreeMap<Phase, Picture>) -> Vec<String> {
+        match self {
+            Self::Shoot => {
+                let named = pictures[&Phase::Delete].naming(&["shoot", "Machine", "folder: buckets/*/"]);
+                let of_shoot = named
+                    .into_iter()
+                    .filter(|line| !line.contains("CustomResourceDefinition"));
+                of_shoot.map(str::to_owned).collect()
+            }
+            Self::Installation => pictures[&Phase::Remove].differences(&pictures[&Phase::Start]),
+        }
+    }
+}
+
+impl fmt::Display for Lifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shoot => "shoot",
+            Self::Installation => "installation",
+        })
+    }
 }
 
 impl fmt::Display for Phase {
@@ -56,15 +129,20 @@ impl fmt::Display for Phase {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::Install => "install",
+            Self::Upgrade => "upgrade",
+            Self::Remove => "remove",
         })
     }
 }
 
-/// Does what belongs to a phase, and waits until the Shoot's last operation says that it is done.
+/// Does what belongs to a phase, and waits until the Shoot's last operation, or the installation's conditions, report that
+/// it is done.
 ///
 /// # Errors
-/// What did not come true, with the Shoot's last status.
-pub async fn act(garden: &Client, phase: Phase) -> Result<(), String> {
+/// What did not come true, with the last status.
+pub async fn act(view: &View, phase: Phase) -> Result<(), String> {
+    let garden = &view.garden;
     let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
     match phase {
         Phase::Start => Ok(()),
@@ -95,6 +173,9 @@ pub async fn act(garden: &Client, phase: Phase) -> Result<(), String> {
             };
             delete_and_wait(&shoots, NAME, PATIENCE).await.map_err(text)
         }
+        Phase::Install => installation::install(view).await,
+        Phase::Upgrade => installation::upgrade(view).await,
+        Phase::Remove => installation::remove(view).await,
     }
 }
 

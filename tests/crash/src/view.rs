@@ -15,6 +15,7 @@ use kube::{Api, Client, ResourceExt};
 use programs_orangery::landscape::apply_all;
 use serde_json::json;
 
+use crate::installation;
 use crate::picture::Picture;
 use crate::script::{NAME, NAMESPACE, Phase, TECHNICAL_ID};
 
@@ -81,16 +82,17 @@ impl View {
         }
     }
 
-    /// All that there is. `phase` says whether there is a Shoot to look into.
+    /// All that there is. `phase` says whether there is a Shoot to look into, or an installation to look at closely.
     ///
     /// # Errors
     /// A server's refusal.
     pub async fn picture(&self, phase: Phase) -> Result<Picture, String> {
         let mut picture = Picture::default();
-        picture.add_server("garden", &self.garden).await?;
-        picture.add_server("seed", &self.seed).await?;
+        let closely = matches!(phase, Phase::Install | Phase::Upgrade | Phase::Remove).then_some(installation::NAME);
+        picture.add_server("garden", &self.garden, closely).await?;
+        picture.add_server("seed", &self.seed, closely).await?;
         if matches!(phase, Phase::Create | Phase::Update) {
-            picture.add_server("shoot", &self.shoot().await?).await?;
+            picture.add_server("shoot", &self.shoot().await?, None).await?;
         }
         for folder in &self.folders {
             picture.add_folders(folder)?;
@@ -111,10 +113,23 @@ impl View {
                 .await
                 .map_err(|fault| fault.to_string())
         };
+        let put = self.eventually(self.pace.rest, put).await;
+        put.map_err(|why| format!("the Shoot is not served: {why}"))
+    }
+
+    /// Tries again and again until something succeeds, for so long.
+    ///
+    /// # Errors
+    /// Why it did not succeed the last time.
+    pub async fn eventually(
+        &self,
+        patience: Duration,
+        attempt: impl AsyncFn() -> Result<(), String>,
+    ) -> Result<(), String> {
         let mut waited = Duration::ZERO;
         loop {
-            match put().await {
-                Err(why) if waited > self.pace.rest => return Err(format!("the Shoot is not served: {why}")),
+            match attempt().await {
+                Err(why) if waited > patience => return Err(why),
                 Err(_) => {}
                 Ok(()) => return Ok(()),
             }

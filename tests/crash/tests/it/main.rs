@@ -3,36 +3,44 @@
 mod tasks;
 
 use base_clock::Entropy;
-use tests_crash::every_call::{Survived, baseline, moments, survive, survive_all};
+use tests_crash::every_call::{Baseline, Survived, baseline, moments, survive, survive_all};
 use tests_crash::process::{self, Blow};
-use tests_crash::script::Phase;
+use tests_crash::script::{Lifecycle, Phase};
 
-/// Deaths that fit into a minute on two cores.
+/// Deaths in each lifecycle that fit into a minute on two cores.
 const CALLS: usize = 8;
 /// Kills of the real binary, one in each phase.
 const KILLS: u32 = 4;
 
-#[test]
-fn a_death_at_any_call_that_writes_is_survived() {
-    let baseline = baseline(1).unwrap();
-    let moments = moments(&baseline, false, Some(CALLS));
+fn survives_deaths_at_a_sample_of_calls(baseline: &Baseline) {
+    let moments = moments(baseline, false, Some(CALLS));
     let phases: Vec<Phase> = moments.iter().map(|moment| moment.deed.phase).collect();
-    for phase in Phase::ALL {
-        assert!(phases.contains(&phase), "{phase} is not in the sample: {phases:?}");
+    for phase in baseline.lifecycle.fatal_phases() {
+        assert!(phases.contains(phase), "{phase} is not in the sample: {phases:?}");
     }
-    let tally = survive_all(&baseline, &moments, 2, |_, _| {});
+    let tally = survive_all(baseline, &moments, 2, |_, _| {});
     let failed: Vec<String> = tally
         .failed
         .iter()
         .map(|(moment, why)| format!("{}\n    {why}", moment.deed))
         .collect();
-    assert!(failed.is_empty(), "seed 1: {}", failed.join("\n"));
+    assert!(failed.is_empty(), "seed {}: {}", baseline.seed, failed.join("\n"));
     assert!(tally.well >= CALLS / 2, "too few moments came: {tally:?}");
 }
 
 #[test]
+fn a_death_at_any_call_that_writes_is_survived() {
+    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Shoot, 1).unwrap());
+}
+
+#[test]
+fn a_death_while_an_extension_is_installed_upgraded_or_removed_is_survived() {
+    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Installation, 1).unwrap());
+}
+
+#[test]
 fn a_death_before_a_call_is_executed_is_survived() {
-    let baseline = baseline(2).unwrap();
+    let baseline = baseline(Lifecycle::Shoot, 2).unwrap();
     for moment in moments(&baseline, true, Some(3)) {
         let outcome = survive(&baseline, &moment).unwrap_or_else(|why| panic!("seed 2: {}\n    {why}", moment.deed));
         assert!(matches!(outcome, Survived::Well | Survived::NotReached));
@@ -42,7 +50,7 @@ fn a_death_before_a_call_is_executed_is_survived() {
 #[test]
 fn the_same_seed_makes_the_same_calls_in_the_same_order() {
     let [one, other] = std::thread::scope(|scope| {
-        let runs = [0, 1].map(|_| scope.spawn(|| baseline(1).unwrap().deeds));
+        let runs = [0, 1].map(|_| scope.spawn(|| baseline(Lifecycle::Shoot, 1).unwrap().deeds));
         runs.map(|run| run.join().unwrap())
     });
     for (number, (one, other)) in one.iter().zip(&other).enumerate() {
