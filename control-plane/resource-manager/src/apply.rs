@@ -94,9 +94,7 @@ async fn apply_one(
         }
         Err(fault) => return (reference, Err(fault)),
     };
-    let namespace = served
-        .namespaced
-        .then(|| object.namespace.clone().unwrap_or_else(|| "default".to_owned()));
+    let namespace = served.namespace(object.namespace.as_deref());
     reference.namespace.clone_from(&namespace);
     let result = send(object, namespace.as_deref(), &served, resource, context).await;
     (reference, result)

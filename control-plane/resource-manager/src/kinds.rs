@@ -17,6 +17,15 @@ pub(crate) struct Served {
     pub(crate) namespaced: bool,
 }
 
+impl Served {
+    /// The namespace of an object of this kind that is written with `given`: `default` if that is none, and none where
+    /// the kind has no namespaces. What is remembered of an object before its kind was known has none either.
+    pub(crate) fn namespace(&self, given: Option<&str>) -> Option<String> {
+        let given = given.filter(|given| !given.is_empty()).unwrap_or("default");
+        self.namespaced.then(|| given.to_owned())
+    }
+}
+
 /// The kinds of the target.
 pub(crate) struct Kinds {
     client: Client,

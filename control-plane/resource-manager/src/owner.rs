@@ -10,7 +10,7 @@ use kube::core::DynamicObject;
 use crate::Context;
 use crate::decode::Desired;
 use crate::naming::{ORIGIN, group_of, origin, resource_of_origin};
-use crate::plan::same_kind;
+use crate::plan::{namespace_fits, same_kind};
 
 /// Refuses an object that belongs to another ManagedResource.
 pub(crate) fn refuse_others(
@@ -48,7 +48,7 @@ pub(crate) fn refuse_others(
 fn wants(other: &ManagedResource, object: &Desired, live: &DynamicObject) -> bool {
     let is_it = |reference: &ObjectReference| {
         reference.name == live.metadata.name
-            && reference.namespace == live.metadata.namespace
+            && namespace_fits(reference.namespace.as_deref(), live.metadata.namespace.as_deref())
             && same_kind(
                 (&object.group, &object.kind),
                 (&group_of(reference), reference.kind.as_deref().unwrap_or_default()),

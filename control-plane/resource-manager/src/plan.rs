@@ -59,7 +59,7 @@ fn is_released(object: &Desired) -> bool {
 }
 
 /// An object without namespace is applied to `default` if its kind has namespaces.
-fn namespace_fits(wanted: Option<&str>, applied: Option<&str>) -> bool {
+pub(crate) fn namespace_fits(wanted: Option<&str>, applied: Option<&str>) -> bool {
     match (wanted, applied) {
         (Some(wanted), Some(applied)) => wanted == applied,
         (None, Some(applied)) => applied == "default",

@@ -3,6 +3,7 @@
 use api_meta::Fault;
 use api_resources::{ManagedResource, ObjectReference};
 use base_client::{fault_of, is_missing};
+use base_controller::ObjectKey;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -32,16 +33,15 @@ async fn release_one(reference: &ObjectReference, resource: &ManagedResource, co
         text(&reference.kind),
         text(&reference.name),
     );
-    let key = base_controller::ObjectKey {
-        namespace: reference.namespace.clone(),
-        name: name.clone(),
-    };
-    let owner = base_controller::ObjectKey::of(resource);
-    (context.drifts).forget(&version, &kind, &key, &owner);
     let Some(served) = context.kinds.find(&version, &kind).await? else {
         return Ok(());
     };
-    let api = context.kinds.api(&served, reference.namespace.as_deref());
+    let key = ObjectKey {
+        namespace: served.namespace(reference.namespace.as_deref()),
+        name: name.clone(),
+    };
+    (context.drifts).forget(&version, &kind, &key, &ObjectKey::of(resource));
+    let api = context.kinds.api(&served, key.namespace.as_deref());
     let live = api.get_opt(&name).await.map_err(|error| fault_of(error, "read it"))?;
     let own = origin(&context.options.cluster_id, resource);
     if live.is_none_or(|live| live.annotations().get(ORIGIN) != Some(&own)) {

@@ -66,17 +66,21 @@ async fn remove_one(
         reference.kind.as_deref().unwrap_or_default(),
     );
     let name = reference.name.as_deref().unwrap_or_default();
+    let served = context.kinds.find(version, kind).await?;
     let key = ObjectKey {
-        namespace: reference.namespace.clone(),
+        namespace: match &served {
+            Some(served) => served.namespace(reference.namespace.as_deref()),
+            None => reference.namespace.clone(),
+        },
         name: name.to_owned(),
     };
     // Kept, deleted or gone: what becomes of it is no drift.
     (context.drifts).forget(version, kind, &key, &ObjectKey::of(resource));
     // A kind that is no longer served has no objects.
-    let Some(served) = context.kinds.find(version, kind).await? else {
+    let Some(served) = served else {
         return Ok(None);
     };
-    let api = context.kinds.api(&served, reference.namespace.as_deref());
+    let api = context.kinds.api(&served, key.namespace.as_deref());
     let live = match api.get_opt(name).await {
         Ok(Some(live)) => live,
         Ok(None) => return Ok(None),
@@ -91,7 +95,7 @@ async fn remove_one(
         return Ok(None);
     }
     if resource.spec.delete_persistent_volume_claims == Some(true) {
-        remove_claims(&live, reference, context).await?;
+        remove_claims(&live, reference, key.namespace.as_deref(), context).await?;
     }
     let uid = live.uid().unwrap_or_default();
     if live.metadata.deletion_timestamp.is_some() {
@@ -115,7 +119,12 @@ async fn remove_one(
 
 /// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names that
 /// begin with those of a template and the set.
-async fn remove_claims(live: &DynamicObject, reference: &ObjectReference, context: &Context) -> Result<(), Fault> {
+async fn remove_claims(
+    live: &DynamicObject,
+    reference: &ObjectReference,
+    namespace: Option<&str>,
+    context: &Context,
+) -> Result<(), Fault> {
     if reference.kind.as_deref() != Some("StatefulSet") || !matches!(&*group_of(reference), "apps" | "extensions") {
         return Ok(());
     }
@@ -141,8 +150,7 @@ async fn remove_claims(live: &DynamicObject, reference: &ObjectReference, contex
     if prefixes.is_empty() || selector.is_empty() {
         return Ok(());
     }
-    let namespace = reference.namespace.as_deref().unwrap_or_default();
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.target.clone(), namespace);
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.target.clone(), namespace.unwrap_or_default());
     let found = claims.list(&ListParams::default().labels(&selector.join(","))).await;
     for claim in found.map_err(|error| fault_of(error, "list its volume claims"))? {
         let name = claim.name_any();

@@ -368,6 +368,32 @@ async fn kept_objects_stay_and_those_in_mode_ignore_are_let_go() {
     assert_eq!(left, ["kept", "released"]);
 }
 
+/// What is left in the status by a crash between the announcement of an object without namespace and its application.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_remembered_without_namespace_is_deleted_from_the_default_one() {
+    let landscape = Landscape::start().await;
+    landscape.write(&[map("a", "1"), map("b", "1")]).await;
+    landscape.manage(|_| {}).await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    let remembered = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}, {"apiVersion": "v1", "kind": "ConfigMap", "name": "b"}]);
+    let patch = Patch::Merge(json!({"status": {"resources": remembered}}));
+    let resources = landscape.resources();
+    resources
+        .patch_status("mr", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let mut released = map("b", "1");
+    released["metadata"]["annotations"] = json!({"resources.gardener.cloud/mode": "Ignore"});
+    landscape.write(&[released]).await;
+    until_gone(&landscape.maps(), "a").await;
+    until(&landscape.maps(), "b", "released", |map: &ConfigMap| {
+        !map.annotations().contains_key("resources.gardener.cloud/origin")
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn secrets_of_the_namespace_are_filled_with_tokens_of_the_target() {
     let landscape = Landscape::start().await;
