@@ -8,7 +8,7 @@ use base_client::{fault_of, is_missing};
 use base_controller::ObjectKey;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::DynamicObject;
 use kube::runtime::wait::{await_condition, conditions::is_crd_established};
 use kube::{Api, ResourceExt};
@@ -64,44 +64,71 @@ fn urgency(class: FaultClass) -> u8 {
     }
 }
 
-/// Applies all, each on its own: one that fails holds back none of the others.
-pub(crate) async fn apply_all(desired: &[Desired], resource: &ManagedResource, context: &Context) -> Applied {
+/// What became of one object.
+enum Tried {
+    Applied,
+    /// It may be in the target nevertheless.
+    Failed(Fault),
+    /// It is another's.
+    Refused(Fault),
+}
+
+/// Applies all, each on its own: one that fails holds back none of the others. `before` is what was applied before.
+pub(crate) async fn apply_all(
+    desired: &[Desired],
+    before: &[ObjectReference],
+    resource: &ManagedResource,
+    context: &Context,
+) -> Applied {
     let mut applied = Applied::default();
     for object in desired {
-        let (reference, result) = apply_one(object, resource, context).await;
-        if let Err(fault) = result {
-            applied.failed.push((reference.clone(), fault));
+        let (reference, tried) = apply_one(object, before, resource, context).await;
+        match tried {
+            Tried::Applied => applied.references.push(reference),
+            Tried::Failed(fault) => {
+                applied.references.push(reference.clone());
+                applied.failed.push((reference, fault));
+            }
+            Tried::Refused(fault) => applied.failed.push((reference, fault)),
         }
-        applied.references.push(reference);
     }
     applied
 }
 
 async fn apply_one(
     object: &Desired,
+    before: &[ObjectReference],
     resource: &ManagedResource,
     context: &Context,
-) -> (ObjectReference, Result<(), Fault>) {
+) -> (ObjectReference, Tried) {
     let mut reference = reference(object, object.namespace.clone(), resource);
     let served = match context.kinds.find(&object.api_version, &object.kind).await {
         Ok(Some(served)) => served,
         Ok(None) => {
             let text = format!("the target serves no kind {} of {}", object.kind, object.api_version);
-            return (
-                reference,
-                Err(Fault::dependency(text).hint("install the CustomResourceDefinition of the named kind")),
-            );
+            let fault = Fault::dependency(text).hint("install the CustomResourceDefinition of the named kind");
+            return (reference, Tried::Failed(fault));
         }
-        Err(fault) => return (reference, Err(fault)),
+        Err(fault) => return (reference, Tried::Failed(fault)),
     };
-    let namespace = served.namespace(object.namespace.as_deref());
-    reference.namespace.clone_from(&namespace);
-    let result = send(object, namespace.as_deref(), &served, resource, context).await;
-    (reference, result)
+    reference.namespace = served.namespace(object.namespace.as_deref());
+    let api = context.kinds.api(&served, reference.namespace.as_deref());
+    let live = match api.get_opt(&object.name).await {
+        Ok(live) => live,
+        Err(error) => return (reference, Tried::Failed(fault_of(error, "read it"))),
+    };
+    if let Some(live) = &live
+        && let Err(fault) = refuse_others(live, object, before, resource, context)
+    {
+        return (reference, Tried::Refused(fault));
+    }
+    let sent = send(object, live, reference.namespace.as_deref(), &served, resource, context).await;
+    (reference, sent.map_or_else(Tried::Failed, |()| Tried::Applied))
 }
 
 async fn send(
     object: &Desired,
+    live: Option<DynamicObject>,
     namespace: Option<&str>,
     served: &Served,
     resource: &ManagedResource,
@@ -114,24 +141,16 @@ async fn send(
         namespace: namespace.map(str::to_owned),
         name: object.name.clone(),
     };
-    let live = api.get_opt(&object.name).await;
-    if let Some(live) = live.map_err(|error| fault_of(error, "read it"))? {
-        refuse_others(&live, object, resource, context)?;
+    if let Some(live) = &live {
         if object.is_ignored() {
             return leave(&api, live, context.drifts.writing(&served.resource, key)).await;
         }
-        let is_scaled = differs_in_replicas(&value, &live) && is_scaled(object, namespace, resource, context).await?;
-        merge(&mut value, object, &live, is_scaled);
+        let is_scaled = differs_in_replicas(&value, live) && is_scaled(object, namespace, resource, context).await?;
+        merge(&mut value, object, live, is_scaled);
     }
     let writing = context.drifts.writing(&served.resource, key);
-    let sent = api
-        .patch(
-            &object.name,
-            &PatchParams::apply(MANAGER).force(),
-            &Patch::Apply(&value),
-        )
-        .await;
-    match sent {
+    let params = PatchParams::apply(MANAGER).force();
+    match api.patch(&object.name, &params, &Patch::Apply(&value)).await {
         Ok(_) if object.kind == "CustomResourceDefinition" => {
             let definitions: Api<CustomResourceDefinition> = Api::all(context.target.clone());
             let served = await_condition(definitions, &object.name, is_crd_established());
@@ -148,26 +167,53 @@ async fn send(
             if is_missing(&error) {
                 context.kinds.forget(&object.api_version, &object.kind);
             }
-            match &error {
-                kube::Error::Api(status) if status.code == 422 && may_replace(object, &status.message) => {
-                    replace(object, &value, &api).await
-                }
-                _ => Err(fault_of(error, "apply it")),
+            let is_invalid = matches!(&error, kube::Error::Api(status) if status.code == 422);
+            let refusal = fault_of(without_values(error), "apply it");
+            match live.filter(|_| is_invalid && may_replace(object, &refusal.chain())) {
+                Some(live) => replace(object, &live, &refusal, &api).await,
+                None => Err(refusal),
             }
         }
     }
 }
 
-/// Leaves an object as it is that is ignored once it exists, but for a description that no longer holds.
-async fn leave(api: &Api<DynamicObject>, mut live: DynamicObject, writing: Writing<'_>) -> Result<(), Fault> {
-    if live.annotations().contains_key(DESCRIPTION) {
-        let patch = json!({"metadata": {"annotations": {DESCRIPTION: null}}});
-        let patched = api
-            .patch(&live.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        live = patched.map_err(|error| fault_of(error, "take off its description"))?;
+/// Takes the values out of what the API server answers to an object whose fields have other types than their schema: it
+/// quotes them, and the message goes into the status and the log. Path and wanted type stay.
+fn without_values(mut error: kube::Error) -> kube::Error {
+    if let kube::Error::Api(status) = &mut error {
+        status.message = hide_values(&status.message);
     }
-    writing.wrote(&live);
+    error
+}
+
+fn hide_values(message: &str) -> String {
+    /// How structured-merge-diff (v6 typed/validate.go) begins to quote a value.
+    const QUOTE: &str = ", got &value.";
+    if !message.contains(QUOTE) {
+        return message.to_owned();
+    }
+    // A value may have several lines; each further error begins with the path of its field.
+    let is_error = |line: &&str| line.starts_with("  .") && line.contains(": ");
+    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let lines = std::iter::once(first).chain(rest.lines().filter(is_error));
+    let hidden = lines.map(|line| match line.split_once(QUOTE) {
+        Some((before, _)) => format!("{before}, got a value of another type"),
+        None => line.to_owned(),
+    });
+    hidden.collect::<Vec<_>>().join("\n")
+}
+
+/// Leaves an object as it is that is ignored once it exists, but for a description that no longer holds.
+async fn leave(api: &Api<DynamicObject>, live: &DynamicObject, writing: Writing<'_>) -> Result<(), Fault> {
+    if !live.annotations().contains_key(DESCRIPTION) {
+        writing.wrote(live);
+        return Ok(());
+    }
+    let patch = json!({"metadata": {"annotations": {DESCRIPTION: null}}});
+    let patched = api
+        .patch(&live.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await;
+    writing.wrote(&patched.map_err(|error| fault_of(error, "take off its description"))?);
     Ok(())
 }
 
@@ -238,14 +284,17 @@ fn may_replace(object: &Desired, refusal: &str) -> bool {
     immutable || is_true(Some(&object.annotations()), wish::DELETE_ON_INVALID_UPDATE)
 }
 
-/// Deletes an object that cannot be changed into what is wanted; the next turn creates it.
-async fn replace(object: &Desired, value: &Value, api: &Api<DynamicObject>) -> Result<(), Fault> {
-    let wish = value
-        .pointer("/metadata/annotations")
-        .and_then(|all| all.get(wish::DELETION_PROPAGATION));
-    let propagation_policy = match wish.and_then(Value::as_str) {
-        None => PropagationPolicy::Background,
-        Some("Background") => PropagationPolicy::Background,
+/// Deletes an object whose update was refused as invalid; the next turn creates it. The fault repeats the refusal: if the
+/// object is invalid in itself, that is the reason why it is gone.
+async fn replace(
+    object: &Desired,
+    live: &DynamicObject,
+    refusal: &Fault,
+    api: &Api<DynamicObject>,
+) -> Result<(), Fault> {
+    let annotations = object.annotations();
+    let propagation_policy = match annotations.get(wish::DELETION_PROPAGATION).map(String::as_str) {
+        None | Some("Background") => PropagationPolicy::Background,
         Some("Foreground") => PropagationPolicy::Foreground,
         Some("Orphan") => PropagationPolicy::Orphan,
         Some(_) => {
@@ -256,26 +305,24 @@ async fn replace(object: &Desired, value: &Value, api: &Api<DynamicObject>) -> R
             return Err(Fault::user(text).hint("correct the named annotation"));
         }
     };
-    if let Some(live) = api
-        .get_opt(&object.name)
-        .await
-        .map_err(|error| fault_of(error, "read it"))?
-    {
-        let params = DeleteParams {
-            propagation_policy: Some(propagation_policy),
-            ..DeleteParams::default()
-        };
-        let params = params.preconditions(kube::api::Preconditions {
-            uid: live.uid(),
-            resource_version: None,
-        });
-        api.delete(&object.name, &params)
-            .await
-            .map_err(|error| fault_of(error, "delete it for an invalid update"))?;
+    let params = DeleteParams {
+        propagation_policy: Some(propagation_policy),
+        ..DeleteParams::default()
+    };
+    let params = params.preconditions(Preconditions {
+        uid: live.uid(),
+        resource_version: None,
+    });
+    match api.delete(&object.name, &params).await {
+        Err(error) if !is_missing(&error) => Err(fault_of(error, "delete it after an invalid update")),
+        _ => {
+            let text = format!(
+                "it was deleted to be recreated, as its update is invalid: {}",
+                refusal.chain()
+            );
+            Err(Fault::transient(text))
+        }
     }
-    Err(Fault::transient(
-        "it was deleted because it cannot be updated, and is created anew",
-    ))
 }
 
 /// The object as it is remembered, with the labels and annotations that it gets.
@@ -292,5 +339,26 @@ pub(crate) fn reference(object: &Desired, namespace: Option<String>, resource: &
             .collect(),
         annotations: object.annotations(),
         ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cut_out_of_messages_and_paths_stay() {
+        let plain = "Secret \"s\" is invalid: metadata.name: Invalid value: \"S\"";
+        assert_eq!(hide_values(plain), plain);
+        let one = "failed to create typed patch object (n/s; /v1, Kind=Secret): .data.password: expected string, got &value.valueUnstructured{Value:12345}";
+        assert_eq!(
+            hide_values(one),
+            "failed to create typed patch object (n/s; /v1, Kind=Secret): .data.password: expected string, got a value of another type"
+        );
+        let many = "failed: errors:\n  .data: expected map, got &value.valueUnstructured{Value:\"secret\nmore, got it\n\"}\n  .other: field not declared in schema";
+        assert_eq!(
+            hide_values(many),
+            "failed: errors:\n  .data: expected map, got a value of another type\n  .other: field not declared in schema"
+        );
     }
 }

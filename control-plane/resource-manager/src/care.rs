@@ -3,6 +3,7 @@
 
 mod pods;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -101,7 +102,7 @@ impl Targets {
 
     fn origin_of(&self, (kind, key): &pods::Workload) -> Option<String> {
         fn origin<K: Resource>(object: &K) -> Option<String> {
-            object.meta().annotations.as_ref()?.get(ORIGIN).cloned()
+            origin_of(object).cloned()
         }
         match *kind {
             "Deployment" => origin(&*self.deployments.get(key)?),
@@ -199,18 +200,19 @@ where
             .iter()
             .flatten()
             .any(|owner| owner.controller == Some(true));
-        let origin = change
-            .object
-            .meta()
-            .annotations
-            .as_ref()
-            .and_then(|all| all.get(ORIGIN));
         let concerned = concerns.concerns(change.old.as_deref(), change.new());
-        let key = origin
-            .filter(|_| concerned && !made)
-            .and_then(|origin| resource_of_origin(&cluster_id, origin));
-        key.into_iter().collect()
+        // Whoever writes over the origin of an object does not keep that from the one that it had before.
+        let origins = [change.old.as_deref(), Some(&*change.object)].map(|object| origin_of(object?));
+        let origins: BTreeSet<&String> = origins.into_iter().flatten().filter(|_| concerned && !made).collect();
+        let keys = origins
+            .into_iter()
+            .filter_map(|origin| resource_of_origin(&cluster_id, origin));
+        keys.collect()
     })
+}
+
+fn origin_of<K: Resource>(object: &K) -> Option<&String> {
+    object.meta().annotations.as_ref()?.get(ORIGIN)
 }
 
 /// What is wrong with one object, if anything.

@@ -74,7 +74,7 @@ async fn apply(resource: &ManagedResource, context: &Context) -> Result<Next, Fa
     } else {
         announce(resource, &plan, &before, context).await?
     };
-    execute(resource, plan, checksum, context).await
+    execute(resource, plan, &before, checksum, context).await
 }
 
 /// Writes down what is about to be applied, before it is: whatever happens then, it is known to be ours.
@@ -110,10 +110,16 @@ async fn announce(
     write(&resource, after, context).await
 }
 
-async fn execute(resource: ManagedResource, plan: Plan, checksum: String, context: &Context) -> Result<Next, Fault> {
+async fn execute(
+    resource: ManagedResource,
+    plan: Plan,
+    before: &[ObjectReference],
+    checksum: String,
+    context: &Context,
+) -> Result<Next, Fault> {
     let Removed { pending, failed } = remove_all(&plan.delete, &resource, context).await;
     let unreleased = release_all(&plan.release, &resource, context).await;
-    let applied = apply_all(&plan.apply, &resource, context).await;
+    let applied = apply_all(&plan.apply, before, &resource, context).await;
     let mut after = resource.clone();
     let status = after.status.get_or_insert_default();
     // What is still to be deleted or released stays ours until it is.
