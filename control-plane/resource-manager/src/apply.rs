@@ -115,7 +115,13 @@ async fn apply_one(
     let api = context.kinds.api(&served, reference.namespace.as_deref());
     let live = match api.get_opt(&object.name).await {
         Ok(live) => live,
-        Err(error) => return (reference, Tried::Failed(fault_of(error, "read it"))),
+        Err(error) => {
+            // Not the object is missing, but its resource.
+            if is_missing(&error) {
+                context.kinds.forget(&object.api_version, &object.kind);
+            }
+            return (reference, Tried::Failed(fault_of(error, "read it")));
+        }
     };
     if let Some(live) = &live
         && let Err(fault) = refuse_others(live, object, before, resource, context)
@@ -187,13 +193,18 @@ fn without_values(mut error: kube::Error) -> kube::Error {
 }
 
 fn hide_values(message: &str) -> String {
-    /// How structured-merge-diff (v6 typed/validate.go) begins to quote a value.
-    const QUOTE: &str = ", got &value.";
+    /// How structured-merge-diff (v6 typed/validate.go, value/scalar.go) begins to quote a value.
+    const QUOTE: &str = ", got &";
+    /// What errors without a value say.
+    const OTHERS: [&str; 2] = [": field not declared in schema", ": duplicate entries for key "];
     if !message.contains(QUOTE) {
         return message.to_owned();
     }
     // A value may have several lines; each further error begins with the path of its field.
-    let is_error = |line: &&str| line.starts_with("  .") && line.contains(": ");
+    let is_error = |line: &&str| {
+        let says = line.contains(": expected ") || OTHERS.iter().any(|other| line.contains(other));
+        line.starts_with("  .") && says
+    };
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
     let lines = std::iter::once(first).chain(rest.lines().filter(is_error));
     let hidden = lines.map(|line| match line.split_once(QUOTE) {
@@ -355,7 +366,7 @@ mod tests {
             hide_values(one),
             "failed to create typed patch object (n/s; /v1, Kind=Secret): .data.password: expected string, got a value of another type"
         );
-        let many = "failed: errors:\n  .data: expected map, got &value.valueUnstructured{Value:\"secret\nmore, got it\n\"}\n  .other: field not declared in schema";
+        let many = "failed: errors:\n  .data: expected map, got &{secret\nmore, got it\n  .x: y\n}\n  .other: field not declared in schema";
         assert_eq!(
             hide_values(many),
             "failed: errors:\n  .data: expected map, got a value of another type\n  .other: field not declared in schema"

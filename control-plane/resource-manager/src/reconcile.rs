@@ -13,7 +13,7 @@ use crate::Context;
 use crate::apply::{Applied, apply_all, reference};
 use crate::decode::{checksum, decode};
 use crate::naming::{all_shown, finalizer, is_true, wish};
-use crate::plan::{Plan, plan, rank};
+use crate::plan::{Plan, namespace_fits, plan, rank};
 use crate::release::release_all;
 use crate::remove::{Removed, remove_all};
 use crate::report::{Report, reason, told, write};
@@ -100,7 +100,7 @@ async fn announce(
             old.kind == new.kind
                 && old.name == new.name
                 && old.api_version == new.api_version
-                && (new.namespace.is_none() || old.namespace == new.namespace)
+                && namespace_fits(new.namespace.as_deref(), old.namespace.as_deref())
         };
         if !resources.iter().any(known) {
             resources.push(new);

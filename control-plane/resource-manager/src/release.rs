@@ -42,7 +42,13 @@ async fn release_one(reference: &ObjectReference, resource: &ManagedResource, co
     };
     (context.drifts).forget(&version, &kind, &key, &ObjectKey::of(resource));
     let api = context.kinds.api(&served, key.namespace.as_deref());
-    let live = api.get_opt(&name).await.map_err(|error| fault_of(error, "read it"))?;
+    let live = api.get_opt(&name).await.map_err(|error| {
+        // Not the object is missing, but its resource.
+        if is_missing(&error) {
+            context.kinds.forget(&version, &kind);
+        }
+        fault_of(error, "read it")
+    })?;
     let own = origin(&context.options.cluster_id, resource);
     if live.is_none_or(|live| live.annotations().get(ORIGIN) != Some(&own)) {
         return Ok(());

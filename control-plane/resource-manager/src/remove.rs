@@ -84,7 +84,13 @@ async fn remove_one(
     let live = match api.get_opt(name).await {
         Ok(Some(live)) => live,
         Ok(None) => return Ok(None),
-        Err(error) => return Err(fault_of(error, "read it")),
+        Err(error) => {
+            // Not the object is missing, but its resource.
+            if is_missing(&error) {
+                context.kinds.forget(version, kind);
+            }
+            return Err(fault_of(error, "read it"));
+        }
     };
     let own = live
         .annotations()
