@@ -162,7 +162,11 @@ async fn applying(
     let users = resources.clone();
     let class = context.options.class.clone();
     let mut controller = Controller::new("resource-manager", resources.clone())
-        .only(move |resource| naming::is_of_class(resource, class.as_deref()))
+        // One whose class has changed keeps our finalizer until its objects are gone from our target.
+        .only(move |resource| {
+            let class = class.as_deref();
+            naming::is_of_class(resource, class) || naming::is_held(resource, class)
+        })
         .watches(&context.secrets, move |change| users_of(&users, change));
     controller = context.targets.call(controller, &context.options.cluster_id, Drift);
     controller = context.identity.call(controller).called_by(drifted);

@@ -51,6 +51,20 @@ pub(crate) fn is_of_class(resource: &ManagedResource, class: Option<&str>) -> bo
     filled(resource.spec.class.as_deref()) == filled(class)
 }
 
+/// Whether the manager of this class has objects of the ManagedResource in its target: it removes its finalizer only when
+/// they are gone.
+pub(crate) fn is_held(resource: &ManagedResource, class: Option<&str>) -> bool {
+    let own = finalizer(class);
+    resource.metadata.finalizers.iter().flatten().any(|held| *held == own)
+}
+
+/// Whether the manager of another class still has objects of the ManagedResource, which was of that class before.
+pub(crate) fn is_held_by_another(resource: &ManagedResource, class: Option<&str>) -> bool {
+    let own = finalizer(class);
+    let is_another = |held: &String| held.starts_with(finalizers::RESOURCE_MANAGER) && *held != own;
+    resource.metadata.finalizers.iter().flatten().any(is_another)
+}
+
 /// The origin that a ManagedResource writes on its objects.
 pub(crate) fn origin(cluster_id: &str, resource: &ManagedResource) -> String {
     let key = ObjectKey::of(resource);
@@ -114,6 +128,15 @@ pub(crate) fn all_shown<'a>(references: impl IntoIterator<Item = &'a ObjectRefer
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_managed_resource_is_held_by_the_class_of_its_finalizer() {
+        let mut resource = ManagedResource::default();
+        assert!(!is_held(&resource, None) && !is_held_by_another(&resource, None));
+        resource.metadata.finalizers = Some(vec!["other".to_owned(), finalizer(Some("seed"))]);
+        assert!(is_held(&resource, Some("seed")) && !is_held_by_another(&resource, Some("seed")));
+        assert!(!is_held(&resource, None) && is_held_by_another(&resource, None));
+    }
 
     #[test]
     fn values_are_true_as_go_parses_them() {

@@ -2,34 +2,60 @@
 
 use std::sync::Arc;
 
-use api_meta::{ConditionStatus, Fault};
+use api_meta::{ConditionStatus, Fault, annotations};
 use api_resources::{ManagedResource, ObjectReference};
-use base_client::{add_finalizer, has_finalizer, remove_finalizer};
+use base_client::{add_finalizer, fault_of, is_missing, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
 
 use crate::Context;
 use crate::apply::{Applied, apply_all, reference};
 use crate::decode::{checksum, decode};
-use crate::naming::{all_shown, finalizer, is_true, wish};
+use crate::naming::{all_shown, finalizer, is_held, is_held_by_another, is_of_class, is_true, wish};
 use crate::plan::{Plan, namespace_fits, plan, rank};
 use crate::release::release_all;
 use crate::remove::{Removed, remove_all};
 use crate::report::{Report, reason, told, write};
 
 pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    let resource = &match resource.annotations().get(annotations::OPERATION).map(String::as_str) {
+        Some(annotations::operation::WAIT_FOR_STATE) => return Ok(Next::Change),
+        Some(annotations::operation::RECONCILE) => match take_off_operation(resource, context).await? {
+            Some(resource) => resource,
+            None => return Ok(Next::Change),
+        },
+        _ => resource.clone(),
+    };
+    let class = context.options.class.as_deref();
     // One that is being deleted goes with its objects, whatever else is asked of it.
-    if is_ignored(resource) && resource.metadata.deletion_timestamp.is_none() {
+    let is_deleted = resource.metadata.deletion_timestamp.is_some();
+    if is_ignored(resource) && !is_deleted {
         let mut after = resource.clone();
         Report::of(&mut after, context.clock.now()).ignored();
         write(resource, after, context).await?;
         return Ok(Next::Change);
     }
-    if resource.metadata.deletion_timestamp.is_some() {
+    if is_deleted || !is_of_class(resource, class) {
         delete(resource, context).await
+    } else if is_held_by_another(resource, class) {
+        // The removal of that finalizer calls.
+        Ok(Next::Change)
     } else {
         apply(resource, context).await
+    }
+}
+
+/// Takes off the annotation that asked for this turn, so that asking again is a change again. `None`: it is gone.
+async fn take_off_operation(resource: &ManagedResource, context: &Context) -> Result<Option<ManagedResource>, Fault> {
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {annotations::OPERATION: null}}}));
+    let (api, name) = (api(resource, context), resource.name_any());
+    match api.patch(&name, &PatchParams::default(), &patch).await {
+        Ok(resource) => Ok(Some(resource)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(fault_of(error, "take off the operation annotation")),
     }
 }
 
@@ -197,8 +223,8 @@ fn read_secrets(resource: &ManagedResource, context: &Context) -> Result<Vec<Arc
 }
 
 async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
-    let finalizer = finalizer(context.options.class.as_deref());
-    if !has_finalizer(resource, &finalizer) {
+    let class = context.options.class.as_deref();
+    if !is_held(resource, class) {
         return Ok(Next::Change);
     }
     if resource.spec.keep_objects != Some(true) {
@@ -213,7 +239,7 @@ async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, F
             return Err(fault);
         }
     }
-    remove_finalizer(&api(resource, context), resource.clone(), &finalizer).await?;
+    remove_finalizer(&api(resource, context), resource.clone(), &finalizer(class)).await?;
     context.identity.forget(&ObjectKey::of(resource));
     Ok(Next::Change)
 }

@@ -437,6 +437,73 @@ async fn managed_resources_of_another_class_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_of_class_removes_the_objects_before_the_next_manager_applies_them() {
+    let target = embedded_with("target", Vec::new(), |builder| builder).await;
+    let other = embedded_with("seed", Vec::new(), |builder| builder.entropy(Entropy::seeded(2))).await;
+    let client = target.admin();
+    let landscape = Landscape::start_with(target, client).await;
+    landscape.write(&[map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    let (source, clock) = (landscape.source.admin(), landscape.source.clock.clone());
+    let options = Options {
+        class: Some("seed".to_owned()),
+        ..Options::default()
+    };
+    tokio::spawn(run(source, other.admin(), options, clock, landscape.stop.clone()));
+    let hold = json!({"metadata": {"finalizers": ["example.org/theirs"]}});
+    let maps = landscape.maps();
+    maps.patch("a", &PatchParams::default(), &Patch::Merge(hold))
+        .await
+        .unwrap();
+    let change = Patch::Merge(json!({"spec": {"class": "seed"}}));
+    let resources = landscape.resources();
+    resources.patch("mr", &PatchParams::default(), &change).await.unwrap();
+    landscape
+        .until("ResourcesApplied", ConditionStatus::Progressing, "DeletionPending")
+        .await;
+    let others: Api<ConfigMap> = Api::namespaced(other.admin(), "default");
+    assert!(others.get_opt("a").await.unwrap().is_none());
+    let release = json!({"metadata": {"finalizers": null}});
+    maps.patch("a", &PatchParams::default(), &Patch::Merge(release))
+        .await
+        .unwrap();
+    until_gone(&maps, "a").await;
+    until(&others, "a", "there", |_: &ConfigMap| true).await;
+    until(&resources, "mr", "held by its new manager", |resource| {
+        resource.finalizers() == ["resources.gardener.cloud/gardener-resource-manager-seed"]
+    })
+    .await;
+    resources.delete("mr", &DeleteParams::default()).await.unwrap();
+    until_gone(&resources, "mr").await;
+    assert!(others.get_opt("a").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operation_annotation_is_taken_off_by_its_turn() {
+    let landscape = Landscape::start().await;
+    landscape.write(&[map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
+    landscape
+        .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
+        .await;
+    for _ in 0..2 {
+        let annotate = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+        landscape
+            .resources()
+            .patch("mr", &PatchParams::default(), &Patch::Merge(annotate))
+            .await
+            .unwrap();
+        until(&landscape.resources(), "mr", "without annotation", |resource| {
+            !resource.annotations().contains_key("gardener.cloud/operation")
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_secret_is_waited_for() {
     let landscape = Landscape::start().await;
     landscape.manage(|_| {}).await;
