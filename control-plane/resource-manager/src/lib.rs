@@ -32,6 +32,7 @@ mod reconcile;
 mod release;
 mod remove;
 mod report;
+mod waits;
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ use api_meta::Fault;
 use api_resources::ManagedResource;
 use base_clock::Clock;
 use base_controller::{Cache, Change, Controller, Next, ObjectKey, changed_by_others};
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{BoxStream, select};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -50,6 +52,7 @@ use crate::care::{All, Drift, Targets};
 use crate::drift::Drifts;
 use crate::identity::Identity;
 use crate::kinds::Kinds;
+use crate::waits::Waits;
 
 /// Which ManagedResources are acted on, and as whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +80,7 @@ pub(crate) struct Context {
     pub(crate) kinds: Kinds,
     pub(crate) targets: Arc<Targets>,
     pub(crate) drifts: Drifts,
+    pub(crate) waits: Waits,
     pub(crate) identity: Arc<Identity>,
 }
 
@@ -90,6 +94,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let targets = Arc::new(Targets::start(&target, &stop));
     let identity = Identity::start(&target, &stop);
     let (drifts, drifted) = Drifts::new(target.clone(), options.cluster_id.clone(), stop.clone());
+    let (waits, gone) = Waits::new(stop.clone());
     let context = Arc::new(Context {
         source,
         kinds: Kinds::new(target.clone()),
@@ -100,9 +105,11 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         secrets,
         targets,
         drifts,
+        waits,
         identity,
     });
-    let applying = applying(&resources, &context, drifted, stop.clone());
+    let called = select(drifted, gone).boxed();
+    let applying = applying(&resources, &context, called, stop.clone());
     let caring = caring(&resources, &context, stop);
     // Each on the heap: together they are larger than a future on the stack should be.
     tokio::join!(
@@ -156,7 +163,7 @@ fn requesting(
 async fn applying(
     resources: &Cache<ManagedResource>,
     context: &Arc<Context>,
-    drifted: BoxStream<'static, ObjectKey>,
+    called: BoxStream<'static, ObjectKey>,
     stop: CancellationToken,
 ) {
     let users = resources.clone();
@@ -169,7 +176,7 @@ async fn applying(
         })
         .watches(&context.secrets, move |change| users_of(&users, change));
     controller = context.targets.call(controller, &context.options.cluster_id, Drift);
-    controller = context.identity.call(controller).called_by(drifted);
+    controller = context.identity.call(controller).called_by(called);
     if stop.run_until_cancelled(context.secrets.ready()).await.is_none() {
         return;
     }

@@ -21,6 +21,7 @@ use crate::remove::{Removed, remove_all};
 use crate::report::{Report, reason, told, write};
 
 pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
+    context.waits.end(&ObjectKey::of(resource));
     let resource = &match resource.annotations().get(annotations::OPERATION).map(String::as_str) {
         Some(annotations::operation::WAIT_FOR_STATE) => return Ok(Next::Change),
         Some(annotations::operation::RECONCILE) => match take_off_operation(resource, context).await? {

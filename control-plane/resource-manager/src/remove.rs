@@ -1,8 +1,6 @@
 //! Takes objects back from the target. Never deletes an object that asks to be kept or whose origin is another
 //! ManagedResource by now.
 
-use std::time::Duration;
-
 use api_meta::{Fault, GoDuration};
 use api_resources::{ManagedResource, ObjectReference};
 use base_client::{delete, fault_of, is_missing};
@@ -10,16 +8,13 @@ use base_controller::ObjectKey;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::DynamicObject;
-use kube::runtime::wait::{await_condition, conditions::is_deleted};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::Context;
 use crate::naming::{ORIGIN, group_of, is_collectable, is_true, origin, wish};
 use crate::prepare::object_at;
-
-/// How long one turn waits for deleted objects to be gone before it reports what it waits for.
-const GONE_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::waits::Going;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -30,27 +25,30 @@ pub(crate) struct Removed {
     pub(crate) failed: Vec<(ObjectReference, Fault)>,
 }
 
-/// Deletes all in the given order, then waits a little for them to be gone.
+/// Deletes all in the given order. Those that are not gone at once call for the ManagedResource when they are.
 pub(crate) async fn remove_all(
     references: &[ObjectReference],
     resource: &ManagedResource,
     context: &Context,
 ) -> Removed {
-    let (mut removed, mut waiting) = (Removed::default(), Vec::new());
+    let (mut removed, mut deleted, mut left) = (Removed::default(), Vec::new(), Vec::new());
     for reference in references {
         match remove_one(reference, resource, context).await {
-            Ok(Some((api, uid))) => waiting.push((reference, api, uid)),
+            Ok(Some(going)) => deleted.push((reference, going)),
             Ok(None) => {}
             Err(fault) => removed.failed.push((reference.clone(), fault)),
         }
     }
-    let deadline = tokio::time::Instant::now() + GONE_TIMEOUT;
-    for (reference, api, uid) in waiting {
-        let name = reference.name.clone().unwrap_or_default();
-        let gone = await_condition(api, &name, is_deleted(&uid));
-        if !matches!(tokio::time::timeout_at(deadline, gone).await, Ok(Ok(_))) {
+    for (reference, going) in deleted {
+        // An unreadable one may still be there.
+        let found = going.api.get_opt(&going.name).await;
+        if !found.is_ok_and(|live| live.is_none_or(|live| live.uid().as_ref() != Some(&going.uid))) {
             removed.pending.push(reference.clone());
+            left.push(going);
         }
+    }
+    if !left.is_empty() {
+        context.waits.start(ObjectKey::of(resource), left);
     }
     removed
 }
@@ -60,7 +58,7 @@ async fn remove_one(
     reference: &ObjectReference,
     resource: &ManagedResource,
     context: &Context,
-) -> Result<Option<(Api<DynamicObject>, String)>, Fault> {
+) -> Result<Option<Going>, Fault> {
     let (version, kind) = (
         reference.api_version.as_deref().unwrap_or_default(),
         reference.kind.as_deref().unwrap_or_default(),
@@ -120,7 +118,8 @@ async fn remove_one(
             Err(error) => return Err(fault_of(error, "delete it")),
         }
     }
-    Ok(Some((api, uid)))
+    let name = name.to_owned();
+    Ok(Some(Going { api, name, uid }))
 }
 
 /// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names that

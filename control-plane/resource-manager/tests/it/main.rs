@@ -88,19 +88,23 @@ impl Landscape {
 
     /// Writes the Secret `mr` with these objects, one per key.
     async fn write(&self, objects: &[Value]) {
+        self.write_as("mr", objects).await;
+    }
+
+    async fn write_as(&self, name: &str, objects: &[Value]) {
         let data: BTreeMap<String, ByteString> = objects
             .iter()
             .enumerate()
             .map(|(index, object)| (format!("{index}.yaml"), ByteString(object.to_string().into_bytes())))
             .collect();
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mr"}, "data": data});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data});
         let api: Api<Secret> = Api::namespaced(self.source.admin(), NAMESPACE);
         // Replaced as a whole: a patch would keep keys that are no longer listed.
-        match api.get_opt("mr").await.unwrap() {
+        match api.get_opt(name).await.unwrap() {
             Some(old) => {
                 let mut new: Secret = serde_json::from_value(secret).unwrap();
                 new.metadata.resource_version = old.metadata.resource_version;
-                api.replace("mr", &PostParams::default(), &new).await.unwrap();
+                api.replace(name, &PostParams::default(), &new).await.unwrap();
             }
             None => {
                 api.create(&PostParams::default(), &serde_json::from_value(secret).unwrap())
@@ -111,13 +115,17 @@ impl Landscape {
     }
 
     async fn manage(&self, change: impl FnOnce(&mut ManagedResource)) {
+        self.manage_as("mr", change).await;
+    }
+
+    async fn manage_as(&self, name: &str, change: impl FnOnce(&mut ManagedResource)) {
         let mut resource = ManagedResource {
             metadata: ObjectMeta {
-                name: Some("mr".to_owned()),
+                name: Some(name.to_owned()),
                 ..ObjectMeta::default()
             },
             spec: ManagedResourceSpec {
-                secret_refs: vec![LocalObjectReference { name: "mr".to_owned() }],
+                secret_refs: vec![LocalObjectReference { name: name.to_owned() }],
                 ..ManagedResourceSpec::default()
             },
             status: None,
@@ -479,6 +487,52 @@ async fn a_change_of_class_removes_the_objects_before_the_next_manager_applies_t
     resources.delete("mr", &DeleteParams::default()).await.unwrap();
     until_gone(&resources, "mr").await;
     assert!(others.get_opt("a").await.unwrap().is_none());
+}
+
+/// More than there are workers.
+const HANGING: usize = 12;
+
+#[tokio::test(start_paused = true)]
+async fn deletions_that_hang_hold_back_no_other_and_end_as_soon_as_they_can() {
+    let landscape = Landscape::start().await;
+    for number in 0..HANGING {
+        let (name, map) = (format!("hanging-{number}"), map(&format!("hanging-{number}"), "1"));
+        landscape.write_as(&name, &[map]).await;
+        landscape.manage_as(&name, |_| {}).await;
+        until(&landscape.maps(), &name, "there", |_: &ConfigMap| true).await;
+        let hold = json!({"metadata": {"finalizers": ["example.org/theirs"]}});
+        let params = PatchParams::default();
+        landscape
+            .maps()
+            .patch(&name, &params, &Patch::Merge(hold))
+            .await
+            .unwrap();
+    }
+    for number in 0..HANGING {
+        let name = format!("hanging-{number}");
+        landscape
+            .resources()
+            .delete(&name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+    let began = tokio::time::Instant::now();
+    landscape.write(&[map("a", "1")]).await;
+    landscape.manage(|_| {}).await;
+    until(&landscape.maps(), "a", "there", |_: &ConfigMap| true).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    // Long enough for the back-off to be at its longest.
+    tokio::time::sleep(Duration::from_secs(1000)).await;
+    let release = json!({"metadata": {"finalizers": null}});
+    let params = PatchParams::default();
+    landscape
+        .maps()
+        .patch("hanging-0", &params, &Patch::Merge(release))
+        .await
+        .unwrap();
+    let began = tokio::time::Instant::now();
+    until_gone(&landscape.resources(), "hanging-0").await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
