@@ -42,6 +42,9 @@ const KUBECTL: &str = "kubectl";
 /// Names a kubectl that the scripts run instead of Debian's.
 const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
 
+/// The test of the example operator in Python.
+const OPERATOR: &str = "operator-python";
+
 /// Sequences of requests drawn from a seed, and nothing else.
 #[derive(clap::Args)]
 pub(crate) struct Drawn {
@@ -61,8 +64,8 @@ pub(crate) struct Drawn {
 enum Suite {
     /// The same requests to real Kubernetes and to the embedded API server
     Conformance,
-    /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, and a Go controller's
-    /// tests on both
+    /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, a Go controller's tests on
+    /// both, and the example operator in Python beside `orangery up` (alone with the filter `operator-python`)
     Clients,
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
@@ -77,8 +80,8 @@ enum Suite {
     Helm,
     /// Charts that people use, with their own values and with each switch turned: what Helm renders and what we do
     Charts,
-    /// Charts that real Helm pushes to a real registry with TLS and passwords, pulled, damaged, cut off; and what
-    /// `orangery chart render` makes of them beside `helm template`
+    /// Charts that real Helm pushes to a real registry with TLS and passwords, pulled, damaged, cut off; what
+    /// `orangery chart render` makes of them beside `helm template`; and how gardenlet installs them
     Registry,
 }
 
@@ -113,6 +116,9 @@ fn clients(test: &Test) -> Outcome {
     refuse("--etcd", test.etcd)?;
     refuse("--each", test.each.is_some())?;
     refuse("--serve", test.serve.is_some())?;
+    if test.filter.as_deref() == Some(OPERATOR) {
+        return operator();
+    }
     real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients])?;
     let scripts = |filter: Option<&str>| {
         let mut command = cargo();
@@ -131,8 +137,18 @@ fn clients(test: &Test) -> Outcome {
         println!("> the same with {}", kubectl.display());
         call(scripts(filter.or(Some(KUBECTL))).env(KUBECTL_VARIABLE, kubectl))?;
     }
-    // The tests of a controller are no script: they run as a whole or not at all.
-    if test.filter.is_none() { envtest() } else { Ok(()) }
+    // The tests of a controller are no script: they run as a whole or not at all. Those of an operator likewise.
+    match test.filter {
+        None => operator().and_then(|()| envtest()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The example operator installs, changes and removes an extension, and is killed in between.
+fn operator() -> Outcome {
+    real::run(Some(real::Part::Kubectl))?;
+    call(cargo().args(["build", "--package", "programs-orangery"]))?;
+    call(cargo().args(["test", "--quiet", "--package", "tests-clients", "--test", OPERATOR]))
 }
 
 /// The same tests with real kube-apiserver and etcd, and with ours in their place.
@@ -246,21 +262,21 @@ fn beside_helm(test: &Test, parts: &[real::Part], words: &[&str]) -> Outcome {
 
 fn stores(test: &Test) -> Outcome {
     // The store, then a server on it.
-    on_part(test, real::Part::Etcd, "etcd", ["tests-stores", "programs-orangery"])
+    on_part(test, real::Part::Etcd, "etcd", &["tests-stores", "programs-orangery"])
 }
 
 fn registry(test: &Test) -> Outcome {
-    // The client, then the command.
+    // The client, then the command, then gardenlet.
     on_part(
         test,
         real::Part::Registry,
         "registry",
-        ["tests-helm", "programs-orangery"],
+        &["tests-helm", "programs-orangery", "tests-scenarios"],
     )
 }
 
-/// Runs the tests of that name in both packages, which start the part themselves.
-fn on_part(test: &Test, part: real::Part, name: &str, packages: [&str; 2]) -> Outcome {
+/// Runs the tests of that name in these packages, which start the part themselves.
+fn on_part(test: &Test, part: real::Part, name: &str, packages: &[&str]) -> Outcome {
     refuse_all(test)?;
     real::run(Some(part))?;
     for package in packages {
