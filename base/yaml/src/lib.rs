@@ -20,12 +20,20 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| YamlError::of(&error))
 }
 
+/// Most documents of one text: several times the objects of the largest charts, which may come in one text.
+const DOCUMENTS_MAX: usize = 10_000;
+/// Most sequences, mappings and scalars of all documents of one text: those of about 15 MB of custom resource definitions.
+const NODES_MAX: usize = 1_000_000;
+/// What the parser tells of that many nodes: each begins, and may end.
+const EVENTS_MAX: usize = 2 * NODES_MAX + 2 * DOCUMENTS_MAX;
+
 /// All documents of `text`, by the same rules.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`], and text that is beyond the limits.
 pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let budget = serde_saphyr::budget! { max_documents: DOCUMENTS_MAX, max_nodes: NODES_MAX, max_events: EVENTS_MAX };
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, budget: budget };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| YamlError::of(&error))
 }
 
@@ -46,6 +54,7 @@ impl YamlError {
             Error::Unexpected { expected, .. } => format!("expected {expected}"),
             Error::NullIntoString { .. } => "null where a text belongs".to_owned(),
             Error::MultipleDocuments { .. } => "more than one document".to_owned(),
+            Error::Budget { .. } => "the text goes beyond a limit of documents, values, depth or aliases".to_owned(),
             Error::UnknownAnchor { .. } => "an alias names no anchor".to_owned(),
             // The texts of all others may quote what stands there.
             _ => "a value is not allowed here".to_owned(),
@@ -85,6 +94,17 @@ mod tests {
     #[derive(Debug, Deserialize)]
     enum Choice {
         One,
+    }
+
+    #[test]
+    fn documents_are_read_up_to_a_limit_and_the_error_says_so() {
+        let of = |count: usize| read_all::<Value>(&"---\na: b\n".repeat(count));
+        assert_eq!(of(5_000).unwrap().len(), 5_000);
+        let error = of(DOCUMENTS_MAX + 1).unwrap_err().to_string();
+        assert!(
+            error.ends_with("the text goes beyond a limit of documents, values, depth or aliases"),
+            "{error}"
+        );
     }
 
     #[test]
