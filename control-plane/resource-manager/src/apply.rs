@@ -19,7 +19,7 @@ use crate::decode::Desired;
 use crate::drift::Writing;
 use crate::kinds::Served;
 use crate::merge::{differs_in_replicas, merge};
-use crate::naming::{DESCRIPTION, MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, is_true, origin, shown, wish};
+use crate::naming::{DESCRIPTION, MANAGED_BY, MANAGED_BY_GARDENER, MANAGER, is_true, listed, origin, shown, wish};
 use crate::owner::refuse_others;
 use crate::plan::same_kind;
 use crate::prepare::{prepare, surplus};
@@ -44,13 +44,17 @@ impl Applied {
             .iter()
             .map(|(_, fault)| fault.class)
             .max_by_key(|class| urgency(*class))?;
-        let (texts, mut hints): (Vec<String>, Vec<String>) = self
+        let hint = self
             .failed
-            .into_iter()
-            .map(|(reference, fault)| (format!("{}: {}", shown(&reference), fault.chain()), fault.hint))
-            .unzip();
-        hints.retain(|hint| !hint.is_empty());
-        Some(Fault::new(class, texts.join("; ")).hint(hints.into_iter().next().unwrap_or_default()))
+            .iter()
+            .map(|(_, fault)| &fault.hint)
+            .find(|hint| !hint.is_empty());
+        let hint = hint.cloned().unwrap_or_default();
+        let texts = self
+            .failed
+            .iter()
+            .map(|(reference, fault)| format!("{}: {}", shown(reference), fault.chain()));
+        Some(Fault::new(class, listed(texts, "; ")).hint(hint))
     }
 }
 

@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::health::Judged;
-use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, is_true, resource_of_origin, shown, wish};
+use crate::naming::{
+    MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, is_true, listed, resource_of_origin, shown, wish,
+};
 use crate::reconcile::is_ignored;
 use crate::report::{Report, write};
 
@@ -319,10 +321,11 @@ fn report(report: &mut Report<'_>, verdicts: &[(ObjectReference, Verdict)]) {
     }
 }
 
-/// The reason of the first and the texts of all; nothing when there is nothing to tell.
+/// The reason of the first and the texts of the first few; nothing when there is nothing to report.
 fn summary(told: impl Iterator<Item = (String, String)>) -> Option<(String, String)> {
-    let (reasons, texts): (Vec<String>, Vec<String>) = told.unzip();
-    Some((reasons.into_iter().next()?, texts.join("; ")))
+    let mut told = told.peekable();
+    let reason = told.peek()?.0.clone();
+    Some((reason, listed(told.map(|(_, text)| text), "; ")))
 }
 
 #[cfg(test)]

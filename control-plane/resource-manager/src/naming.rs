@@ -122,7 +122,26 @@ pub(crate) fn shown(reference: &ObjectReference) -> String {
 
 /// A list for people.
 pub(crate) fn all_shown<'a>(references: impl IntoIterator<Item = &'a ObjectReference>) -> String {
-    references.into_iter().map(shown).collect::<Vec<_>>().join(", ")
+    listed(references.into_iter().map(shown), ", ")
+}
+
+/// The first few of many texts, each cut to a length, and how many more there are.
+pub(crate) fn listed(texts: impl IntoIterator<Item = String>, separator: &str) -> String {
+    /// A message is for a reader, and goes into the status of objects that may have 1.5 MB in all.
+    const TEXTS_MAX: usize = 10;
+    /// Enough for an API server's answer with a few fields.
+    const CHARS_MAX: usize = 1000;
+    let mut texts = texts.into_iter();
+    let cut = |text: String| match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    };
+    let mut shown: Vec<String> = texts.by_ref().take(TEXTS_MAX).map(cut).collect();
+    let more = texts.count();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(separator)
 }
 
 #[cfg(test)]
@@ -136,6 +155,16 @@ mod tests {
         resource.metadata.finalizers = Some(vec!["other".to_owned(), finalizer(Some("seed"))]);
         assert!(is_held(&resource, Some("seed")) && !is_held_by_another(&resource, Some("seed")));
         assert!(!is_held(&resource, None) && is_held_by_another(&resource, None));
+    }
+
+    #[test]
+    fn lists_name_ten_and_count_the_rest() {
+        let of = |count: usize| listed((0..count).map(|number| number.to_string()), ", ");
+        assert_eq!((of(0).as_str(), of(2).as_str()), ("", "0, 1"));
+        assert_eq!(of(10), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9");
+        assert_eq!(of(5000), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 4990 more");
+        let long = listed(["\u{e9}".repeat(2000)], ", ");
+        assert_eq!((long.chars().count(), long.ends_with("\u{e9}...")), (1003, true));
     }
 
     #[test]
