@@ -16,9 +16,13 @@ use crate::naming::{is_true, wish};
 const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 /// Suffix of the keys whose values are compressed.
 const BROTLI_SUFFIX: &str = ".br";
-/// Bytes of YAML in one entry after decompression. The largest sets of custom resource definitions are about 5 MB of
-/// text; brotli can make 1 GB of a Secret's 1 MiB, which must not end up in memory.
-const DECOMPRESSED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of YAML of all entries of one ManagedResource, after decompression. The largest sets of custom resource
+/// definitions are about 5 MB of text; brotli makes 1 GB of a Secret's 1 MiB, and a Secret has room for thousands of
+/// entries, which must not end up in memory.
+const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Objects of one ManagedResource. Its status lists them all with their labels, in about 350 bytes each, and etcd takes
+/// 1.5 MB.
+const OBJECTS_MAX: usize = 4_000;
 /// Bytes that are decompressed at once, as brotli's own tools do.
 const BROTLI_BUFFER_BYTES: usize = 4096;
 
@@ -64,8 +68,10 @@ impl Desired {
 pub(crate) enum DecodeError {
     #[error("secret \"{secret}\", key \"{key}\": not compressed with brotli, as its suffix {BROTLI_SUFFIX} says")]
     NotBrotli { secret: String, key: String },
-    #[error("secret \"{secret}\", key \"{key}\": more than {DECOMPRESSED_BYTES_MAX} bytes when decompressed")]
-    TooLongDecompressed { secret: String, key: String },
+    #[error("secret \"{secret}\", key \"{key}\": the entries up to here have more than {TEXT_BYTES_MAX} bytes in all")]
+    TooLongInAll { secret: String, key: String },
+    #[error("secret \"{secret}\", key \"{key}\": the entries up to here have more than {OBJECTS_MAX} objects in all")]
+    TooMany { secret: String, key: String },
     #[error("secret \"{secret}\", key \"{key}\": more than {ENTRY_BYTES_MAX} bytes")]
     TooLong { secret: String, key: String },
     #[error("secret \"{secret}\", key \"{key}\": not UTF-8 text")]
@@ -97,7 +103,11 @@ impl Classified for DecodeError {
     }
 
     fn hint(&self) -> String {
-        "correct the named entry of the named Secret".to_owned()
+        match self {
+            Self::TooLongInAll { .. } | Self::TooMany { .. } => "spread the objects over several ManagedResources",
+            _ => "correct the named entry of the named Secret",
+        }
+        .to_owned()
     }
 }
 
@@ -105,11 +115,12 @@ impl Classified for DecodeError {
 pub(crate) fn decode(secrets: &[&Secret]) -> Result<Vec<Desired>, DecodeError> {
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
+    let mut bytes_left = TEXT_BYTES_MAX;
     for secret in secrets {
         let secret_name = secret.metadata.name.clone().unwrap_or_default();
         for (key, bytes) in secret.data.iter().flatten() {
             let place = || (secret_name.clone(), key.clone());
-            for object in entry(place, &bytes.0)? {
+            for object in entry(place, &bytes.0, &mut bytes_left)? {
                 let identity = (
                     object.group.clone(),
                     object.kind.clone(),
@@ -129,6 +140,10 @@ pub(crate) fn decode(secrets: &[&Secret]) -> Result<Vec<Desired>, DecodeError> {
                         object: format!("{} \"{namespace}{}\"", object.kind, object.name),
                     });
                 }
+                if all.len() == OBJECTS_MAX {
+                    let (secret, key) = place();
+                    return Err(DecodeError::TooMany { secret, key });
+                }
                 all.push(object);
             }
         }
@@ -136,16 +151,28 @@ pub(crate) fn decode(secrets: &[&Secret]) -> Result<Vec<Desired>, DecodeError> {
     Ok(all)
 }
 
-fn entry(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<Desired>, DecodeError> {
+/// The objects of an entry, whose text is counted against `bytes_left`.
+fn entry(
+    place: impl Fn() -> (String, String),
+    bytes: &[u8],
+    bytes_left: &mut usize,
+) -> Result<Vec<Desired>, DecodeError> {
     let (secret, key) = place();
     if bytes.len() > ENTRY_BYTES_MAX {
         return Err(DecodeError::TooLong { secret, key });
     }
     let bytes = if key.ends_with(BROTLI_SUFFIX) {
-        Cow::Owned(decompress(place, bytes)?)
+        match decompress(bytes, *bytes_left) {
+            Ok(text) => Cow::Owned(text),
+            Err(_) => return Err(DecodeError::NotBrotli { secret, key }),
+        }
     } else {
         Cow::Borrowed(bytes)
     };
+    let Some(left) = bytes_left.checked_sub(bytes.len()) else {
+        return Err(DecodeError::TooLongInAll { secret, key });
+    };
+    *bytes_left = left;
     let Ok(text) = std::str::from_utf8(&bytes) else {
         return Err(DecodeError::NotText { secret, key });
     };
@@ -171,17 +198,11 @@ fn entry(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<Desir
         .collect()
 }
 
-fn decompress(place: impl Fn() -> (String, String), bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let (secret, key) = place();
+/// What is compressed; of one that is longer than `bytes_max`, one byte more.
+fn decompress(bytes: &[u8], bytes_max: usize) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    // One byte more than allowed is enough to know that it is too long.
-    let mut limited = brotli::Decompressor::new(bytes, BROTLI_BUFFER_BYTES).take(DECOMPRESSED_BYTES_MAX as u64 + 1);
-    if limited.read_to_end(&mut text).is_err() {
-        return Err(DecodeError::NotBrotli { secret, key });
-    }
-    if text.len() > DECOMPRESSED_BYTES_MAX {
-        return Err(DecodeError::TooLongDecompressed { secret, key });
-    }
+    let mut limited = brotli::Decompressor::new(bytes, BROTLI_BUFFER_BYTES).take(bytes_max as u64 + 1);
+    limited.read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -348,16 +369,39 @@ mod tests {
 
     #[test]
     fn decompression_stops_at_its_limit_and_refuses_half_of_an_entry() {
-        let bomb = compressed(&vec![b' '; DECOMPRESSED_BYTES_MAX + 1]);
-        assert_eq!(
-            decode(&[&bomb]).unwrap_err().to_string(),
-            "secret \"s\", key \"data.yaml.br\": more than 16777216 bytes when decompressed"
-        );
+        let too_long = |key: &str| {
+            Err(DecodeError::TooLongInAll {
+                secret: "s".to_owned(),
+                key: key.to_owned(),
+            })
+        };
+        let bomb = compressed(&vec![b' '; TEXT_BYTES_MAX + 1]);
+        assert_eq!(decode(&[&bomb]), too_long("data.yaml.br"));
+        // The limit is one for all entries of all Secrets.
+        let half = compressed(&vec![b' '; TEXT_BYTES_MAX / 2]);
+        assert_eq!(decode(&[&half, &half]), Ok(Vec::new()));
+        let more = secret(&[("more", " ")]);
+        assert_eq!(decode(&[&half, &half, &more]), too_long("more"));
         let mut cut = compressed(b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
         for bytes in cut.data.iter_mut().flat_map(|data| data.values_mut()) {
             bytes.0.pop();
         }
         assert!(matches!(decode(&[&cut]), Err(DecodeError::NotBrotli { .. })));
+    }
+
+    #[test]
+    fn more_objects_than_a_status_can_list_are_refused() {
+        let of = |count: usize| -> String {
+            let maps = (0..count)
+                .map(|number| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: n{number}}}\n"));
+            maps.collect()
+        };
+        assert_eq!(
+            decode(&[&secret(&[("x", &of(OBJECTS_MAX))])]).unwrap().len(),
+            OBJECTS_MAX
+        );
+        let error = decode(&[&secret(&[("x", &of(OBJECTS_MAX + 1))])]).unwrap_err();
+        assert!(error.to_string().ends_with("more than 4000 objects in all"), "{error}");
     }
 
     #[test]
