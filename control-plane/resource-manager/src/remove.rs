@@ -122,8 +122,8 @@ async fn remove_one(
     Ok(Some(Going { api, name, uid }))
 }
 
-/// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names that
-/// begin with those of a template and the set.
+/// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names of a
+/// template, the set and an ordinal.
 async fn remove_claims(
     live: &DynamicObject,
     reference: &ObjectReference,
@@ -159,7 +159,10 @@ async fn remove_claims(
     let found = claims.list(&ListParams::default().labels(&selector.join(","))).await;
     for claim in found.map_err(|error| fault_of(error, "list its volume claims"))? {
         let name = claim.name_any();
-        if claim.metadata.deletion_timestamp.is_none() && prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+        // Behind the prefix is the ordinal of a pod; the claims of a set with a longer name have more there.
+        let is_ordinal = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+        let is_its_own = |prefix: &String| name.strip_prefix(prefix.as_str()).is_some_and(is_ordinal);
+        if claim.metadata.deletion_timestamp.is_none() && prefixes.iter().any(is_its_own) {
             delete(&claims, &name).await?;
         }
     }
