@@ -133,20 +133,21 @@ impl Judged for DaemonSet {
     }
 }
 
-/// How many pods of a DaemonSet may be missing while it is rolled out and counts as healthy: what its roll-out takes down at once, 1 by
-/// default.
+/// How many pods of a DaemonSet may be missing while it is rolled out and counts as healthy: what its roll-out takes down
+/// at once; none where that is not given, or where others roll it out.
 fn unavailable_max(set: &DaemonSet, desired: i32) -> i32 {
     let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
-    let given = strategy
+    let rolling = strategy.filter(|strategy| strategy.type_.as_deref() == Some("RollingUpdate"));
+    let given = rolling
         .and_then(|strategy| strategy.rolling_update.as_ref())
-        .and_then(|update| update.max_unavailable.clone());
+        .and_then(|update| update.max_unavailable.as_ref());
     match given {
-        None => 1,
-        Some(IntOrString::Int(count)) => count,
+        None => 0,
+        Some(IntOrString::Int(count)) => *count,
         Some(IntOrString::String(text)) => {
-            let percent: i32 = text.trim_end_matches('%').parse().unwrap_or(0);
-            // Rounded up, as the DaemonSet controller does.
-            (desired.saturating_mul(percent) + 99) / 100
+            let percent: i32 = text.strip_suffix('%').and_then(|text| text.parse().ok()).unwrap_or(0);
+            // Rounded down, unlike by the DaemonSet's controller: upstream is stricter.
+            desired.saturating_mul(percent) / 100
         }
     }
 }
@@ -155,15 +156,6 @@ impl Judged for Job {
     fn unhealthy(&self) -> Option<String> {
         let told = told!(self.status.as_ref());
         not_as_wanted(&told, "Failed", "False", true)
-    }
-
-    fn rolling_out(&self) -> Option<String> {
-        let status = self.status.clone().unwrap_or_default();
-        let conditions = status.conditions.unwrap_or_default();
-        let over = conditions
-            .iter()
-            .any(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True");
-        (!over).then(|| "it has not completed yet".to_owned())
     }
 }
 
@@ -324,21 +316,33 @@ mod tests {
         let set = |spec: Value, missing: i32, updated: i32| {
             judged::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": updated}})).0
         };
-        let percent =
-            json!({"selector": {}, "template": {}, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}}});
+        let rolling = |rolling: Value| json!({"selector": {}, "template": {}, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}});
+        let (one, percent) = (
+            rolling(json!({"maxUnavailable": 1})),
+            rolling(json!({"maxUnavailable": "25%"})),
+        );
         assert_eq!(
-            (set(spec.clone(), 1, 9), set(percent.clone(), 3, 9)),
+            (set(one.clone(), 1, 9), set(percent.clone(), 2, 9)),
             (String::new(), String::new())
         );
         assert_eq!(
-            set(spec.clone(), 2, 9),
+            set(one.clone(), 2, 9),
             "too many unavailable pods found (2/10, max unavailable: 1)"
         );
-        assert!(set(percent, 4, 9).contains("max unavailable: 3"));
-        assert!(set(spec, 1, 10).contains("max unavailable: 0"));
+        assert!(set(percent, 3, 9).contains("max unavailable: 2"));
+        assert!(set(one, 1, 10).contains("max unavailable: 0"));
+        let manual = json!({"selector": {}, "template": {}, "updateStrategy": {"type": "OnDelete"}});
+        for strict in [
+            manual,
+            spec,
+            rolling(json!({})),
+            rolling(json!({"maxUnavailable": "some"})),
+        ] {
+            assert!(set(strict, 1, 9).contains("max unavailable: 0"));
+        }
         let job =
             |conditions: Value| judged::<Job>(json!({"spec": {"template": {}}, "status": {"conditions": conditions}}));
-        assert_eq!(job(json!([])), of("", "it has not completed yet"));
+        assert_eq!(job(json!([])), of("", ""), "as upstream, it has no roll-out");
         assert_eq!(
             job(json!([{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}])).0,
             "condition \"Failed\" has invalid status True (expected False) due to BackoffLimitExceeded: m"
