@@ -1,6 +1,7 @@
 //! What a machine is born with: files and units, among them where to find its cluster and the token to join it with.
 //! Operating systems take them in several forms; all lead to the same. Pure.
 
+mod archive;
 mod born;
 mod cloud_config;
 mod ignition;
@@ -60,6 +61,15 @@ pub enum UserDataError {
         /// What it says.
         version: String,
     },
+    /// A part of an archive cannot be used.
+    #[error("read part {number} of the user data")]
+    Part {
+        /// Which one, from 1.
+        number: usize,
+        /// Why.
+        #[source]
+        source: Box<UserDataError>,
+    },
     /// The authority is not base64 of text.
     #[error("read {CONFIG_PATH}: apiServer.caBundle is not base64 of PEM")]
     Authority,
@@ -89,7 +99,7 @@ pub struct UserData {
     pub skipped: Vec<String>,
 }
 
-/// Files and units of user data: a shell script, an Ignition configuration, or YAML.
+/// Files and units of user data: a shell script, an Ignition configuration, YAML, or an archive of scripts and YAML.
 ///
 /// # Errors
 /// [`UserDataError`] for what is too large or has none of these forms. It never repeats content.
@@ -98,12 +108,20 @@ pub fn parse_user_data(text: &str) -> Result<UserData, UserDataError> {
         return Err(UserDataError::TooLarge);
     }
     let mut born = Born::default();
-    match text.trim_start() {
-        script if script.starts_with("#!") => script::read(text, &mut born)?,
-        configuration if ignition::is(configuration) => ignition::read(text, &mut born)?,
-        _ => cloud_config::read(text, &mut born)?,
+    if archive::is(text) {
+        archive::read(text, &mut born)?;
+    } else {
+        read_form(text, &mut born)?;
     }
     Ok(born.into_user_data())
+}
+
+fn read_form(text: &str, born: &mut Born) -> Result<(), UserDataError> {
+    match text.trim_start() {
+        script if script.starts_with("#!") => script::read(text, born),
+        configuration if ignition::is(configuration) => ignition::read(text, born),
+        _ => cloud_config::read(text, born),
+    }
 }
 
 /// Where the machine's cluster is and what it should become there.
@@ -194,6 +212,78 @@ mod tests {
         assert_eq!(data.desired.units["a.service"].drop_ins["1.conf"], "x");
         assert_eq!(data.skipped.len(), 2, "{:?}", data.skipped);
         assert!(data.skipped[1].contains("\"runcmd\"") && !data.skipped.concat().contains("hunter2"));
+    }
+
+    /// As gardener-extension-os-ubuntu writes it.
+    const ARCHIVE: &str = "#cloud-config-archive\n- content: |\n    #!/bin/bash\n    if [ -f \"/var/lib/osc/provision-osc-applied\" ]; then\n      exit 0\n    fi\n\n\
+        \x20   mkdir -p \"/some\"\n\n    cat << EOF | base64 -d > \"/some/file\"\n    YmFy\n    EOF\n\n\
+        \x20   cat << EOF | base64 -d > \"/etc/systemd/system/some-unit.service\"\n    Zm9v\n    EOF\n\n\
+        \x20   systemctl daemon-reload\n    systemctl enable 'some-unit' && systemctl restart --no-block 'some-unit'\n  type: text/x-shellscript\n\
+        - content: |\n    #cloud-config\n    apt: {preserve_sources_list: true}\n    write_files: [{path: /b, content: b}]\n  type: text/cloud-config\n\
+        - content: http://example.org\n  type: text/x-include-url\n";
+
+    #[test]
+    fn an_archive_gives_what_its_scripts_and_cloud_configs_give() {
+        let data = parse_user_data(ARCHIVE).unwrap();
+        assert_eq!(data.desired.files["/some/file"].content, Content::Bytes("bar".into()));
+        assert_eq!(data.desired.files["/b"].content, Content::Bytes("b".into()));
+        let unit = &data.desired.units["some-unit.service"];
+        assert_eq!(
+            (unit.content.as_deref(), unit.enabled, unit.stopped),
+            (Some("foo"), true, false)
+        );
+        let skipped = data.skipped.join("\n");
+        assert!(
+            skipped.contains("key \"apt\"") && skipped.contains("part 3 is of a type"),
+            "{skipped}"
+        );
+        assert!(!skipped.contains("example.org"), "{skipped}");
+        let plain = parse_user_data("#cloud-config-archive\n- \"#!/bin/sh\\necho a > /a\"\n- {content: 'files: []'}\n")
+            .unwrap();
+        assert_eq!(plain.desired.files.keys().collect::<Vec<_>>(), ["/a"]);
+        assert_eq!(parse_user_data("#cloud-config-archive\n").unwrap(), UserData::default());
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_an_archive_is_named_by_its_part() {
+        let of = |parts: &str| parse_user_data(&format!("#cloud-config-archive\n{parts}"));
+        let told = |parts: &str| api_meta::Fault::from(of(parts).unwrap_err()).chain();
+        let broken = told("- content: ''\n- content: \"#!/bin/sh\\necho 'hunter2\"\n");
+        assert!(
+            broken.starts_with("read part 2 of the user data") && !broken.contains("hunter2"),
+            "{broken}"
+        );
+        assert!(!told("- [hunter2]\n").contains("hunter2") && !told("hunter2: x\n").contains("hunter2"));
+        let nested = of("- \"#cloud-config-archive\\n- x\"\n").unwrap();
+        assert_eq!(nested.skipped, ["part 1 is an archive itself"]);
+        let long = "x".repeat(BYTES_MAX / 3);
+        let alias = "- *a\n".repeat(5);
+        assert!(matches!(
+            of(&format!("- &a \"#{long}\"\n{alias}")),
+            Err(UserDataError::TooLarge)
+        ));
+    }
+
+    #[test]
+    fn files_can_be_appended_to() {
+        let file = |append: bool, content: &str| format!("- {{path: /a, append: {append}, content: {content}}}\n");
+        let of = |files: &[String]| parse_user_data(&format!("#cloud-config\nwrite_files:\n{}", files.concat()));
+        let content = |files: &[String]| of(files).unwrap().desired.files["/a"].content.clone();
+        let files = [file(true, "one"), file(true, "two"), file(true, "three")];
+        assert_eq!(content(&files), Content::Bytes("onetwothree".into()));
+        assert_eq!(
+            content(&[file(true, "one"), file(false, "two")]),
+            Content::Bytes("two".into())
+        );
+        let unit = "#cloud-config\nwrite_files:\n- {path: /etc/systemd/system/a.service, content: x}\n- {path: /etc/systemd/system/a.service, append: true, content: y}\n";
+        let unit = parse_user_data(unit).unwrap().desired.units["a.service"]
+            .content
+            .clone();
+        assert_eq!(unit.as_deref(), Some("xy"));
+        let long = "x".repeat(BYTES_MAX / 3);
+        let first = format!("- {{path: /a, content: &a \"{long}\"}}\n");
+        let more = "- {path: /a, append: true, content: *a}\n".repeat(5);
+        assert!(matches!(of(&[first, more]), Err(UserDataError::TooLarge)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{ENTRIES_MAX, UserData, UserDataError};
+use super::{BYTES_MAX, ENTRIES_MAX, UserData, UserDataError};
 use crate::desired::{Content, DesiredFile, DesiredUnit};
 
 /// Most bytes of a path; Linux' own limit.
@@ -24,6 +24,8 @@ pub(super) struct Born {
     data: UserData,
     /// Files, units and drop-ins.
     entries: usize,
+    /// Of all that was written: text that stands once may be written several times by YAML's aliases.
+    bytes: usize,
     notes_left_out: usize,
 }
 
@@ -72,6 +74,41 @@ impl Born {
 
     /// Writes a file, or what a unit consists of; `false` for a path that no file can have.
     pub(super) fn write(&mut self, path: &str, permissions: u32, content: Bytes) -> Result<bool, UserDataError> {
+        self.count_bytes(content.len())?;
+        self.put(path, permissions, content)
+    }
+
+    /// As [`Born::write`], after what has been written there before.
+    pub(super) fn append(&mut self, path: &str, permissions: u32, content: &[u8]) -> Result<bool, UserDataError> {
+        self.count_bytes(content.len())?;
+        let whole = [self.content_of(path), content].concat();
+        self.put(path, permissions, Bytes::from(whole))
+    }
+
+    fn count_bytes(&mut self, more: usize) -> Result<(), UserDataError> {
+        self.bytes = self.bytes.saturating_add(more);
+        match self.bytes > BYTES_MAX {
+            true => Err(UserDataError::TooLarge),
+            false => Ok(()),
+        }
+    }
+
+    /// What has been written to a file, unit or drop-in so far.
+    fn content_of(&self, path: &str) -> &[u8] {
+        let desired = &self.data.desired;
+        let unit = Self::unit_path(path);
+        let text = unit.and_then(|(name, drop_in)| {
+            let unit = desired.units.get(name)?;
+            drop_in.map_or(unit.content.as_ref(), |drop_in| unit.drop_ins.get(drop_in))
+        });
+        match (text, desired.files.get(path).map(|file| &file.content)) {
+            (Some(text), _) => text.as_bytes(),
+            (None, Some(Content::Bytes(bytes))) => bytes,
+            (None, _) => &[],
+        }
+    }
+
+    fn put(&mut self, path: &str, permissions: u32, content: Bytes) -> Result<bool, UserDataError> {
         let clean = path.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."));
         if !path.starts_with('/') || !clean || path.len() > PATH_BYTES_MAX || path.contains('\0') {
             return Ok(false);

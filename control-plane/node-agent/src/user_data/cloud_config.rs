@@ -41,6 +41,8 @@ struct File {
     encoding: Option<String>,
     #[serde(default)]
     content: String,
+    #[serde(default)]
+    append: bool,
 }
 
 /// As a number (YAML 1.1 octal included) or as octal text.
@@ -106,10 +108,16 @@ fn read_file(file: File, born: &mut Born) -> Result<(), UserDataError> {
         }
         Some(_) => None,
     };
-    match content {
-        Some(content) if born.write(&file.path, mode, content.clone())? => {}
-        Some(_) => born.skip(format!("file {:?} has a path that no file can have", file.path)),
-        None => born.skip(format!("file {:?} has content that cannot be decoded", file.path)),
+    let Some(content) = content else {
+        born.skip(format!("file {:?} has content that cannot be decoded", file.path));
+        return Ok(());
+    };
+    let written = match file.append {
+        true => born.append(&file.path, mode, &content)?,
+        false => born.write(&file.path, mode, content)?,
+    };
+    if !written {
+        born.skip(format!("file {:?} has a path that no file can have", file.path));
     }
     Ok(())
 }
