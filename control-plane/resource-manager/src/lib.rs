@@ -7,7 +7,8 @@
 //! each only where [`Options`] ask for it.
 //!
 //! What it refuses: an object that belongs to another ManagedResource which still wants it (upstream takes it over, and
-//! the two overwrite each other), a kind that the target does not serve, an object that is given twice. Labels and
+//! the two overwrite each other), a kind that the target does not serve, an object that is given twice, and what server-side
+//! apply refuses though an update takes it: fields that the kind does not have, ports that are given twice. Labels and
 //! annotations that others add where `forceOverwriteLabels` or `forceOverwriteAnnotations` is set are removed at the
 //! next turn, whatever calls for it; those of Kubernetes' own controllers stay. Of upstream's kinds with a health it
 //! leaves out those of custom resources: Prometheus, Alertmanager, VerticalPodAutoscaler, Certificate, Issuer.

@@ -1,6 +1,6 @@
 //! What is added to an object before it is applied. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,14 @@ pub(crate) fn prepare(
             put(template, "labels", managed.into_iter().chain(labels()));
         }
     }
+    for pods in ["/spec", "/spec/template/spec", "/spec/jobTemplate/spec/template/spec"] {
+        for list in ["containers", "initContainers"] {
+            let containers = value
+                .pointer_mut(&format!("{pods}/{list}"))
+                .and_then(Value::as_array_mut);
+            containers.into_iter().flatten().for_each(drop_overridden);
+        }
+    }
     for claim in value
         .pointer_mut("/spec/volumeClaimTemplates")
         .and_then(Value::as_array_mut)
@@ -53,6 +61,21 @@ pub(crate) fn prepare(
         put(claim, "labels", labels());
     }
     value
+}
+
+/// Drops environment variables that a later one of the same name overrides. Charts have them: an update takes both, and the
+/// last counts in the container; server-side apply knows an entry by its name and refuses a second.
+fn drop_overridden(container: &mut Value) {
+    let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let mut later = BTreeSet::new();
+    variables.reverse();
+    variables.retain(|variable| {
+        let name = variable.get("name").and_then(Value::as_str);
+        name.is_none_or(|name| later.insert(name.to_owned()))
+    });
+    variables.reverse();
 }
 
 /// Keys of metadata's `labels` or `annotations` of a live object that nobody asks for and that must go: all of them
@@ -149,6 +172,17 @@ mod tests {
             (&plain["metadata"]["namespace"], &plain["spec"]["template"]),
             (&json!("default"), &json!({"spec": {}}))
         );
+    }
+
+    #[test]
+    fn the_last_of_several_variables_of_one_name_stays() {
+        let env =
+            json!([{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}, "x", {"value": "y"}, "x"]);
+        let wanted = json!([{"name": "B"}, {"name": "A", "value": "2"}, "x", {"value": "y"}, "x"]);
+        let containers = |env: &Value| json!({"initContainers": [{"name": "i", "env": env}], "containers": [{"name": "c", "env": env}, "x"]});
+        let of = |env: &Value| json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": containers(env)}}});
+        let made = prepare(&desired(of(&env)), None, "ns/mr", &BTreeMap::new());
+        assert_eq!(made["spec"]["template"]["spec"], containers(&wanted));
     }
 
     #[test]
