@@ -54,10 +54,12 @@ pub struct World {
 }
 
 pub mod hold;
+pub mod installations;
 pub mod inventory;
 pub mod journal;
 pub mod kubectl;
 pub mod moon;
+pub mod transcript;
 
 pub use tempdir::Folder;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use api_core::v1beta1::ControllerInstallation;
 use api_extensions as ext;
@@ -9,7 +10,7 @@ use api_meta::Fault;
 use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
 use extensions_sdk::{ActuatedKind, Actuator, Context, Extension, Outcome, Registration};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
@@ -30,6 +31,8 @@ pub enum Behaviour {
     Fails(Arc<dyn Fn() -> Fault + Send + Sync>),
     /// Not at all.
     Sleeps,
+    /// With success, after so long.
+    Takes(Duration),
 }
 
 /// What it was asked for, in order: "reconcile" or "delete", namespace, and type.
@@ -84,6 +87,27 @@ impl Moon {
         moon
     }
 
+    /// Runs its program alone, for Extensions of these types, of Shoots and of the seed itself: it is registered and
+    /// installed by the scenario. Each answer takes `takes`, or no time.
+    #[must_use]
+    pub fn run_beside(seed: &kube::Client, clock: &Clock, types: &[&str], takes: Option<Duration>) -> Self {
+        let moon = Self {
+            behaviour: Arc::new(Mutex::new(takes.map_or(Behaviour::Works, Behaviour::Takes))),
+            asked: Arc::default(),
+            stop: CancellationToken::new(),
+        };
+        let entropy = Entropy::seeded(7);
+        let mut extension = Extension::builder(MOON, seed.clone(), clock.clone(), entropy, moon.stop.clone());
+        for type_ in types {
+            for class in [ext::ExtensionClass::Shoot, ext::ExtensionClass::Seed] {
+                let registration = Registration::of_type(*type_).class(class).finalizer_suffix(*type_);
+                extension = extension.actuator::<ext::Extension>(registration, Arc::new(moon.clone()));
+            }
+        }
+        tokio::spawn(extension.run());
+        moon
+    }
+
     /// From now on it behaves so.
     pub fn behave(&self, behaviour: Behaviour) {
         *self.behaviour.lock().unwrap() = behaviour;
@@ -109,6 +133,10 @@ impl Moon {
             Behaviour::Works => Ok(()),
             Behaviour::Fails(fault) => Err(fault()),
             Behaviour::Sleeps => context.unless_obsolete(std::future::pending()).await,
+            Behaviour::Takes(duration) => {
+                let working = tokio::time::sleep(duration);
+                context.unless_obsolete(working.map(Ok)).await
+            }
         }
     }
 }

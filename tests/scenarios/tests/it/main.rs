@@ -4,6 +4,7 @@
 mod addresses;
 mod changes;
 mod changes_pools;
+mod charts;
 mod domains;
 mod drift;
 mod examples;
