@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::Answer;
 use crate::discovery::{group_names, served_in, version_names};
-use crate::registry::{Kinds, Served};
+use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -296,12 +296,15 @@ fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, 
         operation
     };
     let json_body = || Some(content(&["application/json"]));
-    let patches = [
+    let mut patches = vec![
         "application/apply-patch+yaml",
         "application/json-patch+json",
         "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
     ];
+    // kubectl sends the strategic form to every kind that lists it, and custom resources refuse it.
+    if served.role != Role::Custom {
+        patches.push("application/strategic-merge-patch+json");
+    }
     paths.insert(
         collection.clone(),
         json!({"get": operation("list", None, false), "post": operation("post", json_body(), true), "delete": operation("deletecollection", None, false)}),

@@ -67,6 +67,16 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
     let (_, document) = get(&client, "/openapi/v3/apis/example.org/v1").await;
     let patch = &document["paths"]["/apis/example.org/v1/namespaces/{namespace}/things/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Thing");
+    let forms: Vec<&String> = patch["requestBody"]["content"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        forms,
+        [
+            "application/apply-patch+yaml",
+            "application/json-patch+json",
+            "application/merge-patch+json"
+        ],
+        "kubectl sends the strategic form wherever it is listed"
+    );
     let schemas = &document["components"]["schemas"];
     let metadata = &schemas["org.example.v1.Thing"]["properties"]["metadata"];
     assert!(
